@@ -1,0 +1,44 @@
+"""The one root exception. It is raised where a fault is understood and caught once, in `cli`.
+
+Exit codes: 0 done, 1 a regression, 2 bad usage or spec, 3 undecided under `--strict`,
+4 the environment or the results cannot be used, 130 interrupted and resumable.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class HarnessError(Exception):
+    """A fault that a person can mend; its text is the one line they read."""
+
+    exit_code = 4
+
+
+class UsageError(HarnessError):
+    """A flag, a spec or an argument is wrong: the text names the key, the value and what is expected."""
+
+    exit_code = 2
+
+
+class StorageError(HarnessError):
+    """The results place cannot be read or written."""
+
+    exit_code = 4
+
+
+class Interrupted(HarnessError):
+    """The person asked to stop; everything measured so far is on disk."""
+
+    exit_code = 130
+
+
+def nearest(given: str, valid: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the valid name closest to `given`, or an empty string."""
+    match = difflib.get_close_matches(given, list(valid), n=1, cutoff=0.5)
+    return f"; did you mean '{match[0]}'?" if match else ""
+
+
+def not_one_of(key: str, given: str, valid: Iterable[str]) -> UsageError:
+    """The error for a name that is not in a closed set."""
+    names = list(valid)
+    return UsageError(f"{key}: '{given}' is not one of {', '.join(names)}{nearest(given, names)}")

@@ -1,0 +1,172 @@
+"""The record of one trial: what was asked, what ran, every window raw, and the proof."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from harness.spec.cell import Cell
+
+Status = Literal[
+    "ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"
+]
+PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "exit"]
+PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "exit")
+Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phases(_Part):
+    """Wall seconds of each phase of a trial; None where it was not reached.
+
+    `waiting_s` is the time a live trial spent blocked while others were set up or had the turn; it
+    is in no other phase. The fixed cost of a trial is start + build + first step + check + exit.
+    """
+
+    start_s: Duration | None = None
+    build_s: Duration | None = None
+    first_step_s: Duration | None = None
+    check_s: Duration | None = None
+    warmup_s: Duration | None = None
+    steady_s: Duration | None = None
+    waiting_s: Duration | None = None
+    exit_s: Duration | None = None
+
+    @property
+    def fixed_s(self) -> float:
+        """Seconds that do not depend on how long the trial measures."""
+        parts = (self.start_s, self.build_s, self.first_step_s, self.check_s, self.exit_s)
+        return sum(part for part in parts if part is not None)
+
+
+class Windows(_Part):
+    """Every timed window, raw and in order; `seconds[i]` is the wall time of `steps_per_window` steps.
+
+    `rounds[i]` is the round of turns in which window i was taken, equal for trials that took turns.
+    Windows from index `steady_from` on are the steady state; None means it was never reached.
+    `waiting_cpu_seconds` is processor time used while others had the turn: it should be near zero.
+    """
+
+    steps_per_window: Annotated[int, Field(ge=1)]
+    seconds: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+    cpu_seconds: list[Duration]
+    rounds: list[Annotated[int, Field(ge=0)]]
+    measured_from: Annotated[int, Field(ge=0)]
+    """Index of the first window that enters the estimate (the steady state, or the cap on warm-up)."""
+    steady: bool
+    """False: the cap on warm-up came first; the trial is shown as unsteady, not hidden."""
+    sync_seconds: Duration
+    """Median cost of one synchronisation, from the pilot."""
+    waiting_cpu_seconds: Duration = 0.0
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> "Windows":
+        if not len(self.seconds) == len(self.cpu_seconds) == len(self.rounds):
+            raise ValueError("seconds, cpu_seconds and rounds differ in length")
+        if self.measured_from > len(self.seconds):
+            raise ValueError("measured_from lies beyond the last window")
+        return self
+
+
+class Checks(_Part):
+    """The correctness gate. None: the check was not reached. `detail` holds the evidence in words."""
+
+    reduction: bool | None = None
+    update: bool | None = None
+    replicas_agree: bool | None = None
+    updates_applied: int | None = None
+    updates_scheduled: int | None = None
+    loss_finite: bool | None = None
+    detail: dict[str, str] = {}
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Names of the checks that failed."""
+        named = {
+            "reduction": self.reduction,
+            "update": self.update,
+            "replicas_agree": self.replicas_agree,
+            "updates_applied": self.updates_applied == self.updates_scheduled,
+            "loss_finite": self.loss_finite,
+        }
+        return tuple(name for name, passed in named.items() if passed is False)
+
+    @property
+    def complete(self) -> bool:
+        """True when every check was made and passed."""
+        made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
+        return all(made) and self.updates_applied is not None and not self.failures
+
+
+class Executed(_Part):
+    """What the traced program really does; two cells with one fingerprint are the same experiment."""
+
+    operations: dict[str, int] = {}
+    """Reduction and collective ops of the traced step, `op` or `op[hint]`, and how many."""
+    packs: int | None = None
+    """Reductions that one replica takes part in per step."""
+    pack_bytes: list[int] = []
+    """Bytes of each such reduction, in descending order."""
+    xla_clusters: int = 0
+    fingerprint: str = ""
+    differs_from_request: str | None = None
+
+
+class Resources(_Part):
+    """What the replicas ran on. `shared` replicas show overhead, not hardware scaling."""
+
+    logical_devices: list[str] = []
+    physical_devices: Annotated[int, Field(ge=1)] = 1
+    """Processors that bound the throughput: cores ÷ intra-op threads, GPUs, or TPU cores."""
+    shared: bool = False
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+
+
+class TrialRecord(_Part):
+    """One line of `trials.jsonl`."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    cell_id: str
+    cell: Cell
+    block: Annotated[int, Field(ge=0)]
+    group: str
+    """Trials with the same group were alive together and took turns: the unit of pairing."""
+    order: Annotated[int, Field(ge=0)]
+    """Position in the group's start order."""
+    attempt: Annotated[int, Field(ge=1)] = 1
+    interleaving: Literal["turns", "blocks", "none"] = "turns"
+    status: Status
+    phase: PhaseName | None = None
+    """The phase under way when a trial that is not `ok` ended."""
+    reason: str | None = None
+    started_utc: str
+    phases: Phases = Phases()
+    windows: Windows | None = None
+    step_time_s: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    throughput_examples_per_s: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    cpu_seconds_per_example: Duration | None = None
+    peak_memory_bytes: Annotated[int, Field(ge=0)] | None = None
+    peak_device_memory_bytes: Annotated[int, Field(ge=0)] | None = None
+    final_loss: float | None = None
+    checks: Checks = Checks()
+    executed: Executed = Executed()
+    resources: Resources = Resources()
+    evidence: str | None = None
+    """Stacks or the end of standard error, for a trial that hung or crashed."""
+
+    @model_validator(mode="after")
+    def _a_wrong_answer_has_no_throughput(self) -> "TrialRecord":
+        if self.cell_id != self.cell.cell_id:
+            raise ValueError(f"cell_id {self.cell_id} is not the hash of the cell ({self.cell.cell_id})")
+        if self.status == "ok":
+            if not self.checks.complete:
+                raise ValueError("status is ok but the correctness gate is not complete")
+            if self.step_time_s is None or self.throughput_examples_per_s is None or self.windows is None:
+                raise ValueError("status is ok but there is no measurement")
+        elif self.throughput_examples_per_s is not None:
+            raise ValueError(f"status is {self.status} but a throughput is given")
+        return self

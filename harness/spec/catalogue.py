@@ -1,0 +1,55 @@
+"""What names exist and what each can do, as far as a matrix must know it.
+
+The objects themselves live one file each under `harness.trial`; this room only says what it
+wants to know of them, so that it depends on nothing of ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+PackingKind = Literal["num_packs", "bytes_per_pack"]
+
+
+@dataclass(frozen=True)
+class StrategyTraits:
+    """A strategy as the matrix sees it."""
+
+    name: str
+    summary: str
+    takes_cross_device_op: bool = False
+    multi_worker: bool = False
+    max_replicas: int | None = None
+    devices: tuple[str, ...] | None = None
+    """Device kinds that the combination makes sense on; None is any."""
+
+
+@dataclass(frozen=True)
+class CrossDeviceOpTraits:
+    """A cross-device op as the matrix sees it."""
+
+    name: str
+    summary: str
+    packing: PackingKind | None = None
+
+
+@dataclass(frozen=True)
+class DeviceTraits:
+    """A device kind as the matrix and the planner see it."""
+
+    name: str
+    summary: str
+    live_trials: int | None = None
+    """Trials that may be alive at once; None is as many as fit memory."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
+
+    devices: Mapping[str, DeviceTraits]
+    strategies: Mapping[str, StrategyTraits]
+    cross_device_ops: Mapping[str, CrossDeviceOpTraits]
+    models: Mapping[str, str]
+    data: Mapping[str, str]
+    optimizers: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,114 @@
+"""A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from harness.errors import UsageError, nearest
+from harness.spec.cell import BatchScope, Loop, Precision
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Sweep(BaseModel):
+    """Every key of a spec. Lists are axes; the matrix is their product. Times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "default"
+    device: list[str] = ["virtual-cpu"]
+    strategy: list[str] = ["none", "one_device", "mirrored", "central_storage", "tpu"]
+    replicas: list[Count] = [1, 2, 3]
+    workers: list[Count] = [1]
+    batch_size: list[Count] = [32, 128]
+    batch_scope: list[BatchScope] = ["per_replica"]
+    cross_device_op: list[str] = ["auto", "nccl", "hierarchical_copy", "reduction_to_one_device"]
+    num_packs: list[Annotated[int, Field(ge=0, strict=True)]] = []
+    bytes_per_pack: list[Annotated[int, Field(ge=0, strict=True)]] = []
+    model: list[str] = ["mnist_cnn"]
+    data: list[str] = ["digits"]
+    precision: list[Precision] = ["float32"]
+    xla: list[bool] = [False]
+    optimizer: list[str] = ["adam"]
+    loop: list[Loop] = ["custom"]
+
+    trials: Count = 4
+    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    timeout: Seconds = 120.0
+    window: Seconds = 0.1
+    windows: Annotated[int, Field(ge=5, le=100, strict=True)] = 10
+    max_warmup: Annotated[int, Field(ge=0, le=1000, strict=True)] = 20
+    half_width: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    max_trials: Count = 20
+    live_trials: Annotated[int, Field(ge=0, strict=True)] = 0
+    intra_op_threads: Annotated[int, Field(ge=0, strict=True)] = 0
+    inter_op_threads: Annotated[int, Field(ge=0, strict=True)] = 0
+    gpu_memory_mb: Annotated[int, Field(ge=0, strict=True)] = 0
+    tpu: str = "local"
+    data_dir: str = ""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
+        if info.field_name in AXES and not isinstance(value, list):
+            return [value]
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _no_axis_repeats_a_value(cls, value: Any) -> Any:
+        if isinstance(value, list) and len(set(value)) != len(value):
+            raise ValueError("a value is listed twice")
+        return value
+
+
+AXES: frozenset[str] = frozenset(
+    name for name, field in Sweep.model_fields.items() if getattr(field.annotation, "__origin__", None) is list
+)
+"""Keys whose value is a list."""
+
+_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
+
+
+def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
+    """Validate `values` into a Sweep; raise UsageError with one line that names the key."""
+    for key in values:
+        if key not in Sweep.model_fields:
+            raise UsageError(f"{source}: unknown key '{key}'{nearest(key, Sweep.model_fields)}")
+    try:
+        sweep = Sweep.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(f"{source}: {_in_one_line(error)}") from None
+    for key in sorted(AXES - _MAY_BE_EMPTY):
+        if not getattr(sweep, key):
+            raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
+    if sweep.max_trials < sweep.trials:
+        raise UsageError(f"{source}: max_trials: {sweep.max_trials} is below trials ({sweep.trials})")
+    return sweep
+
+
+def load_sweep(path: Path) -> dict[str, Any]:
+    """The raw keys of a TOML spec, for `sweep_from` (flags are laid over them first)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"SPEC: no file at '{path}'") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"SPEC: cannot read '{path}': {error}") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
+
+
+def _in_one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = str(first["loc"][0]) if first["loc"] else "spec"
+    expected = first["msg"].removeprefix("Value error, ")
+    expected = expected.removeprefix("Input should be ")
+    given = first["input"]
+    hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""
+    return f"{key}: given {given!r}, expected {expected}{hint}"
