@@ -1,12 +1,13 @@
 """What is kept: one record a trial, one manifest a run, their JSON Schema, append and read."""
 
-from harness.record.manifest import Machine, PlanRecord, RunManifest, SCHEMA_VERSION
-from harness.record.store import RunStore, list_runs, load_run, resolve_run
+from harness.record.manifest import SCHEMA_VERSION, LeftOutRecord, Machine, PlanRecord, RunManifest
+from harness.record.store import Run, RunListing, RunStore, list_runs, load_run, new_run_id, resolve_run
 from harness.record.trial import (
+    PHASE_NAMES,
     Checks,
     Executed,
+    PhaseName,
     Phases,
-    PHASE_NAMES,
     Resources,
     Status,
     TrialRecord,
@@ -14,20 +15,25 @@ from harness.record.trial import (
 )
 
 __all__ = [
+    "PHASE_NAMES",
+    "SCHEMA_VERSION",
     "Checks",
     "Executed",
+    "LeftOutRecord",
     "Machine",
-    "PHASE_NAMES",
+    "PhaseName",
     "Phases",
     "PlanRecord",
     "Resources",
+    "Run",
+    "RunListing",
     "RunManifest",
     "RunStore",
-    "SCHEMA_VERSION",
     "Status",
     "TrialRecord",
     "Windows",
     "list_runs",
     "load_run",
+    "new_run_id",
     "resolve_run",
 ]

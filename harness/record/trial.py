@@ -6,9 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from harness.spec.cell import Cell
 
-Status = Literal[
-    "ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"
-]
+Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "exit"]
 PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "exit")
 Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -10,6 +10,9 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
 
+OWN = "package.module:function"
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """A combination that was asked for and makes no sense, with the reason."""
@@ -31,9 +34,9 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
     _known("device", sweep.device, list(catalogue.devices))
     _known("strategy", sweep.strategy, list(catalogue.strategies))
-    _known("cross_device_op", sweep.cross_device_op, list(catalogue.cross_device_ops))
+    _known("cross_device_op", sweep.cross_device_op, list(catalogue.cross_device_ops), or_like=OWN, mark=":")
     _known("optimizer", sweep.optimizer, list(catalogue.optimizers))
-    _known("model", sweep.model, list(catalogue.models), or_like="package.module:function", mark=":")
+    _known("model", sweep.model, list(catalogue.models), or_like=OWN, mark=":")
     _known("data", sweep.data, list(catalogue.data), or_like="tfds:NAME", mark="tfds:")
     cells: dict[Cell, None] = {}
     left_out: dict[LeftOut, None] = {}
@@ -115,7 +118,7 @@ def _packings(
     """The packings that `op` takes among those asked for; what does not apply is listed, not run."""
     asked = {"num_packs": sweep.num_packs, "bytes_per_pack": sweep.bytes_per_pack}
     reduces = catalogue.strategies[strategy].takes_cross_device_op and n > 1
-    kind = catalogue.cross_device_ops[op].packing if reduces else None
+    kind = catalogue.cross_device_ops[op].packing if reduces and op in catalogue.cross_device_ops else None
     refused = [
         LeftOut(f"{strategy} with {op}, {key}={value}", f"{op} takes no {key}")
         for key, values in asked.items()

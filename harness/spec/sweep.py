@@ -18,14 +18,14 @@ class Sweep(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "default"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "sweep"
     device: list[str] = ["virtual-cpu"]
-    strategy: list[str] = ["none", "one_device", "mirrored", "central_storage", "tpu"]
-    replicas: list[Count] = [1, 2, 3]
+    strategy: list[str] = ["none", "mirrored"]
+    replicas: list[Count] = [1, 2]
     workers: list[Count] = [1]
-    batch_size: list[Count] = [32, 128]
+    batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
-    cross_device_op: list[str] = ["auto", "nccl", "hierarchical_copy", "reduction_to_one_device"]
+    cross_device_op: list[str] = ["auto"]
     num_packs: list[Annotated[int, Field(ge=0, strict=True)]] = []
     bytes_per_pack: list[Annotated[int, Field(ge=0, strict=True)]] = []
     model: list[str] = ["mnist_cnn"]
@@ -35,7 +35,7 @@ class Sweep(BaseModel):
     optimizer: list[str] = ["adam"]
     loop: list[Loop] = ["custom"]
 
-    trials: Count = 4
+    trials: Count = 5
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
     timeout: Seconds = 120.0
     window: Seconds = 0.1
@@ -70,6 +70,7 @@ AXES: frozenset[str] = frozenset(
 )
 """Keys whose value is a list."""
 
+BOOLEAN = "a valid boolean, unable to interpret input"
 _MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
 
 
@@ -108,7 +109,7 @@ def _in_one_line(error: ValidationError) -> str:
     first = error.errors()[0]
     key = str(first["loc"][0]) if first["loc"] else "spec"
     expected = first["msg"].removeprefix("Value error, ")
-    expected = expected.removeprefix("Input should be ")
+    expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
     given = first["input"]
     hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""
     return f"{key}: given {given!r}, expected {expected}{hint}"

@@ -1,0 +1,52 @@
+# Two commands do everything: `make sweep` and `make test`. `make help` lists the rest.
+#
+# Only relative paths, so that a checkout below a folder with a space in its name works too.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SPEC ?= benchmarks/default.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup sweep test clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make sweep   measure what benchmarks/default.toml lists on this machine, then write the report'
+	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
+	@echo 'make test    lint, types, import rules and every test'
+	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
+	@echo 'make clean   remove the environment and caches; results and reports stay'
+
+sweep: $(INSTALLED)
+	$(BIN)/python -m harness sweep "$(SPEC)"
+	$(BIN)/python -m harness report latest
+
+# One after the other even under -j: the summary of pytest is to be the last thing said.
+test: $(INSTALLED)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -c 'from importlinter.cli import lint_imports_command as main; main()'
+	$(BIN)/python -m pytest
+
+setup: $(INSTALLED)
+
+# The stamp is newer than what it was made from, so a second `make` calls neither pip nor Python.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo 'This needs Python 3.11 or newer, and "$(PYTHON)" is' "$$($(PYTHON) --version 2>&1 | head -n 1)"; \
+	    echo 'Install one, or name one that is there: make setup PYTHON=python3.12'; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo 'This Python cannot make environments; on Debian and Ubuntu: sudo apt-get install python3-venv'; \
+	    exit 1; } >&2
+	@echo 'Setting up $(VENV) with TensorFlow and the rest (about 1.5 GB, one to three minutes)'
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	    || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
+	find harness tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

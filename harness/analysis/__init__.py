@@ -1,0 +1,36 @@
+"""From records to estimates: pure functions over trials, with an interval on everything."""
+
+from harness.analysis.cells import CellTrials, Measured, Problem, WindowSummary
+from harness.analysis.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
+from harness.analysis.ops import OpGroup, OpResult
+from harness.analysis.ranking import Answer, Place, Workload
+from harness.analysis.scaling import SHARED_LABEL, Scaling
+from harness.analysis.steady import block_steady_from, steady_from, trials_steady_from
+from harness.analysis.summary import CellSummary, Noise, RunSummary, WorkloadSummary, summarise
+
+__all__ = [
+    "SHARED_LABEL",
+    "Answer",
+    "CellSummary",
+    "CellTrials",
+    "Interval",
+    "LogEstimate",
+    "Measured",
+    "Noise",
+    "OpGroup",
+    "OpResult",
+    "Place",
+    "Problem",
+    "RunSummary",
+    "Sample",
+    "Scaling",
+    "WindowSummary",
+    "Workload",
+    "WorkloadSummary",
+    "block_steady_from",
+    "steady_from",
+    "stein_estimate",
+    "stein_trials",
+    "summarise",
+    "trials_steady_from",
+]

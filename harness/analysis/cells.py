@@ -1,0 +1,216 @@
+"""One cell over its trials: what became of it, and what was measured."""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.intervals import Interval, Sample, throughput_interval
+from harness.analysis.steady import diagnose
+from harness.record.trial import Executed, Phases, Status, TrialRecord, Windows
+from harness.spec.cell import Cell
+
+CellStatus = Literal[
+    "ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing"
+]
+WORST_FIRST: tuple[Status, ...] = ("unsupported", "out_of_memory", "timeout", "crashed", "interrupted")
+"""Which status names a cell none of whose trials is ok, when its trials ended differently."""
+PHASE_FIELDS: tuple[str, ...] = tuple(Phases.model_fields)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One way in which trials of a cell did not end well, with how many did so."""
+
+    status: Status
+    trials: int
+    phase: str | None
+    reason: str
+    evidence: str | None
+    failed_checks: tuple[str, ...]
+    details: tuple[tuple[str, str], ...]
+    """Evidence of the correctness gate by check, in words."""
+
+
+@dataclass(frozen=True)
+class WindowSummary:
+    """The measured windows of a cell's ok trials: diagnostics, which change no estimate."""
+
+    count: int
+    """Windows that enter the estimate, all trials together."""
+    outliers: int
+    """Of these, beyond Tukey's fences of their own trial: flagged, not removed."""
+    window_s: float
+    """Median wall time of a window."""
+    steps: tuple[int, int]
+    """Smallest and largest number of steps per window."""
+    step_time_p50_s: float
+    """Percentiles of window time ÷ steps: the median over trials of each trial's own."""
+    step_time_p95_s: float
+    step_time_p99_s: float
+    lag1_autocorrelation: float | None
+    effective_share: float | None
+    """Effective sample size ÷ windows; below 1 where windows resemble their neighbours."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the ok trials of a cell gave."""
+
+    sample: Sample
+    throughput: Interval
+    """Examples/s: G·exp(−ȳ ± t·s/√P)."""
+    step_time_s: Interval
+    cpu_seconds_per_example: float | None
+    """Median over trials."""
+    peak_memory_bytes: int | None
+    """The largest of any trial."""
+    peak_device_memory_bytes: int | None
+    trials: int
+    unsteady: int
+    """Trials that met the cap on warm-up before a steady state."""
+    windows: WindowSummary | None
+
+
+@dataclass(frozen=True)
+class CellTrials:
+    """A cell with everything its trials say on their own; comparisons with other cells come later."""
+
+    cell: Cell
+    status: CellStatus
+    counts: Mapping[str, int]
+    planned: int
+    measured: Measured | None
+    """None unless the cell is ok: a wrong answer has no throughput, not even in its good trials."""
+    phases_s: Mapping[str, float]
+    """Median seconds of each phase over the trials that reached it."""
+    fixed_s: float | None
+    """Median fixed cost of a trial that ran to its end: every phase but warm-up, steady state, waiting."""
+    problems: tuple[Problem, ...]
+    executed: Executed
+    physical_devices: int
+    shared: bool
+
+    @property
+    def cell_id(self) -> str:
+        """The cell's identity."""
+        return self.cell.cell_id
+
+    @property
+    def trials(self) -> int:
+        """Trials recorded, however they ended."""
+        return sum(self.counts.values())
+
+
+def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int) -> CellTrials:
+    """Everything about one cell that its own trials tell."""
+    counts = Counter(trial.status for trial in trials)
+    status = status_of(counts)
+    ok = [trial for trial in trials if trial.status == "ok"]
+    executed = next((trial.executed for trial in [*ok, *trials] if trial.executed.fingerprint), Executed())
+    resources = [trial.resources for trial in [*ok, *trials] if trial.resources.logical_devices]
+    ended = ok or [trial for trial in trials if trial.status == "wrong_result"]
+    return CellTrials(
+        cell=cell,
+        status=status,
+        counts={name: counts[name] for name in ("ok", "wrong_result", *WORST_FIRST) if counts[name]},
+        planned=planned,
+        measured=_measure(cell, ok) if status == "ok" else None,
+        phases_s=_phase_medians(trials),
+        fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
+        problems=_problems(trials),
+        executed=executed,
+        physical_devices=resources[0].physical_devices if resources else 1,
+        shared=any(part.shared for part in resources),
+    )
+
+
+def status_of(counts: Mapping[Status, int]) -> CellStatus:
+    """One wrong trial makes the cell wrong; else one ok trial makes it ok; else the first of WORST_FIRST."""
+    if counts.get("wrong_result"):
+        return "wrong_result"
+    if counts.get("ok"):
+        return "ok"
+    return next((status for status in WORST_FIRST if counts.get(status)), "missing")
+
+
+def _measure(cell: Cell, trials: Sequence[TrialRecord]) -> Measured:
+    sample = Sample.of_step_times(
+        [trial.step_time_s for trial in trials if trial.step_time_s is not None],
+        cell.global_batch_size,
+        [trial.group for trial in trials],
+        [trial.block for trial in trials],
+    )
+    throughput = throughput_interval(sample)
+    return Measured(
+        sample=sample,
+        throughput=throughput,
+        step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(),
+        cpu_seconds_per_example=_median(trial.cpu_seconds_per_example for trial in trials),
+        peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
+        peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),
+        trials=len(trials),
+        unsteady=sum(trial.windows is not None and not trial.windows.steady for trial in trials),
+        windows=_summarise_windows([trial.windows for trial in trials if trial.windows is not None]),
+    )
+
+
+def _summarise_windows(series: Sequence[Windows]) -> WindowSummary | None:
+    measured = [(windows, windows.seconds[windows.measured_from :]) for windows in series]
+    measured = [(windows, seconds) for windows, seconds in measured if seconds]
+    if not measured:
+        return None
+    found = [diagnose(seconds, windows.steps_per_window) for windows, seconds in measured]
+    steps = [windows.steps_per_window for windows, _ in measured]
+    shares = (None if d.effective_sample_size is None else d.effective_sample_size / d.windows for d in found)
+    return WindowSummary(
+        count=sum(item.windows for item in found),
+        outliers=sum(len(item.outliers) for item in found),
+        window_s=statistics.median(time for _, seconds in measured for time in seconds),
+        steps=(min(steps), max(steps)),
+        step_time_p50_s=statistics.median(item.step_time_p50_s for item in found),
+        step_time_p95_s=statistics.median(item.step_time_p95_s for item in found),
+        step_time_p99_s=statistics.median(item.step_time_p99_s for item in found),
+        lag1_autocorrelation=_median(item.lag1_autocorrelation for item in found),
+        effective_share=_median(shares),
+    )
+
+
+def _phase_medians(trials: Sequence[TrialRecord]) -> dict[str, float]:
+    medians = {}
+    for name in PHASE_FIELDS:
+        reached = [value for trial in trials if (value := getattr(trial.phases, name)) is not None]
+        if reached:
+            medians[name] = statistics.median(reached)
+    return medians
+
+
+def _problems(trials: Sequence[TrialRecord]) -> tuple[Problem, ...]:
+    """Trials that did not end well, those with the same status, phase and reason counted together."""
+    kinds: dict[tuple[object, ...], list[TrialRecord]] = {}
+    for trial in trials:
+        if trial.status != "ok":
+            kinds.setdefault((trial.status, trial.phase, trial.reason, trial.checks.failures), []).append(trial)
+    return tuple(
+        Problem(
+            status=first.status,
+            trials=len(same),
+            phase=first.phase,
+            reason=first.reason or "no reason was recorded",
+            evidence=next((trial.evidence for trial in same if trial.evidence), None),
+            failed_checks=first.checks.failures,
+            details=tuple(first.checks.detail.items()),
+        )
+        for same in kinds.values()
+        for first in same[:1]
+    )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,75 @@
+"""Cross-device ops side by side: the same strategy, replicas and batch, only op and packing differ."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.analysis.cells import CellTrials, Measured
+from harness.analysis.intervals import Interval, compare
+from harness.analysis.scaling import family_key
+
+
+@dataclass(frozen=True)
+class OpResult:
+    """One op (with its packing) within a group."""
+
+    cell_id: str
+    op: str
+    packing: str
+    relative: Interval | None
+    """X/X_reference, an ordinary 95 % interval; None for the reference and for a cell that is not ok."""
+
+
+@dataclass(frozen=True)
+class OpGroup:
+    """Cells that differ only in cross-device op and packing."""
+
+    strategy: str
+    replicas: int
+    workers: int
+    batch_size: int
+    loop: str
+    reference_id: str | None
+    """TensorFlow's own default (`auto`) if it is ok, else the fastest; None when no op is ok."""
+    results: tuple[OpResult, ...]
+
+    @property
+    def label(self) -> str:
+        """A short name of what is held fixed."""
+        workers = f"{self.workers} workers × " if self.workers > 1 else ""
+        loop = f", {self.loop}" if self.loop != "custom" else ""
+        return f"{self.strategy}, {workers}{self.replicas} replicas, batch {self.batch_size}{loop}"
+
+
+def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[OpGroup, ...]:
+    """Every group of two or more ops; failed ones are listed too, without a number."""
+    grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
+    for cell in cells:
+        if cell.cell.replicas_in_sync > 1:
+            grouped[(*family_key(cell.cell), cell.cell.replicas, cell.cell.workers)].append(cell)
+    return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
+
+
+def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpGroup:
+    ok = [cell for cell in members if cell.measured is not None]
+    reference = next((cell for cell in ok if cell.cell.cross_device_op == "auto"), None)
+    if reference is None and ok:
+        reference = max(ok, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0)
+    first = members[0].cell
+    return OpGroup(
+        strategy=first.strategy,
+        replicas=first.replicas,
+        workers=first.workers,
+        batch_size=first.batch_size,
+        loop=first.loop,
+        reference_id=reference.cell_id if reference else None,
+        results=tuple(_result(cell, reference, references) for cell in members),
+    )
+
+
+def _result(cell: CellTrials, reference: CellTrials | None, references: Sequence[Measured]) -> OpResult:
+    relative = None
+    if cell.measured and reference and reference.measured and cell.cell_id != reference.cell_id:
+        ratio = compare(cell.measured.sample, reference.measured.sample, (item.sample for item in references))
+        relative = ratio.interval()
+    return OpResult(cell.cell_id, cell.cell.cross_device_op, cell.cell.packing, relative)

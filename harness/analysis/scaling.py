@@ -1,0 +1,117 @@
+"""Speed-up and efficiency of a cell against its two base cases.
+
+With X in examples/s, n replicas, and a base at n0 replicas (`protocol.md`, Estimators):
+
+- weak scaling (per-replica batch fixed) and strong scaling (global batch fixed) alike:
+  S(n) = X(n)/X(n0) and E(n) = S(n)·n0/n;
+- resource-bounded: E_r(n) = S(n)·min(n0, physical)/min(n, physical), where `physical` is the number of
+  processors that the replicas have between them. When replicas share, n is not that number, and only
+  E_r says what the strategy costs.
+
+All three are one log ratio times a known constant, so one interval (of the difference of logs, paired
+where both sides took turns) serves them all. It is never made from two cells' own intervals.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.cells import CellTrials, Measured
+from harness.analysis.intervals import Interval, LogEstimate, compare
+from harness.spec.cell import Cell
+from harness.spec.expand import base_of
+
+BaseKind = Literal["no_strategy", "own"]
+SHARED_LABEL = "shared devices: overhead only, not hardware scaling"
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A cell relative to one base case."""
+
+    kind: BaseKind
+    cell_id: str
+    base_id: str
+    n: int
+    n0: int
+    log_ratio: LogEstimate
+    """ln X(n)/X(n0)."""
+    speed_up: Interval
+    efficiency: Interval
+    resource_efficiency: Interval
+    ideal: float
+    """n/n0: the speed-up of perfect scaling."""
+    bound: float
+    """min(n, physical)/min(n0, physical): the most that the processors allow."""
+    shared: bool
+    """The efficiency then shows overhead, not hardware scaling (SHARED_LABEL)."""
+
+
+def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Iterable[Measured] = ()) -> Scaling | None:
+    """The cell against the base; None when either has no measurement or both are the same cell."""
+    if cell.measured is None or base.measured is None or cell.cell_id == base.cell_id:
+        return None
+    n, n0 = cell.cell.replicas_in_sync, base.cell.replicas_in_sync
+    ratio = compare(cell.measured.sample, base.measured.sample, (item.sample for item in references))
+    speed_up = ratio.interval()
+    # The processors are the cell's: a base that ran on one device of the same machine had one of them.
+    physical = cell.physical_devices
+    bound = min(n, physical) / min(n0, physical)
+    return Scaling(
+        kind=kind,
+        cell_id=cell.cell_id,
+        base_id=base.cell_id,
+        n=n,
+        n0=n0,
+        log_ratio=ratio,
+        speed_up=speed_up,
+        efficiency=speed_up.scaled(n0 / n),
+        resource_efficiency=speed_up.scaled(1 / bound),
+        ideal=n / n0,
+        bound=bound,
+        shared=cell.shared,
+    )
+
+
+def no_strategy_base(cell: Cell, cells: Mapping[str, CellTrials]) -> CellTrials | None:
+    """The base *no strategy, one device* at the same batch, if it was measured and is ok."""
+    # built anew: a copy of a pydantic model carries the cached cell_id of the original with it
+    base = cells.get(Cell.model_validate(base_of(cell).model_dump()).cell_id)
+    return base if base is not None and base.measured is not None else None
+
+
+def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
+    """The base *the strategy itself at its smallest replica count* among the ok cells of its family.
+
+    Everything else is the same, with one exception: one replica has nothing to reduce, so the cell
+    at one replica (op `auto`, default packing) is the base of every op and packing.
+    """
+    candidates = [other for other in family if other.measured is not None and on_curve(other.cell, cell)]
+    return min(candidates, key=lambda other: (other.cell.replicas_in_sync, other.cell.workers), default=None)
+
+
+def on_curve(point: Cell, cell: Cell) -> bool:
+    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica."""
+    if family_key(point) != family_key(cell):
+        return False
+    same_op = (point.cross_device_op, point.packing) == (cell.cross_device_op, cell.packing)
+    return same_op or point.replicas_in_sync == 1
+
+
+def family_key(cell: Cell) -> tuple[object, ...]:
+    """What cells share that differ only in replicas, workers, cross-device op and packing."""
+    return (
+        cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
+        cell.batch_size, cell.strategy,
+    )  # fmt: skip
+
+
+def both_bases(
+    cell: CellTrials, cells: Mapping[str, CellTrials], family: Iterable[CellTrials], references: Sequence[Measured]
+) -> tuple[Scaling | None, Scaling | None]:
+    """(against no strategy, against the strategy's own smallest replica count)."""
+    none, own = no_strategy_base(cell.cell, cells), own_base(cell.cell, family)
+    return (
+        relate(cell, none, "no_strategy", references) if none else None,
+        relate(cell, own, "own", references) if own else None,
+    )

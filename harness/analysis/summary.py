@@ -1,0 +1,218 @@
+"""A whole run in one object: what the report, `show` and the exporters all read."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.analysis.cells import CellTrials, Measured, read_cell
+from harness.analysis.intervals import cell_estimate, log_ratio, pooled_deviation
+from harness.analysis.ops import OpGroup, op_groups
+from harness.analysis.ranking import Answer, Place, Workload, answer, rank, references_of
+from harness.analysis.scaling import Scaling, both_bases, family_key, no_strategy_base
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+
+
+@dataclass(frozen=True)
+class CellSummary:
+    """A cell, what its trials say, its place, and how it compares with its two base cases."""
+
+    trials: CellTrials
+    base_only: bool
+    """Measured only because others are compared with it."""
+    place: Place | None
+    """None unless the cell is ok."""
+    vs_none: Scaling | None
+    vs_own: Scaling | None
+    same_experiment_as: tuple[str, ...]
+    """Other cells whose traced program has the same fingerprint at the same batch and replicas."""
+
+    @property
+    def cell_id(self) -> str:
+        """The cell's identity."""
+        return self.trials.cell_id
+
+    @property
+    def label(self) -> str:
+        """The cell's short name."""
+        return self.trials.cell.label
+
+    @property
+    def measured(self) -> Measured | None:
+        """The measurement, None unless the cell is ok."""
+        return self.trials.measured
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is nothing to explain about it."""
+        measured = self.measured
+        return measured is not None and not measured.unsteady and not self.trials.problems
+
+
+@dataclass(frozen=True)
+class WorkloadSummary:
+    """The cells that compete with one another, their ranking and the answer."""
+
+    workload: Workload
+    cells: tuple[CellSummary, ...]
+    """In the manifest's order, failed ones included."""
+    answer: Answer
+    ops: tuple[OpGroup, ...]
+
+    @property
+    def ranking(self) -> tuple[CellSummary, ...]:
+        """The ok cells, the fastest first."""
+        placed = [cell for cell in self.cells if cell.place is not None]
+        return tuple(sorted(placed, key=lambda cell: cell.place.rank if cell.place else 0))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How quiet the run was."""
+
+    paired_deviation: float | None
+    """Pooled standard deviation of ln(X_cell/X_base) between blocks, cells that took turns with their base."""
+    pairs: int
+    cell_deviation: float | None
+    """Pooled standard deviation of ln X between trials of a cell: the same, with the machine's drift in it."""
+    waiting_s: float
+    """Seconds that live trials spent waiting for a turn, all together."""
+    waiting_cpu_seconds: float
+
+    @property
+    def waiting_cpu_share(self) -> float | None:
+        """Processors used per waiting trial: near zero, or those who wait disturb the one at the clock."""
+        return self.waiting_cpu_seconds / self.waiting_s if self.waiting_s > 0 else None
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Everything the report says about a run."""
+
+    run_id: str
+    status: str
+    workloads: tuple[WorkloadSummary, ...]
+    noise: Noise
+    trials: int
+    planned: int
+    """Trials in the sealed plans; what is not recorded of them is missing."""
+    blocks: int
+    counts: Mapping[str, int]
+    """Cells by status."""
+
+    @property
+    def cells(self) -> tuple[CellSummary, ...]:
+        """All cells of all workloads."""
+        return tuple(cell for workload in self.workloads for cell in workload.cells)
+
+    @property
+    def by_id(self) -> dict[str, CellSummary]:
+        """Cells by identity."""
+        return {cell.cell_id: cell for cell in self.cells}
+
+    @property
+    def labels_are_unique(self) -> bool:
+        """Whether a cell's label alone tells it apart within every workload."""
+        return all(len({cell.label for cell in work.cells}) == len(work.cells) for work in self.workloads)
+
+
+def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummary:
+    """Read a run's records into a summary. Pure; a second over ten thousand trials.
+
+    Raises HarnessError when a measurement is not a number that can be compared. A trial of a cell that
+    the manifest does not list is taken in as a cell of its own, since a record is never dropped.
+    """
+    by_cell: defaultdict[str, list[TrialRecord]] = defaultdict(list)
+    cells = {cell.cell_id: cell for cell in manifest.cells}
+    records = list(trials)
+    for trial in records:
+        by_cell[trial.cell_id].append(trial)
+        cells.setdefault(trial.cell_id, trial.cell)
+    planned = _planned(manifest)
+    read = [read_cell(cell, by_cell[cell_id], planned[cell_id]) for cell_id, cell in cells.items()]
+    workloads = _workloads(read, frozenset(manifest.base_cell_ids))
+    counts: defaultdict[str, int] = defaultdict(int)
+    for cell in read:
+        counts[cell.status] += 1
+    return RunSummary(
+        run_id=manifest.run_id,
+        status=manifest.status,
+        workloads=workloads,
+        noise=_noise(read, records),
+        trials=len(records),
+        planned=sum(planned.values()),
+        blocks=sum(len(plan.blocks) for plan in manifest.plans),
+        counts=dict(counts),
+    )
+
+
+def _planned(manifest: RunManifest) -> defaultdict[str, int]:
+    planned: defaultdict[str, int] = defaultdict(int)
+    for plan in manifest.plans:
+        for block in plan.blocks:
+            for group in block:
+                for cell_id in group:
+                    planned[cell_id] += 1
+    return planned
+
+
+def _workloads(cells: Sequence[CellTrials], base_ids: frozenset[str]) -> tuple[WorkloadSummary, ...]:
+    grouped: defaultdict[Workload, list[CellTrials]] = defaultdict(list)
+    for cell in cells:
+        grouped[Workload.of(cell.cell)].append(cell)
+    return tuple(_summarise_workload(workload, members, base_ids) for workload, members in grouped.items())
+
+
+def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_ids: frozenset[str]) -> WorkloadSummary:
+    by_id = {cell.cell_id: cell for cell in members}
+    families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
+    for cell in members:
+        families[family_key(cell.cell)].append(cell)
+    references = references_of(members)
+    places = rank(members, references)
+    place_of = {place.cell_id: place for place in places}
+    twins = _same_experiments(members)
+    ops = op_groups(members, references)
+    summaries = []
+    for cell in members:
+        vs_none, vs_own = both_bases(cell, by_id, families[family_key(cell.cell)], references)
+        base_only = cell.cell_id in base_ids
+        twin = twins.get(cell.cell_id, ())
+        summaries.append(CellSummary(cell, base_only, place_of.get(cell.cell_id), vs_none, vs_own, twin))
+    return WorkloadSummary(workload, tuple(summaries), answer(members, places, references), ops)
+
+
+def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:
+    """Cells with one fingerprint, at the same batch, replicas, workers and loop: the same experiment."""
+    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for cell in cells:
+        if cell.executed.fingerprint:
+            of = cell.cell
+            key = (cell.executed.fingerprint, of.global_batch_size, of.replicas, of.workers, of.loop)
+            alike[key].append(cell.cell_id)
+    return {
+        cell_id: tuple(other for other in members if other != cell_id)
+        for members in alike.values()
+        if len(members) > 1
+        for cell_id in members
+    }
+
+
+def _noise(cells: Sequence[CellTrials], trials: Sequence[TrialRecord]) -> Noise:
+    by_id = {cell.cell_id: cell for cell in cells}
+    ratios = []
+    for cell in cells:
+        base = no_strategy_base(cell.cell, by_id)
+        if base is None or base.measured is None or cell.measured is None or base.cell_id == cell.cell_id:
+            continue
+        ratio = log_ratio(cell.measured.sample, base.measured.sample)
+        if ratio.method == "paired t":
+            ratios.append(ratio)
+    waited = [trial for trial in trials if trial.windows is not None and trial.phases.waiting_s is not None]
+    return Noise(
+        paired_deviation=pooled_deviation(ratios),
+        pairs=sum(ratio.count for ratio in ratios),
+        cell_deviation=pooled_deviation(cell_estimate(cell.measured.sample) for cell in cells if cell.measured),
+        waiting_s=sum(trial.phases.waiting_s or 0.0 for trial in waited),
+        waiting_cpu_seconds=sum(trial.windows.waiting_cpu_seconds for trial in waited if trial.windows),
+    )

@@ -1,0 +1,75 @@
+"""The command line: one file a verb, errors caught once, here."""
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from harness.errors import HarnessError, nearest
+
+HELP = """Benchmark distributed training with TensorFlow: which tf.distribute strategy, how many replicas,
+what batch size and which cross-device op is fastest on this machine, with proof and intervals.
+
+Start with `harness sweep`, then `harness report latest`."""
+
+
+def build() -> typer.Typer:
+    """The application with every verb found in this folder."""
+    app = typer.Typer(
+        name="harness", help=HELP, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    for module_info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        verb = getattr(module, "VERB", None)
+        if verb is not None:
+            app.command(name=verb, help=module.HELP, epilog=getattr(module, "EXAMPLES", None))(module.command)
+    return app
+
+
+UsageFault: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""What the option parser raises for a bad command line. Typer carries its own copy of click or uses
+the installed one, as its version goes; the class is the base of its public BadParameter either way."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; returns the exit code. A traceback never reaches a user for what a user did."""
+    app = build()
+    command = typer.main.get_command(app)
+    given = list(arguments) or ["--help"]
+    try:
+        code = command.main(given, prog_name="harness", standalone_mode=False)
+        sys.stdout.flush()
+    except HarnessError as error:
+        return _fail(str(error), error.exit_code)
+    except UsageFault as error:
+        return _fail(_in_one_line(error, [info.name or "" for info in app.registered_commands]), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        return _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader (head, less) has had enough; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _in_one_line(error: Exception, verbs: Sequence[str]) -> str:
+    message = " ".join(str(getattr(error, "message", error)).split())
+    if message.startswith("No such command"):
+        given = message.split("'")[1]
+        return f"no verb '{given}'; expected one of {', '.join(verbs)}{nearest(given, verbs)}"
+    if message.startswith("No such option"):
+        given = str(getattr(error, "option_name", ""))
+        close = list(getattr(error, "possibilities", None) or [])
+        return f"no flag '{given}'" + (f"; did you mean '{close[0]}'?" if close else "; see --help")
+    if getattr(error, "param", None) is not None and hasattr(error, "format_message"):
+        return " ".join(error.format_message().split())
+    return message
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"harness: {message}\n")
+    return code

@@ -1,0 +1,41 @@
+"""`harness doctor`: what this machine can run, why not the rest, and what makes its timings bad."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+VERB = "doctor"
+HELP = "Say what this machine can run and why not the rest, and which settings make timings bad."
+
+
+def command(
+    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Run the verb."""
+    from harness.environment import describe
+    from harness.run.doctor import examine
+    from harness.trial.catalogue import load_catalogue
+
+    machine = describe()
+    if json_out:
+        answer: dict[str, Any] = {
+            "tried": [vars(finding) for finding in examine(load_catalogue())],
+            "warnings": list(machine.warnings),
+            "facts": dict(machine.facts),
+        }
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
+        return 0
+    print("What can run here (each tried in a process of its own)")
+    for finding in examine(load_catalogue()):
+        verdict = {"ok": "yes", "unsupported": "no"}.get(finding.status, finding.status.replace("_", " "))
+        reason = f": {finding.reason}" if finding.reason else ""
+        print(f"  {finding.kind:<16} {finding.name:<24} {verdict}{reason}", flush=True)
+    print("\nWhat makes timings bad here" if machine.warnings else "\nNothing found that makes timings bad")
+    for warning in machine.warnings:
+        print(f"  - {warning}")
+    print("\nThis machine")
+    for key, value in machine.facts.items():
+        if value is not None:
+            print(f"  {key}: {value}")
+    return 0

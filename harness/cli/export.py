@@ -1,0 +1,36 @@
+"""`harness export`: a run for other tools."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+VERB = "export"
+HELP = "Export a run: csv, markdown, json, parquet."
+EXAMPLES = "Example: harness export latest --format csv --output run.csv"
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="csv, markdown, json, parquet.")] = "csv",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
+        "results"
+    ),
+) -> int:
+    """Run the verb."""
+    from harness.errors import not_one_of
+    from harness.record.reading import load_run, resolve_run
+    from harness.report.export import exporters
+
+    known = exporters()
+    if format_name not in known:
+        raise not_one_of("--format", format_name, known)
+    loaded = load_run(resolve_run(run, results))
+    known[format_name].export(loaded.manifest, loaded.trials, output)
+    if output is not None:
+        sys.stderr.write(f"{format_name}: {output}\n")
+    return 0

@@ -1,0 +1,152 @@
+"""What `sweep` does once its spec is read: plan, create the run, measure, and say the answer."""
+
+import datetime
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.cli.live import TerminalProgress
+from harness.environment import facts, warnings
+from harness.errors import Interrupted, UsageError
+from harness.plan import Estimate, estimate, make_plan
+from harness.record.manifest import LeftOutRecord, Machine, RunManifest
+from harness.record.reading import load_run, resolve_run
+from harness.record.store import RunStore, new_run_id
+from harness.run.preflight import preflight
+from harness.run.progress import PlainLines, Progress, Quiet, duration
+from harness.run.sweep import SweepRun, live_limits
+from harness.run.zygote import Zygote
+from harness.spec.expand import Matrix, expand
+from harness.spec.sweep import Sweep
+from harness.trial.catalogue import load_catalogue
+
+
+def dry_run(sweep: Sweep, json_out: bool) -> int:
+    """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
+    catalogue = load_catalogue()
+    matrix = expand(sweep, catalogue)
+    plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
+    expected = estimate(sweep, matrix.cells)
+    if json_out:
+        _print_json(
+            {
+                "cells": [{"cell_id": c.cell_id, **c.model_dump(mode="json")} for c in matrix.cells],
+                "base_cell_ids": sorted(matrix.added_base),
+                "left_out": [{"combination": x.combination, "reason": x.reason} for x in matrix.left_out],
+                "plan": plan.model_dump(mode="json"),
+                "estimate_s": round(expected.seconds, 1),
+                "trials": expected.trials,
+            }
+        )
+        return 0
+    _say_matrix(matrix, expected)
+    labels = {cell.cell_id: cell.label for cell in matrix.cells}
+    for number, block in enumerate(plan.blocks):
+        for group in block:
+            print(f"block {number + 1}: " + " · ".join(labels[cell_id] for cell_id in group))
+    print(f"seed {plan.seed}, plan {plan.sha256[:12]}")
+    return 0
+
+
+def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
+    print(f"{len(matrix.cells)} cells, {expected.trials} trials, about {duration(expected.seconds)}")
+    for cell in matrix.cells:
+        base = "  (base case)" if cell.cell_id in matrix.added_base else ""
+        print(f"  {cell.cell_id}  {cell.label}  {cell.model}, {cell.data}, {cell.device}{base}")
+    if matrix.left_out:
+        print(f"left out, {len(matrix.left_out)}:")
+    for item in matrix.left_out:
+        print(f"  {item.combination}: {item.reason}")
+
+
+def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
+    """Run a new sweep; returns the exit code."""
+    from harness.trial.data import default_data_dir
+
+    catalogue = load_catalogue()
+    matrix = expand(sweep, catalogue)
+    found = facts()
+    manifest = RunManifest(
+        run_id=new_run_id(sweep.name),
+        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        command=["harness", *command[1:]],
+        harness_version=harness.__version__,
+        sweep=sweep,
+        cells=list(matrix.cells),
+        base_cell_ids=sorted(matrix.added_base),
+        left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
+        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))],
+        machine=Machine(facts=found, warnings=warnings(found)),
+    )
+    data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+    with RunStore.create(results, manifest) as store:
+        try:
+            run = SweepRun(store, sweep, catalogue, _progress(quiet, json_out), data_dir)
+            with Zygote() as zygote:
+                preflight(zygote, run.requests())
+                return _run(run, zygote, estimate(sweep, matrix.cells), json_out)
+        except UsageError:
+            store.discard()
+            raise
+
+
+def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
+    """Run what is missing of a run; returns the exit code."""
+    from harness.trial.data import default_data_dir
+
+    path = resolve_run(text, results)
+    with RunStore.open_for_resume(path) as store:
+        sweep = store.manifest.sweep
+        data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+        progress = _progress(quiet, json_out)
+        run = SweepRun(store, sweep, load_catalogue(), progress, data_dir, trials=list(store.earlier_trials))
+        whole = estimate(sweep, store.manifest.cells)
+        part = Estimate(whole.seconds * run.left / max(1, whole.trials), run.left)
+        if not run.left:
+            return _tell(store.path, json_out)
+        with Zygote() as zygote:
+            return _run(run, zygote, part, json_out)
+
+
+def _run(run: SweepRun, zygote: Zygote, expected: Estimate, json_out: bool) -> int:
+    try:
+        run.run(zygote, expected.seconds)
+    except Interrupted:
+        path = run.store.path
+        raise Interrupted(
+            f"interrupted; {len(run.trials)} trials are kept in {path}; "
+            f"go on with: python -m harness sweep --resume {path}"
+        ) from None
+    return _tell(run.store.path, json_out)
+
+
+def _tell(path: Path, json_out: bool) -> int:
+    """The answer in a few lines, or one JSON object."""
+    from harness.analysis.summary import summarise
+    from harness.report.answer import answer_lines
+
+    loaded = load_run(path)
+    lines = answer_lines(summarise(loaded.manifest, loaded.trials))
+    if json_out:
+        statuses: dict[str, int] = {}
+        for trial in loaded.trials:
+            statuses[trial.status] = statuses.get(trial.status, 0) + 1
+        _print_json({"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses})
+        return 0
+    print("\n".join(lines))
+    print(f"records: {path}")
+    print(f"report:  python -m harness report {path}")
+    return 0
+
+
+def _progress(quiet: bool, json_out: bool) -> Progress:
+    if quiet or json_out:
+        return Quiet()
+    return TerminalProgress() if sys.stderr.isatty() else PlainLines()
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,179 @@
+"""GPUs, without making a CUDA context: by NVML if its Python package is there, else by nvidia-smi.
+
+NVML is NVIDIA's management library; `pip install 'tf-distribute-harness[gpu]'` brings its bindings.
+"""
+
+import importlib
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.environment.fact import Fact, Facts
+from harness.environment.files import ROOT, fields
+
+_SMI_LIMIT_S = 5.0
+_SMI_FIELDS = {
+    "name": "name",
+    "memory_bytes": "memory.total",
+    "memory_used_bytes": "memory.used",
+    "sm_clock_max_mhz": "clocks.max.sm",
+    "sm_clock_mhz": "clocks.sm",
+    "persistence": "persistence_mode",
+    "mig": "mig.mode.current",
+    "ecc": "ecc.mode.current",
+    "power_limit_w": "power.limit",
+    "power_limit_default_w": "power.default_limit",
+    "temperature_c": "temperature.gpu",
+    "utilization_percent": "utilization.gpu",
+}
+_SLOWDOWNS = {
+    "HwSlowdown": "hardware slow-down",
+    "HwThermalSlowdown": "too hot",
+    "HwPowerBrakeSlowdown": "power brake",
+    "SwThermalSlowdown": "too hot",
+    "SwPowerCap": "power cap",
+}
+
+
+def facts(root: Path = ROOT) -> Facts:
+    """`gpu.count`, `gpu.source` and, for each GPU, `gpu.N.*`; sizes in bytes, clocks in MHz, power in W."""
+    by_nvml = _by_nvml()
+    if by_nvml is not None:
+        return by_nvml
+    if shutil.which("nvidia-smi") is not None:
+        by_smi = _by_smi()
+        if by_smi is not None:
+            return by_smi
+    return by_proc(root)
+
+
+def _by_nvml() -> Facts | None:
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:  # no driver, or no GPU in this container
+        return None
+    try:
+        return read_nvml(nvml)
+    except nvml.NVMLError:  # lost while it was being read
+        return None
+    finally:
+        nvml.nvmlShutdown()
+
+
+def read_nvml(nvml: Any) -> Facts:
+    """Facts through an initialised `pynvml`. Raises its NVMLError when the library itself fails."""
+
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+        """None for what this GPU does not have (a laptop's has no ECC, a MIG part no clock of its own)."""
+        try:
+            return question(*arguments)
+        except nvml.NVMLError:
+            return None
+
+    count = nvml.nvmlDeviceGetCount()
+    found: Facts = {
+        "gpu.count": count,
+        "gpu.source": "nvml",
+        "gpu.driver_version": _string(ask(nvml.nvmlSystemGetDriverVersion)),
+        "gpu.cuda_driver_version": ask(nvml.nvmlSystemGetCudaDriverVersion),
+    }
+    for index in range(count):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        found.update({f"gpu.{index}.{key}": value for key, value in _nvml_device(nvml, handle, ask).items()})
+    return found
+
+
+def _nvml_device(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:
+    memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle)
+    used = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+    return {
+        "name": _string(ask(nvml.nvmlDeviceGetName, handle)),
+        "memory_bytes": getattr(memory, "total", None),
+        "memory_used_bytes": getattr(memory, "used", None),
+        "sm_clock_mhz": ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "sm_clock_max_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
+        "persistence": _switch(ask(nvml.nvmlDeviceGetPersistenceMode, handle)),
+        "mig": _switch(ask(nvml.nvmlDeviceGetMigMode, handle)),
+        "ecc": _switch(ask(nvml.nvmlDeviceGetEccMode, handle)),
+        "power_limit_w": _watts(ask(nvml.nvmlDeviceGetPowerManagementLimit, handle)),
+        "power_limit_default_w": _watts(ask(nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)),
+        "temperature_c": ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+        "utilization_percent": getattr(used, "gpu", None),
+        "throttle_reasons": _slowdowns(nvml, ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+    }
+
+
+def _slowdowns(nvml: Any, bits: int | None) -> str | None:
+    if bits is None:
+        return None
+    active = {
+        words for name, words in _SLOWDOWNS.items() if bits & int(getattr(nvml, f"nvmlClocksThrottleReason{name}", 0))
+    }
+    return ", ".join(sorted(active)) or None
+
+
+def _string(value: Any) -> str | None:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _switch(value: Any) -> bool | None:
+    """NVML gives 0 or 1, or a list of the mode now and the one after a restart."""
+    now = value[0] if isinstance(value, (list, tuple)) else value
+    return None if now is None else bool(now)
+
+
+def _watts(milliwatts: Any) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def _by_smi() -> Facts | None:
+    query = ",".join(["driver_version", *_SMI_FIELDS.values()])
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return read_smi(done.stdout) if done.returncode == 0 else None
+
+
+def read_smi(output: str) -> Facts:
+    """Facts from `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines() if line.strip()]
+    found: Facts = {"gpu.count": len(rows), "gpu.source": "nvidia-smi"}
+    for index, (driver, *cells) in enumerate(rows):
+        found["gpu.driver_version"] = driver
+        for key, cell in zip(_SMI_FIELDS, cells, strict=False):
+            found[f"gpu.{index}.{key}"] = _smi_value(key, cell)
+    return found
+
+
+def _smi_value(key: str, cell: str) -> Fact:
+    if key == "name":
+        return cell
+    if cell in ("Enabled", "Disabled"):
+        return cell == "Enabled"
+    try:
+        value = float(cell)
+    except ValueError:  # [N/A], [Not Supported], [Unknown Error]
+        return None
+    if key.endswith("_bytes"):
+        return int(value) * 2**20
+    return value if key.endswith("_w") else int(value)
+
+
+def by_proc(root: Path = ROOT) -> Facts:
+    """Names only, from the kernel driver's /proc files; no GPU at all when there are none."""
+    found: Facts = {"gpu.count": 0, "gpu.source": None}
+    files = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
+    for index, file in enumerate(files):
+        found[f"gpu.{index}.name"] = fields(file, ":").get("Model")
+    if files:
+        found |= {"gpu.count": len(files), "gpu.source": "/proc/driver/nvidia"}
+    return found

@@ -1,0 +1,125 @@
+"""The operating system, Python, package versions, environment variables, and this checkout's revision."""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from harness.environment.fact import Facts
+from harness.environment.files import ROOT, fields, text
+
+PACKAGES = (
+    "tensorflow",
+    "keras",
+    "tf_keras",
+    "numpy",
+    "tensorflow-datasets",
+    "nvidia-cuda-runtime-cu12",
+    "nvidia-cublas-cu12",
+    "nvidia-cudnn-cu12",
+    "nvidia-nccl-cu12",
+    "nvidia-cuda-runtime-cu13",
+    "nvidia-cublas-cu13",
+    "nvidia-cudnn-cu13",
+    "nvidia-nccl-cu13",
+    "libtpu",
+)
+_VARIABLES = re.compile(
+    r"(TF|OMP|XLA|KERAS|CUDA|NCCL|TPU|KMP|MKL|OPENBLAS|MALLOC|TCMALLOC|NVIDIA)_.*|LD_PRELOAD|TF2_BEHAVIOR"
+)
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|(?:^|_)KEYS?(?:_|$)")
+_NAMES_HOSTS = re.compile(r"TF_CONFIG|TPU_.*(NAME|ADDRESS|HOSTNAME|ENDPOINT|PROJECT).*|NCCL_COMM_ID")
+_LONGEST_VALUE = 300
+
+
+def facts(root: Path = ROOT) -> Facts:
+    """`os.*`, `python.*`, `package.NAME`, `env.NAME` and `git.revision`."""
+    return {
+        "os.system": platform.system(),
+        "os.release": platform.release(),
+        "os.distribution": distribution(root),
+        "os.container": container(root),
+        "os.libc": " ".join(platform.libc_ver()).strip() or None,
+        "python.version": platform.python_version(),
+        "python.implementation": platform.python_implementation(),
+        **{f"package.{name}": version for name, version in package_versions().items()},
+        **{f"env.{name}": value for name, value in variables(os.environ).items()},
+        "git.revision": git_revision(),
+    }
+
+
+def package_versions() -> dict[str, str | None]:
+    """Versions of the packages that decide timings, from their metadata: nothing is imported.
+
+    TensorFlow and Keras are always there, None when not installed; of the others, those installed.
+    """
+    found: dict[str, str | None] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            if name in ("tensorflow", "keras"):
+                found[name] = None
+    return found
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that TensorFlow, XLA, CUDA, NCCL, TPUs, OpenMP and allocators read.
+
+    A value that could be a secret or that names hosts is `(set)`; user and password in an address and the home
+    folder's path are masked; long values are cut.
+    """
+    found = {}
+    home = environment.get("HOME", "")
+    for name in sorted(environment):
+        if not _VARIABLES.fullmatch(name):
+            continue
+        value = environment[name]
+        if _SECRET_NAME.search(name) or _NAMES_HOSTS.fullmatch(name):
+            found[name] = "(set)"
+            continue
+        value = re.sub(r"://[^/@\s]+@", "://(masked)@", value)
+        if len(home) > 1:
+            value = value.replace(home, "~")
+        found[name] = value[:_LONGEST_VALUE].encode("utf-8", "backslashreplace").decode()
+    return found
+
+
+def distribution(root: Path = ROOT) -> str | None:
+    """For example `Debian GNU/Linux 12 (bookworm)` or `macOS 15.1`."""
+    mac = platform.mac_ver()[0]
+    if mac:
+        return f"macOS {mac}"
+    return fields(root / "etc/os-release", "=").get("PRETTY_NAME", "").strip('"') or None
+
+
+def container(root: Path = ROOT) -> str | None:
+    """`docker`, `podman`, `kubernetes`, `lxc`… when this process runs in a container, by its marks."""
+    if (root / "run/.containerenv").exists():
+        return "podman"
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    if (root / ".dockerenv").exists():
+        return "docker"
+    groups = text(root / "proc/1/cgroup") or ""
+    for mark in ("kubepods", "docker", "lxc", "podman"):
+        if mark in groups:
+            return "kubernetes" if mark == "kubepods" else mark
+    return text(root / "run/systemd/container")
+
+
+def git_revision(folder: Path | None = None) -> str | None:
+    """The commit of the working folder, with `-dirty` when tracked files differ; None outside git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    # Only reads: no lock is taken that would disturb a commit made at the same moment.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

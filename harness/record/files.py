@@ -1,0 +1,202 @@
+"""Files that survive a kill: atomic replacement, appended lines, a lock that dies with its owner.
+
+Every fault of the operating system becomes a StorageError of one line: the path, the reason the
+system gave, and what to do about it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from harness.errors import StorageError
+
+LOCK_NAME = ".lock"
+_LOCK_PATIENCE_S = 0.5
+"""A reader that asks whether a run is live holds the lock for microseconds; a writer outwaits it."""
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or choose another place with --results DIR",
+    errno.EDQUOT: "the disk quota is used up: free some space, or choose another place with --results DIR",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place with --results DIR",
+    errno.EROFS: "choose a place that can be written with --results DIR",
+    errno.EACCES: "choose a folder that you may write to with --results DIR",
+    errno.EPERM: "choose a folder that you may write to with --results DIR",
+    errno.EEXIST: "move what is in the way, or choose another place with --results DIR",
+    errno.ENOTDIR: "a file is where a folder is needed: move it, or choose another place with --results DIR",
+    errno.EISDIR: "a folder is where a file is needed: move it, or choose another place with --results DIR",
+    errno.ENAMETOOLONG: "choose a shorter --results DIR or sweep name",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+}
+
+
+def storage_error(action: str, path: Path, error: OSError) -> StorageError:
+    """`cannot ACTION 'PATH': REASON; REMEDY`, for a fault that the operating system reported."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "check the disk, or choose another place with --results DIR")
+    return StorageError(f"cannot {action} '{path}': {reason}; {remedy}")
+
+
+def to_json(model: BaseModel, indent: int | None = None) -> bytes:
+    """The model as UTF-8 JSON; NaN and infinities, which JSON lacks, become null.
+
+    Text that a process printed, or an argument, may hold bytes that are no UTF-8 (surrogate escapes
+    in Python); they are written as `\\udcXX`, because a record must not be lost to them.
+    """
+    try:
+        return model.model_dump_json(indent=indent).encode()
+    except PydanticSerializationError:
+        printable = type(model).model_validate(_printable(model.model_dump()))
+        return printable.model_dump_json(indent=indent).encode()
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_printable(item) for item in value]
+    return value
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and FUSE file systems cannot sync a folder; the file itself was synced.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte. A disk that fills up first takes a part and only then fails. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` durably; whoever reads sees the old content or the new, never a mixture.
+
+    Raises OSError, and then the old content is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def append_line(descriptor: int, line: bytes) -> None:
+    """Append `line` and a newline durably, or leave the file as it was.
+
+    A kill between two instructions leaves at most an unterminated tail, which `whole_length` finds.
+    Raises OSError; the part that was written has then been taken back, if the system allows it.
+    """
+    before = os.fstat(descriptor).st_size
+    kept = False
+    try:
+        write_all(descriptor, line + b"\n")
+        os.fsync(descriptor)
+        kept = True
+    finally:
+        # In a `finally`, because Ctrl-C between the two calls must not leave half a line either.
+        if not kept:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, before)
+                os.fsync(descriptor)
+
+
+class FolderLock:
+    """An exclusive lock on a folder, released by the system when its owner dies.
+
+    `flock`, not POSIX record locks: those are dropped when *any* descriptor of the file is closed, so
+    asking in the same process whether the run is live would silently unlock it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock. Raises StorageError that names the owner's pid, OSError if it cannot be made."""
+        self._path = folder / LOCK_NAME
+        self._descriptor: int | None = None
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while not self._try_once():
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    f"'{folder}' is being written by another process (pid {owner(folder)}): "
+                    "wait for it to end, or stop it"
+                )
+            time.sleep(0.02)
+
+    def _try_once(self) -> bool:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The last owner unlinks the file before it lets go: a lock on an unlinked file guards nothing.
+            mine, there = os.fstat(descriptor), self._path.stat()
+            if (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+                os.close(descriptor)
+                return False
+            with contextlib.suppress(OSError):  # the pid is for the message only; a full disk says so elsewhere
+                os.ftruncate(descriptor, 0)
+                write_all(descriptor, f"{os.getpid()}\n".encode())
+        except (BlockingIOError, FileNotFoundError):
+            os.close(descriptor)
+            return False
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Remove the lock and its file; harmless when done twice."""
+        if self._descriptor is None:
+            return
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = None
+
+
+def is_locked(folder: Path) -> bool:
+    """True while a living process holds the folder's lock."""
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks: nothing can be held there
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def owner(folder: Path) -> str:
+    """The pid written in the folder's lock, or `unknown`."""
+    try:
+        return (folder / LOCK_NAME).read_text(encoding="ascii", errors="replace").strip() or "unknown"
+    except OSError:
+        return "unknown"

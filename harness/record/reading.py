@@ -1,0 +1,245 @@
+"""Read runs back: whole runs, listings, and the run that a person means by a name."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from harness.errors import StorageError, UsageError, nearest
+from harness.record.files import is_locked, storage_error
+from harness.record.manifest import SCHEMA_VERSION, RunManifest
+from harness.record.trial import TrialRecord
+
+MANIFEST_NAME = "run.json"
+TRIALS_NAME = "trials.jsonl"
+_SHOWN_RUNS = 5
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it is on disk. `torn`: the last line was cut off by a kill and is left out.
+
+    `live`: another process, or this one, is still writing it.
+    """
+
+    path: Path
+    manifest: RunManifest
+    trials: list[TrialRecord]
+    torn: bool
+    live: bool
+
+
+@dataclass(frozen=True)
+class RunListing:
+    """One row of `list`. A run that cannot be read has a `problem` and None for what is unknown."""
+
+    path: Path
+    run_id: str
+    problem: str | None = None
+    name: str | None = None
+    status: str | None = None
+    created_utc: str | None = None
+    finished_utc: str | None = None
+    cells: int | None = None
+    planned: int | None = None
+    """Trials that the sealed plans hold."""
+    trials: int | None = None
+    """Lines of trials.jsonl; more than `planned` when trials were attempted again."""
+    live: bool = False
+
+
+def load_run(path: Path) -> Run:
+    """Read one run folder whole.
+
+    Raises StorageError that names the file, and for a bad record its line and key.
+    """
+    manifest = load_manifest(path)
+    trials, torn = load_trials(path / TRIALS_NAME, manifest.run_id)
+    return Run(path=path, manifest=manifest, trials=trials, torn=torn, live=is_locked(path))
+
+
+def load_manifest(path: Path) -> RunManifest:
+    """Read `run.json` of the run folder `path`. Raises StorageError."""
+    file = path / MANIFEST_NAME
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.exists():
+            raise StorageError(f"there is no run at '{path}'; `python -m harness list` shows what there is") from None
+        raise StorageError(
+            f"'{path}' is not a run: it has no {MANIFEST_NAME}; `python -m harness list` shows the runs there are"
+        ) from None
+    except OSError as error:
+        raise storage_error("read", file, error) from None
+    return _validated(RunManifest, data, str(file))
+
+
+def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
+    """The records of `trials.jsonl`, and whether a torn last line was left out.
+
+    A file that does not exist yet holds no trials: a run may be killed before its first one.
+    Raises StorageError that names the line and the key of a record that is not valid.
+    """
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return [], False
+    except OSError as error:
+        raise storage_error("read", file, error) from None
+    whole = whole_length(data)
+    trials: list[TrialRecord] = []
+    for number, line in _numbered_lines(data[:whole]):
+        record = _validated(TrialRecord, line, f"{file}:{number}")
+        if record.run_id != run_id:
+            raise StorageError(f"{file}:{number}: run_id: '{record.run_id}' is not this run's ('{run_id}')")
+        trials.append(record)
+    return trials, whole < len(data)
+
+
+def whole_length(data: bytes) -> int:
+    """How many bytes of a `trials.jsonl` are whole lines; the rest is a tail torn by a kill.
+
+    A last line that only lacks its newline is whole (no proper beginning of a JSON object is JSON). A
+    last line that ends in a newline but is no JSON is torn: after a power cut some file systems
+    leave blocks of zeros inside it.
+    """
+    start = data.rstrip(b"\n").rfind(b"\n") + 1
+    try:
+        json.loads(data[start:])
+    except ValueError:
+        return start
+    return len(data)
+
+
+def list_runs(results: Path) -> list[RunListing]:
+    """Every run in `results`, the oldest first; those that cannot be read are listed with the reason.
+
+    Cheap: reads manifests and counts lines. A `results` that does not exist holds no runs.
+    Raises StorageError when `results` itself cannot be read.
+    """
+    listings = [_listing(folder) for folder in _folders(results)]
+    return sorted(listings, key=lambda row: (row.created_utc or "", row.run_id))
+
+
+def resolve_run(text: str, results: Path) -> Path:
+    """The run folder meant by `text`: a path, a run id, the unique beginning of one, or `latest`.
+
+    Raises UsageError that names the runs there are and the nearest one.
+    """
+    given = Path(text)
+    if (given / MANIFEST_NAME).is_file():
+        return given
+    if given.name in (MANIFEST_NAME, TRIALS_NAME) and given.is_file():
+        return given.parent
+    runs = [row for row in list_runs(results) if row.problem is None]
+    names = [row.path.name for row in runs]
+    if text == "latest" and runs:
+        return runs[-1].path
+    if (results / text).is_dir() and text not in ("", ".", ".."):
+        return results / text
+    matches = [name for name in names if text and name.startswith(text)]
+    if len(matches) == 1:
+        return results / matches[0]
+    if len(matches) > 1:
+        raise UsageError(f"RUN: '{text}' is the beginning of several runs: {_some(matches)}")
+    if given.is_dir():
+        return given  # a folder that is no run: reading it says so, and why
+    if not names:
+        raise UsageError(
+            f"RUN: no run '{text}': there are no runs in '{results}' yet; `python -m harness sweep` makes one"
+        )
+    raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {_some(names)}{nearest(text, names)}")
+
+
+def _some(names: list[str]) -> str:
+    newest = names[: -_SHOWN_RUNS - 1 : -1]
+    more = len(names) - len(newest)
+    return ", ".join(newest) + (f" and {more} more" if more else "")
+
+
+def _folders(results: Path) -> list[Path]:
+    try:
+        return [Path(entry.path) for entry in os.scandir(results) if entry.is_dir() and not entry.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_error("read", results, error) from None
+
+
+def _listing(folder: Path) -> RunListing:
+    try:
+        manifest = load_manifest(folder)
+        trials = _count_lines(folder / TRIALS_NAME)
+    except StorageError as error:
+        return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
+    return RunListing(
+        path=folder,
+        run_id=manifest.run_id,
+        name=manifest.sweep.name,
+        status=manifest.status,
+        created_utc=manifest.created_utc,
+        finished_utc=manifest.finished_utc,
+        cells=len(manifest.cells),
+        planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
+        trials=trials,
+        live=is_locked(folder),
+    )
+
+
+def _count_lines(file: Path) -> int:
+    try:
+        with file.open("rb") as stream:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise storage_error("read", file, error) from None
+
+
+def _numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _validated(model: type[_Model], data: bytes, where: str) -> _Model:
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        raise StorageError(f"{where}: {_version_problem(data) or _first_problem(error.errors()[0])}") from None
+
+
+def _version_problem(data: bytes) -> str | None:
+    """A record of a newer version is full of unknown keys; the version is the thing to say first."""
+    try:
+        raw = json.loads(data)
+    except ValueError:
+        return None
+    version = raw.get("schema_version", SCHEMA_VERSION) if isinstance(raw, dict) else SCHEMA_VERSION
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        return (
+            f"schema_version: {version} was written by a newer version of the harness "
+            f"(this one reads {SCHEMA_VERSION}): update the harness to read it"
+        )
+    return None
+
+
+def _first_problem(error: ErrorDetails) -> str:
+    if error["type"] == "json_invalid":
+        return f"not valid JSON ({error['ctx']['error']}): mend or remove it"
+    key = ".".join(str(part) for part in error["loc"]) or "record"
+    if error["type"] == "missing":
+        return f"{key}: missing"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key"
+    expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if error["type"] == "value_error":
+        return f"{key}: {expected}"
+    given = repr(error["input"])
+    return f"{key}: given {given if len(given) <= 60 else given[:57] + '...'}, expected {expected}"

@@ -1,0 +1,72 @@
+"""The published JSON Schemas of `run.json` and of a line of `trials.jsonl`.
+
+`python -m harness.record.schema` writes them into `harness/record/schema/`; a test holds them equal to
+the models. They are what another program reads records by, so they say what the models alone enforce
+as far as JSON Schema can: a trial that is not `ok` has no throughput.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from harness.record.manifest import SCHEMA_VERSION, RunManifest
+from harness.record.trial import TrialRecord
+
+FOLDER = Path(__file__).with_name("schema")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
+    "if": {"properties": {"status": {"const": "ok"}}},
+    "then": {
+        "required": ["step_time_s", "throughput_examples_per_s", "windows"],
+        "properties": {
+            "step_time_s": {"type": "number"},
+            "throughput_examples_per_s": {"type": "number"},
+            "windows": {"type": "object"},
+            "checks": {
+                "properties": {
+                    "reduction": {"const": True},
+                    "update": {"const": True},
+                    "replicas_agree": {"const": True},
+                    "loss_finite": {"const": True},
+                },
+                "required": ["reduction", "update", "replicas_agree", "loss_finite"],
+            },
+        },
+    },
+    "else": {"properties": {"throughput_examples_per_s": {"type": "null"}}},
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """File name to JSON Schema, of every published schema."""
+    run = _schema_of(RunManifest, "run.json: one run")
+    for key in run["$defs"]["Sweep"]["properties"].values():
+        key.pop("default", None)  # what a spec that leaves a key out means today is no part of a record
+    return {
+        f"run-{SCHEMA_VERSION}.json": run,
+        f"trial-{SCHEMA_VERSION}.json": _schema_of(TrialRecord, "A line of trials.jsonl: one trial")
+        | _NO_THROUGHPUT_UNLESS_OK,
+    }
+
+
+def _schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    return {"$schema": _DIALECT} | model.model_json_schema(mode="validation") | {"title": title}
+
+
+def text_of(schema: dict[str, Any]) -> str:
+    """The schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write every schema file. Raises OSError."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, schema in schemas().items():
+        (FOLDER / name).write_text(text_of(schema), encoding="utf-8")
+        print(FOLDER / name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Cross-device ops side by side, relative to TensorFlow's own default."""
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
+from harness.report.figures.svg import MARKERS, MUTED, SERIES, Picture, picture, style
+from harness.report.text import shortened, significant
+
+_MOST_GROUPS = 16
+
+
+def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
+    """A row for each op that was measured beside another; None when no two were."""
+    groups = [group for group in summary.ops if sum(item.relative is not None for item in group.results) >= 1]
+    groups = groups[:_MOST_GROUPS]
+    if not groups:
+        return None
+    names = list(dict.fromkeys(op_name(item) for group in groups for item in group.results))
+    looks = {op: index for index, op in enumerate(names)}
+    rows = sum(len(_drawn(group)) + 1 for group in groups)
+    with style():
+        figure = Figure(figsize=(7.6, 0.9 + 0.23 * rows), layout="constrained")
+        axes = figure.subplots()
+        axes.axvline(100, color=MUTED, linewidth=1)
+        row, ticks, seen, values = 0, [], set(), [100.0]
+        for group in groups:
+            ticks.append((row + (len(_drawn(group)) - 1) / 2, shortened(group.label)))
+            for item in _drawn(group):
+                look = looks[op_name(item)]
+                seen.add(look)
+                interval = (item.relative or Interval(1.0, None, None)).scaled(100)
+                values.append(interval.value)
+                colour = SERIES[look % len(SERIES)]
+                axes.plot(interval.value, row, marker=MARKERS[look % len(MARKERS)], color=colour, linestyle="none")
+                if interval.low is not None and interval.high is not None:
+                    axes.plot([interval.low, interval.high], [row, row], color=colour)
+                row += 1
+            row += 1
+        axes.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(row - 1.4, -0.6)
+        low, high = min(values), max(values)
+        axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
+        axes.set_xlabel("throughput, % of the reference op; 95 % interval")
+        axes.grid(axis="x")
+        axes.legend(handles=_legend(looks, seen), loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    caption = (
+        "Each op against the reference of its row: TensorFlow's own default (auto) where it was measured, else the "
+        "fastest. An interval that crosses 100 % shows no difference."
+    )
+    return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption)
+
+
+def op_name(item: OpResult) -> str:
+    """The op with its packing."""
+    return item.op if item.packing == "default" else f"{item.op}, {item.packing}"
+
+
+def _drawn(group: OpGroup) -> list[OpResult]:
+    return [item for item in group.results if item.relative is not None or item.cell_id == group.reference_id]
+
+
+def _legend(looks: dict[str, int], seen: set[int]) -> list[Line2D]:
+    return [
+        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], linestyle="none",
+               label=shortened(op, 34))
+        for op, look in looks.items()
+        if look in seen
+    ]  # fmt: skip
+
+
+def _describe(groups: list[OpGroup]) -> str:
+    parts = []
+    for group in groups:
+        for item in _drawn(group):
+            value = "the reference" if item.relative is None else f"{significant(100 * item.relative.value)} %"
+            parts.append(f"{group.label}, {op_name(item)}: {value}")
+    return f"Dot plot of throughput relative to the reference op. {'; '.join(parts)}."

@@ -1,0 +1,93 @@
+"""The ranking: every ok cell as a dot with its interval, absolute and against the best."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+from harness.analysis import CellSummary, Interval, WorkloadSummary
+from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.text import plural, shortened, significant
+
+MOST = 50
+_ROW = 0.27
+
+
+def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
+    """Dots with intervals, the fastest on top; None when no cell was measured."""
+    ranking = summary.ranking[:MOST]
+    if not ranking:
+        return None
+    with style():
+        comparing = any(cell.place is not None and cell.place.against_best is not None for cell in ranking)
+        figure = Figure(figsize=(9.2, 0.95 + _ROW * len(ranking)), layout="constrained")
+        panels = figure.subplots(1, 2 if comparing else 1, sharey=True, squeeze=False)[0]
+        _absolute(panels[0], ranking)
+        if comparing:
+            _against_best(panels[1], ranking)
+        panels[0].set_yticks(range(len(ranking)), [shortened(cell.label) for cell in ranking])
+        panels[0].set_ylim(len(ranking) - 0.4, -0.6)
+        left_out = len(summary.ranking) - len(ranking)
+    cut = f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table has all." if left_out else ""
+    return picture(figure, name, "Ranking by throughput", _describe(ranking), _CAPTION + cut)
+
+
+_CAPTION = (
+    "Left: throughput of each cell on its own; its interval holds whatever the machine did between blocks, to all "
+    "cells alike. Right: the same cells relative to the fastest, which is what tells them apart; a filled dot cannot "
+    "be told apart from the fastest, a hollow one is slower. Intervals on the right are corrected for the number of "
+    "comparisons."
+)
+
+
+def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
+    for row, cell in enumerate(ranking):
+        if cell.measured is not None:
+            _dot(axes, row, cell.measured.throughput, _tied(cell))
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_xlabel("examples/s, 95 % interval")
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+
+
+def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
+    axes.axvline(100, color=MUTED, linewidth=1)
+    shown = [100.0]
+    for row, cell in enumerate(ranking):
+        against = cell.place.against_best if cell.place is not None else None
+        if against is None:
+            axes.plot(100, row, marker="o", color=SERIES[0], linestyle="none")
+        else:
+            _dot(axes, row, against.scaled(100), _tied(cell))
+            shown += [100 * against.value]
+    # one interval of two trials must not squeeze all others to a point: the axis follows the dots
+    low, high = min(shown), max(shown)
+    axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
+    axes.set_xlabel("% of the fastest, corrected interval")
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+
+
+def _dot(axes: Axes, row: int, interval: Interval, filled: bool) -> None:
+    if interval.low is not None and interval.high is not None:
+        axes.plot([interval.low, interval.high], [row, row], color=SERIES[0], linewidth=1.6, solid_capstyle="butt")
+    face = SERIES[0] if filled else PAPER
+    axes.plot(interval.value, row, marker="o", color=SERIES[0], markerfacecolor=face, linestyle="none")
+
+
+def _tied(cell: CellSummary) -> bool:
+    return cell.place is not None and cell.place.with_best
+
+
+def _describe(ranking: Sequence[CellSummary]) -> str:
+    lines = [
+        f"{place}. {shortened(cell.label)}: {significant(cell.measured.throughput.value)} examples/s"
+        for place, cell in enumerate(ranking[:10], start=1)
+        if cell.measured is not None
+    ]
+    tied = sum(_tied(cell) for cell in ranking) - 1
+    told = f"{plural(tied, 'other cell')} cannot be told apart from the first." if tied else ""
+    return f"Dot plot of {plural(len(ranking), 'cell')}, fastest first. {'; '.join(lines)}. {told}".strip()

@@ -1,0 +1,135 @@
+"""The report: one self-contained HTML file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.analysis import RunSummary, WorkloadSummary, summarise
+from harness.errors import StorageError
+from harness.record.files import replace_file
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.report.answer import AnswerText, answers, run_sentences
+from harness.report.figures import (
+    Picture,
+    efficiency_figure,
+    ops_figure,
+    phases_figure,
+    ranking_figure,
+    throughput_figure,
+)
+from harness.report.method import methods
+from harness.report.problems import explained, remarks
+from harness.report.table import Table, ops_table, phases_table, ranking_table, scaling_table
+from harness.report.text import NOTHING, plural, printable, size
+
+Draw = Callable[[WorkloadSummary, str], Picture | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a workload's report: figures, then the table that has every number of them."""
+
+    slug: str
+    title: str
+    pictures: tuple[Picture, ...]
+    table: Table
+    open_table: bool = False
+    """Whether the table is unfolded from the start."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """All that the page says of one workload."""
+
+    slug: str
+    answer: AnswerText
+    sections: tuple[Section, ...]
+
+
+def write_report(manifest: RunManifest, trials: Sequence[TrialRecord], output: Path) -> RunSummary:
+    """Write the page to `output`, whole or not at all, and return the summary that it shows.
+
+    Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
+    """
+    summary = summarise(manifest, trials)
+    page = render(manifest, trials, summary).encode("utf-8", "replace")
+    if output.is_dir():
+        raise StorageError(f"cannot write '{output}': it is a folder; name a file with --output FILE.html")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(output, page)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot write '{output}': {reason}; choose another place with --output FILE.html") from None
+    return summary
+
+
+def render(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary) -> str:
+    """The page as text. Pure: the same records give the same bytes."""
+    environment = Environment(
+        loader=PackageLoader("harness.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        manifest=manifest,
+        summary=summary,
+        parts=[_part(work, answer, index) for index, (work, answer) in enumerate(_answered(summary))],
+        run_sentences=run_sentences(summary),
+        explained=explained(summary),
+        remarks=remarks(summary),
+        left_out=_left_out(manifest),
+        environment=_environment(manifest),
+        methods=methods(manifest, trials, summary),
+        plural=plural,
+        printable=printable,
+    )
+
+
+def _answered(summary: RunSummary) -> list[tuple[WorkloadSummary, AnswerText]]:
+    return list(zip(summary.workloads, answers(summary), strict=True))
+
+
+def _part(work: WorkloadSummary, answer: AnswerText, index: int) -> Part:
+    def drawn(section: str, *figures: Draw) -> tuple[Picture, ...]:
+        made = (draw(work, f"w{index}-{section}{number}") for number, draw in enumerate(figures))
+        return tuple(picture for picture in made if picture is not None)
+
+    sections = (
+        Section("ranking", "Ranking", drawn("ranking", ranking_figure), ranking_table(work), open_table=True),
+        Section(
+            "scaling", "Throughput and efficiency against replicas",
+            drawn("scaling", throughput_figure, efficiency_figure), scaling_table(work),
+        ),
+        Section("ops", "Cross-device ops side by side", drawn("ops", ops_figure), ops_table(work), open_table=True),
+        Section("phases", "Time per phase", drawn("phases", phases_figure), phases_table(work)),
+    )  # fmt: skip
+    return Part(f"w{index}", answer, tuple(section for section in sections if section.table.rows))
+
+
+def _left_out(manifest: RunManifest) -> list[tuple[str, list[str]]]:
+    """(reason, combinations): many combinations share a reason."""
+    grouped: dict[str, list[str]] = {}
+    for item in manifest.left_out:
+        grouped.setdefault(printable(item.reason), []).append(printable(item.combination))
+    return list(grouped.items())
+
+
+def _environment(manifest: RunManifest) -> list[tuple[str, str]]:
+    facts = [("harness", manifest.harness_version), ("command", " ".join(manifest.command) or NOTHING)]
+    for name, value in manifest.machine.facts.items():
+        if value is None:
+            shown = "not known"
+        elif isinstance(value, bool):
+            shown = "yes" if value else "no"
+        elif name.endswith("_bytes") and isinstance(value, int):
+            shown = size(value)
+        else:
+            shown = str(value)
+        facts.append((name, shown))
+    return [(printable(name), printable(shown)) for name, shown in facts]

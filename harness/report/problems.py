@@ -1,0 +1,100 @@
+"""Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from harness.analysis import CellSummary, Problem, RunSummary
+from harness.report.text import STATUS_MEANING, STATUS_WORDS, plural, printable
+
+_CHECK_WORDS = {
+    "reduction": "the sum over replicas is not the exact sum",
+    "update": "one training step does not give the one-device reference's weights",
+    "replicas_agree": "replicas hold different weights afterwards",
+    "updates_applied": "updates were lost or made twice",
+    "loss_finite": "the loss is not finite",
+}
+_ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One reason, and the cells that it holds for."""
+
+    status: str
+    heading: str
+    meaning: str
+    cells: tuple[str, ...]
+    """Labels, each with how many of its trials ended so."""
+    reason: str
+    failed_checks: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about a cell that has a throughput."""
+
+    cell: str
+    text: str
+
+
+def explained(summary: RunSummary) -> tuple[Explained, ...]:
+    """All trials that did not end well and all cells that never ran, one entry a reason, the worst first."""
+    grouped: defaultdict[Problem, list[str]] = defaultdict(list)
+    for cell in summary.cells:
+        for problem in cell.trials.problems:
+            key = Problem(**{**vars(problem), "trials": 0})  # how many trials differs from cell to cell
+            grouped[key].append(f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})")
+    entries = [_explain(problem, cells) for problem, cells in grouped.items()]
+    missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
+    if missing:
+        heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
+        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded"))
+    return tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.status)))
+
+
+def remarks(summary: RunSummary) -> tuple[Remark, ...]:
+    """Cells with a throughput that deserve a second look, each with the reason."""
+    return tuple(Remark(printable(cell.label), text) for cell in summary.cells for text in _remarks_on(cell))
+
+
+def _of_trials(count: int, cell: CellSummary) -> str:
+    return f"{count} of {plural(cell.trials.trials, 'trial')}"
+
+
+def _explain(problem: Problem, cells: list[str]) -> Explained:
+    where = f" in phase '{problem.phase}'" if problem.phase else ""
+    return Explained(
+        status=problem.status,
+        heading=f"{STATUS_WORDS[problem.status]}{where}",
+        meaning=STATUS_MEANING[problem.status],
+        cells=tuple(cells),
+        reason=printable(problem.reason),
+        failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
+        details=tuple((name, printable(text)) for name, text in problem.details),
+        evidence=printable(problem.evidence or ""),
+    )
+
+
+def _remarks_on(cell: CellSummary) -> list[str]:
+    measured = cell.measured
+    if measured is None:
+        return []
+    texts = []
+    if measured.unsteady:
+        texts.append(
+            f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')} met the cap on warm-up before two "
+            "adjacent groups of windows agreed; they are kept, and their throughput may include warm-up"
+        )
+    if cell.trials.problems:
+        lost = sum(problem.trials for problem in cell.trials.problems)
+        texts.append(f"{lost} of {plural(cell.trials.trials, 'trial')} did not end well; the throughput is of the rest")
+    missing = cell.trials.planned - cell.trials.trials
+    if missing > 0:
+        texts.append(f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run")
+    if measured.trials == 1:
+        texts.append("one trial: how certain its throughput is cannot be known")
+    if cell.trials.executed.differs_from_request:
+        texts.append(f"what ran is not what was asked for: {printable(cell.trials.executed.differs_from_request)}")
+    return texts

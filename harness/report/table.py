@@ -1,0 +1,206 @@
+"""Tables as plain columns and rows of text: the page, the terminal and Markdown show the same ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.analysis import CellSummary, RunSummary, Scaling, WorkloadSummary
+from harness.analysis.scaling import SHARED_LABEL
+from harness.report.figures.ops import op_name
+from harness.report.figures.phases import STACKED
+from harness.report.text import (
+    NOTHING,
+    PHASE_WORDS,
+    STATUS_WORDS,
+    bounds,
+    plural,
+    plus_minus,
+    printable,
+    ratio,
+    seconds,
+    share,
+    significant,
+    size,
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; `numeric` columns are set flush right."""
+
+    name: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns, rows of printable text, and a note on how to read it."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    marked: frozenset[int] = frozenset()
+    """Rows to be set apart: in the ranking, those that cannot be told apart from the fastest."""
+
+
+Field = tuple[str, bool, Callable[[CellSummary], str]]
+
+
+def show_tables(summary: RunSummary) -> tuple[Table, ...]:
+    """What `show` prints: the ranking of each workload, then every cell that needs explaining."""
+    tables = [ranking_table(work) for work in summary.workloads]
+    failed = failed_table(summary)
+    return tuple(table for table in (*tables, failed) if table.rows)
+
+
+def ranking_table(work: WorkloadSummary) -> Table:
+    """The ok cells, the fastest first."""
+    fields: tuple[Field, ...] = (
+        ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
+        ("cell", False, lambda cell: cell.label),
+        ("examples/s", True, lambda cell: significant(cell.measured.throughput.value) if cell.measured else NOTHING),
+        ("95 % interval", True, lambda cell: bounds(cell.measured.throughput) if cell.measured else NOTHING),
+        ("% of fastest", True, _against_best),
+        ("× no strategy", True, _speed_up),
+        ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
+        ("CPU/example", True, lambda cell: seconds(cell.measured.cpu_seconds_per_example) if cell.measured else ""),
+        ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
+        ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
+    )
+    note = (
+        "Marked rows cannot be told apart from the fastest. '% of fastest' and '× no strategy' compare trials that "
+        "took turns, and are far more exact than the throughputs themselves."
+    )
+    ranking = work.ranking
+    marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
+    return _table(work.workload.label, fields, ranking, note, marked)
+
+
+def scaling_table(work: WorkloadSummary) -> Table:
+    """Speed-up and efficiency of every ok cell against both base cases."""
+    cells = [cell for cell in work.cells if cell.vs_none is not None or cell.vs_own is not None]
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        ("× no strategy", True, _speed_up),
+        ("E", True, lambda cell: share(cell.vs_none.efficiency) if cell.vs_none else NOTHING),
+        ("E_r", True, lambda cell: share(cell.vs_none.resource_efficiency) if cell.vs_none else NOTHING),
+        ("own base n", True, lambda cell: str(cell.vs_own.n0) if cell.vs_own else NOTHING),
+        ("× own base", True, lambda cell: ratio(cell.vs_own.speed_up) if cell.vs_own else NOTHING),
+        ("E over own", True, lambda cell: share(cell.vs_own.efficiency) if cell.vs_own else NOTHING),
+        ("how compared", False, _how_compared),
+        ("note", False, _sharing),
+    )
+    note = (
+        "E: efficiency over the no-strategy base at the same batch. E_r: resource-bounded efficiency, n capped at the "
+        "number of processors. Own base: the strategy itself at its smallest replica count."
+    )
+    return _table("Speed-up and efficiency", fields, cells, note)
+
+
+def ops_table(work: WorkloadSummary) -> Table:
+    """Every op of every group, the failed ones with their status."""
+    by_id = {cell.cell_id: cell for cell in work.cells}
+    rows = []
+    for group in work.ops:
+        for item in group.results:
+            cell = by_id[item.cell_id]
+            relative = "the reference" if item.cell_id == group.reference_id else STATUS_WORDS[cell.trials.status]
+            if item.relative is not None:
+                relative = share(item.relative)
+            throughput = significant(cell.measured.throughput.value) if cell.measured else NOTHING
+            ran = executed_words(cell)
+            rows.append(_clean((group.label, op_name(item), relative, throughput, ran, _twins(cell, by_id))))
+    columns = (
+        Column("held fixed", False), Column("op asked for", False), Column("% of reference"), Column("examples/s"),
+        Column("what ran in one step", False), Column("same experiment as", False),
+    )  # fmt: skip
+    note = (
+        "What ran is read from the traced program. Cells with one fingerprint are the same experiment, whatever they "
+        "are called: a difference between them is noise."
+    )
+    return Table("Cross-device ops side by side", columns, tuple(rows), note)
+
+
+def phases_table(work: WorkloadSummary) -> Table:
+    """Median seconds of each phase."""
+    cells = [cell for cell in work.cells if cell.trials.phases_s]
+    phases = [name for name in (*STACKED, "waiting_s") if any(name in cell.trials.phases_s for cell in cells)]
+
+    def phase(name: str) -> Callable[[CellSummary], str]:
+        return lambda cell: seconds(cell.trials.phases_s.get(name))
+
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        *((PHASE_WORDS[name], True, phase(name)) for name in phases),
+        ("fixed cost", True, lambda cell: seconds(cell.trials.fixed_s)),
+    )
+    note = "Medians over trials. Fixed cost: all phases but warm-up, steady state and waiting."
+    return _table("Time per phase", fields, cells, note)
+
+
+def failed_table(summary: RunSummary) -> Table:
+    """Cells without a throughput, with how many trials ended how, and the first reason."""
+    cells = [cell for cell in summary.cells if cell.trials.status != "ok"]
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        ("status", False, lambda cell: STATUS_WORDS[cell.trials.status]),
+        ("trials", True, lambda cell: f"{cell.trials.trials} of {cell.trials.planned}"),
+        ("reason", False, lambda cell: cell.trials.problems[0].reason if cell.trials.problems else NOTHING),
+    )
+    return _table("Without a throughput", fields, cells)
+
+
+def executed_words(cell: CellSummary) -> str:
+    """Reduction and collective ops of one traced step, and how they are packed."""
+    executed = cell.trials.executed
+    if not executed.fingerprint:
+        return NOTHING
+    operations = ", ".join(f"{count} × {name}" for name, count in sorted(executed.operations.items()))
+    packs = f"; {plural(executed.packs, 'pack')}" if executed.packs else ""
+    largest = f", the largest {size(executed.pack_bytes[0])}" if executed.pack_bytes else ""
+    clusters = f"; {plural(executed.xla_clusters, 'XLA cluster')}" if executed.xla_clusters else ""
+    differs = f" — differs from the request: {executed.differs_from_request}" if executed.differs_from_request else ""
+    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{differs}"
+
+
+def _twins(cell: CellSummary, by_id: dict[str, CellSummary]) -> str:
+    return ", ".join(by_id[other].label for other in cell.same_experiment_as) or NOTHING
+
+
+def _table(
+    title: str, fields: Sequence[Field], cells: Sequence[CellSummary], note: str = "",
+    marked: frozenset[int] = frozenset(),
+) -> Table:  # fmt: skip
+    columns = tuple(Column(name, numeric) for name, numeric, _ in fields)
+    rows = tuple(_clean(tuple(read(cell) for _, _, read in fields)) for cell in cells)
+    return Table(title, columns, rows, note, marked)
+
+
+def _clean(row: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(printable(text) for text in row)
+
+
+def _against_best(cell: CellSummary) -> str:
+    if cell.place is None:
+        return NOTHING
+    return "100 %" if cell.place.against_best is None else share(cell.place.against_best)
+
+
+def _speed_up(cell: CellSummary) -> str:
+    if cell.trials.cell.strategy == "none":
+        return "base"
+    return (
+        f"{significant(cell.vs_none.speed_up.value)}× {plus_minus(cell.vs_none.speed_up)}" if cell.vs_none else NOTHING
+    )
+
+
+def _how_compared(cell: CellSummary) -> str:
+    scaling: Scaling | None = cell.vs_none or cell.vs_own
+    if scaling is None or scaling.log_ratio.method == "none":
+        return "one trial: no interval"
+    pairs = "pairs" if scaling.log_ratio.method.startswith("paired") else "trials a side"
+    return f"{scaling.log_ratio.method}, {scaling.log_ratio.count} {pairs}"
+
+
+def _sharing(cell: CellSummary) -> str:
+    return SHARED_LABEL if cell.trials.shared else NOTHING

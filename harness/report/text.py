@@ -1,0 +1,147 @@
+"""Numbers and statuses as a reader sees them, the same on the page, on the terminal and in Markdown."""
+
+import math
+import re
+from collections.abc import Iterable
+
+from harness.analysis import Interval
+from harness.analysis.cells import CellStatus
+from harness.spec.cell import Cell
+
+NOTHING = "–"
+STATUS_WORDS: dict[str, str] = {
+    "ok": "ok",
+    "wrong_result": "wrong result",
+    "unsupported": "not supported here",
+    "out_of_memory": "out of memory",
+    "timeout": "timed out",
+    "crashed": "crashed",
+    "interrupted": "interrupted",
+    "missing": "not run",
+}
+STATUS_MEANING: dict[CellStatus, str] = {
+    "ok": "every check passed and it was measured",
+    "wrong_result": "it computes the wrong thing, so it has no throughput",
+    "unsupported": "this machine or TensorFlow cannot run it",
+    "out_of_memory": "it needs more memory than there is",
+    "timeout": "it made no progress until its time was up",
+    "crashed": "its process died or raised an error",
+    "interrupted": "the sweep was stopped while it ran",
+    "missing": "the sweep ended before its turn came; --resume runs it",
+}
+PHASE_WORDS: dict[str, str] = {
+    "start_s": "process start",
+    "build_s": "build",
+    "first_step_s": "first step",
+    "check_s": "checks",
+    "warmup_s": "warm-up",
+    "steady_s": "steady state",
+    "waiting_s": "waiting for its turn",
+    "exit_s": "exit",
+}
+_HUGE = 1e6
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, thousands separated, never in exponent form when readable."""
+    if value == 0:
+        return "0"
+    if not 1e-6 <= abs(value) < 1e12:
+        return f"{value:.{digits - 1}e}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def bounds(interval: Interval, unit: str = "", digits: int = 3) -> str:
+    """`[low – high]`, or why there is none."""
+    if interval.low is None or interval.high is None:
+        return "no interval"
+    high = f"over {_HUGE:,.0f}" if interval.high > _HUGE * interval.value else significant(interval.high, digits)
+    return f"[{significant(interval.low, digits)} – {high}]{unit}"
+
+
+def plus_minus(interval: Interval) -> str:
+    """`± 1.2 %`: half the interval's width on the log scale, or `no interval`."""
+    half = interval.relative_half_width
+    if half is None:
+        return "no interval"
+    if half > 1:
+        return f"×/÷ {significant(math.exp(half), 2)}" if half < math.log(_HUGE) else "unknown within a million"
+    return f"± {significant(100 * half, 2)} %"
+
+
+def ratio(interval: Interval, digits: int = 3) -> str:
+    """`1.88× [1.86 – 1.89]`."""
+    return f"{significant(interval.value, digits)}× {bounds(interval, digits=digits)}"
+
+
+def share(interval: Interval) -> str:
+    """`94 % [93 – 95]`, for efficiencies."""
+    return f"{significant(100 * interval.value, 3)} % {bounds(interval.scaled(100))}"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds, milliseconds or microseconds, three significant digits."""
+    if value is None:
+        return NOTHING
+    if value >= 1 or value == 0:
+        return f"{significant(value)} s"
+    return f"{significant(value * 1e3)} ms" if value >= 1e-3 else f"{significant(value * 1e6)} µs"
+
+
+def size(value: int | None) -> str:
+    """Bytes in binary units."""
+    if value is None:
+        return NOTHING
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{value} B"
+
+
+def printable(text: str) -> str:
+    """Without the control characters that neither HTML nor a terminal can show."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def shortened(text: str, limit: int = 46) -> str:
+    """At most `limit` characters; the middle goes, since names differ at their ends. One line."""
+    text = " ".join(printable(text).split())
+    if len(text) <= limit:
+        return text
+    tail = limit // 3
+    return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 trial`, `3 trials`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Iterable[str], most: int = 4) -> str:
+    """`a, b and c`, or `a, b, c and 7 more`."""
+    items = list(names)
+    if len(items) > most:
+        return f"{', '.join(items[: most - 1])} and {len(items) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]])) if items else ""
+
+
+def describe(cell: Cell) -> str:
+    """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
+    batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a replica"
+    if cell.strategy == "none":
+        return f"no strategy, one device, batch {cell.batch_size}" + (", Model.fit" if cell.loop == "fit" else "")
+    parts = [cell.strategy]
+    if cell.workers > 1:
+        parts.append(f"{cell.workers} workers of {plural(cell.replicas, 'replica')}")
+    else:
+        parts.append(plural(cell.replicas, "replica"))
+    parts.append(batch)
+    if cell.cross_device_op != "auto":
+        parts.append(cell.cross_device_op)
+    if cell.packing != "default":
+        parts.append(cell.packing)
+    if cell.loop == "fit":
+        parts.append("Model.fit")
+    return printable(", ".join(parts))

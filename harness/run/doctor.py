@@ -1,0 +1,72 @@
+"""Try, each in a fresh process, what this machine can run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.run.interrupts import Interrupts
+from harness.run.live import LiveTrial, Place
+from harness.run.zygote import Zygote
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell
+from harness.trial.protocol import Request
+
+LIMIT_S = 60.0
+REPLICAS = (2, 3)
+"""Ops are tried at an even and at an odd count, since one that is right at 2 may be wrong at 3."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried: `reason` is None when it works, else what TensorFlow or the machine said."""
+
+    kind: str
+    name: str
+    status: str
+    reason: str | None
+
+
+def examine(catalogue: Catalogue) -> Iterator[Finding]:
+    """Try every device kind, then every strategy and op on the best kind that works."""
+    with Zygote() as zygote:
+        working = []
+        for device in catalogue.devices:
+            strategy = "tpu" if device == "tpu" else "none"
+            finding = _try(zygote, "device", device, _cell(device, strategy, 1, "auto"))
+            if finding.reason is None:
+                working.append(device)
+            yield finding
+        device = next((name for name in ("gpu", "virtual-cpu") if name in working), "virtual-cpu")
+        for name, traits in catalogue.strategies.items():
+            kind = name if name in working else device
+            replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
+            yield _try(zygote, "strategy", name, _cell(kind, name, replicas, "auto"))
+        for name in catalogue.cross_device_ops:
+            for replicas in REPLICAS:
+                yield _try(zygote, f"op, {replicas} replicas", name, _cell(device, "mirrored", replicas, name))
+
+
+def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
+    place = Place("doctor", 0, "doctor", 0, 1, "none")
+    request = Request(
+        cell=cell, seed=0, data_dir=str(Path()), window_s=0.1, intra_op_threads=1,
+        inter_op_threads=2 * cell.replicas, task="probe",
+    )  # fmt: skip
+    trial = LiveTrial(cell, place, zygote, request, LIMIT_S, Interrupts())
+    trial.start()
+    trial.finish_task()
+    return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
+
+
+def _cell(device: str, strategy: str, replicas: int, op: str) -> Cell:
+    return Cell(
+        device=device,
+        strategy=strategy,
+        replicas=replicas,
+        batch_size=1,
+        batch_scope="per_replica",
+        global_batch_size=replicas,
+        cross_device_op=op,
+        model="mlp",
+        data="synthetic",
+    )

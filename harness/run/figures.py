@@ -1,0 +1,56 @@
+"""A trial's figures from its raw windows (`protocol.md`, Estimators)."""
+
+import math
+from typing import TYPE_CHECKING
+
+from harness.record.trial import Windows
+from harness.spec.cell import Cell
+
+if TYPE_CHECKING:
+    from harness.run.live import LiveTrial
+
+
+def windows_of(trial: "LiveTrial") -> Windows | None:
+    """Every window of the trial, raw; None where it took none."""
+    taken = trial.windows
+    if not taken:
+        return None
+    return Windows(
+        steps_per_window=taken[0].steps,
+        seconds=[window.seconds for window in taken],
+        cpu_seconds=[window.cpu_seconds for window in taken],
+        rounds=[window.round for window in taken],
+        measured_from=min(trial.measured_from or 0, len(taken)),
+        steady=trial.steady,
+        sync_seconds=trial.sync_seconds,
+        waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
+    )
+
+
+def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
+    """τ = Σ window time / Σ steps, throughput G/τ, and processor seconds per example."""
+    seconds = windows.seconds[windows.measured_from :]
+    steps = windows.steps_per_window * len(seconds)
+    step_time = math.fsum(seconds) / steps
+    cpu = math.fsum(windows.cpu_seconds[windows.measured_from :])
+    return {
+        "step_time_s": step_time,
+        "throughput_examples_per_s": cell.global_batch_size / step_time,
+        "cpu_seconds_per_example": cpu / (steps * cell.global_batch_size),
+    }
+
+
+def phases_of(trial: "LiveTrial", clocked: dict[str, float]) -> dict[str, float]:
+    """Seconds of each phase: set-up as the parent clocked it, the rest from the windows.
+
+    The pilot is warm-up. Waiting is what the trial spent blocked between its windows.
+    """
+    phases = {f"{name}_s": seconds for name, seconds in clocked.items()}
+    if not trial.windows:
+        return phases
+    first = trial.measured_from or 0
+    before = math.fsum(window.seconds for window in trial.windows[:first])
+    phases["warmup_s"] = phases.get("warmup_s", 0.0) + before
+    phases["steady_s"] = math.fsum(window.seconds for window in trial.windows[first:])
+    phases["waiting_s"] = math.fsum(window.waiting_seconds for window in trial.windows)
+    return phases

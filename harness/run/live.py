@@ -1,0 +1,229 @@
+"""One live trial as the parent sees it: phases, turns, how it ended, and its record."""
+
+import datetime
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.record.trial import PhaseName, Phases, Status, TrialRecord
+from harness.run.figures import figures_of, phases_of, windows_of
+from harness.run.interrupts import Interrupts
+from harness.run.memory import OutOfMemoryCounter
+from harness.run.zygote import Spawned, Zygote
+from harness.spec.cell import Cell
+from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
+
+SLICE_S = 0.2
+"""How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
+TASK_LIMIT_S = 3600.0
+"""Preparing a data set may download it."""
+STACKS_S = 1.0
+"""How long a hung trial gets to write the stacks of its threads."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a trial stands in the run."""
+
+    run_id: str
+    block: int
+    group: str
+    order: int
+    attempt: int
+    interleaving: Literal["turns", "blocks", "none"]
+
+
+class Ended(Exception):
+    """The trial is over; `LiveTrial.status` says how."""
+
+
+@dataclass
+class LiveTrial:
+    """A trial from its spawn to its record. Methods raise Ended when the trial is over early."""
+
+    cell: Cell
+    place: Place
+    zygote: Zygote
+    request: Request
+    timeout_s: float
+    interrupts: Interrupts
+    status: Status | None = None
+    reason: str | None = None
+    evidence: str | None = None
+    phase: PhaseName = "start"
+    outcome: Outcome | None = None
+    windows: list[WindowTimes] = field(default_factory=list)
+    measured_from: int | None = None
+    steady: bool = False
+    sync_seconds: float = 0.0
+
+    def start(self) -> None:
+        """Fork the process; the clock of its phases starts."""
+        self._seconds: dict[str, float] = {}
+        self._ooms = OutOfMemoryCounter()
+        self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        self._since = time.perf_counter()
+        self._born = self._since
+        request = self.request.model_copy(update={"scratch": self.zygote.scratch})
+        self.spawned: Spawned = self.zygote.spawn(request)
+
+    def set_up(self) -> None:
+        """Follow the trial through build, gate and pilot until it waits for its first turn."""
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            report = self._receive(deadline)
+            if report.ready:
+                self._close_phase()
+                self.sync_seconds = report.sync_seconds or 0.0
+                return
+
+    def take_turn(self, round_number: int) -> None:
+        """One window."""
+        self._tell(Turn(do="window", round=round_number))
+        report = self._receive(time.monotonic() + self.timeout_s)
+        if report.window is not None:
+            self.windows.append(report.window)
+
+    def finish(self) -> None:
+        """Let the trial prove what can only be shown afterwards, and see it out."""
+        self._since = time.perf_counter()
+        self._tell(Turn(do="finish"))
+        deadline = time.monotonic() + self.timeout_s
+        try:
+            while True:
+                self._receive(deadline)
+        except Ended:
+            return
+
+    def finish_task(self) -> None:
+        """See out a task that takes no turns, such as preparing data."""
+        deadline = time.monotonic() + max(self.timeout_s, TASK_LIMIT_S)
+        try:
+            while True:
+                self._receive(deadline)
+        except Ended:
+            return
+
+    def failed_before_start(self, cell: Cell, order: int) -> TrialRecord:
+        """A record for a trial of `cell` that this failed task left without its data."""
+        return TrialRecord(
+            run_id=self.place.run_id,
+            cell_id=cell.cell_id,
+            cell=cell,
+            block=0,
+            group=self.place.group,
+            order=order,
+            interleaving="none",
+            status="unsupported",
+            phase="start",
+            reason=f"data '{cell.data}' is not available: {self.reason}",
+            started_utc=self._started_utc,
+            evidence=self.evidence,
+        )
+
+    def interrupt(self) -> None:
+        """End the trial because the person asked; what it measured is kept."""
+        if self.status is None:
+            self.zygote.kill(self.spawned)
+            self._end("interrupted", "interrupted before it was complete")
+
+    def _tell(self, turn: Turn) -> None:
+        try:
+            self.spawned.channel.send(turn)
+        except OSError:
+            self._died()
+
+    def _receive(self, deadline: float) -> Report:
+        while True:
+            try:
+                line = self.spawned.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
+            except EOFError:
+                self._died()
+            if line is not None:
+                break
+            self.interrupts.check()
+            if time.monotonic() >= deadline:
+                self._hung()
+        report = Report.model_validate_json(line)
+        if report.phase is not None:
+            self._close_phase()
+            self.phase = report.phase
+        if report.outcome is not None:
+            self._see_out(report.outcome)
+        return report
+
+    def _close_phase(self) -> None:
+        now = time.perf_counter()
+        self._seconds[self.phase] = self._seconds.get(self.phase, 0.0) + now - self._since
+        self._since = now
+
+    def _see_out(self, outcome: Outcome) -> None:
+        self._close_phase()
+        failed_in, self.phase = self.phase, "exit"
+        self.outcome = outcome
+        self.zygote.wait(self.spawned)
+        self._close_phase()
+        self.phase = failed_in
+        self.evidence = outcome.evidence
+        self._end(outcome.status, outcome.reason)
+
+    def _died(self) -> None:
+        self._close_phase()
+        status = self.zygote.wait(self.spawned)
+        self.evidence = self.spawned.stderr_tail() or None
+        if status is None and not self.zygote.alive:
+            self._end("crashed", f"the preloaded parent process ended during {self.phase}")
+        if status == -signal.SIGKILL and self._ooms.grew():
+            self._end("out_of_memory", f"ended by the kernel for want of memory during {self.phase}")
+        if status is not None and status < 0:
+            self._end("crashed", f"ended by {signal.Signals(-status).name} during {self.phase}")
+        self._end("crashed", f"exit status {status} without a record during {self.phase}")
+
+    def _hung(self) -> None:
+        self._close_phase()
+        self.zygote.signal(self.spawned, signal.SIGUSR1)
+        time.sleep(STACKS_S)
+        self.evidence = self.spawned.stderr_tail() or None
+        self.zygote.kill(self.spawned)
+        self._end("timeout", f"no sign of life within {self.timeout_s:g} s during {self.phase}")
+
+    def _end(self, status: Status, reason: str | None) -> None:
+        self.status, self.reason = status, reason
+        self.zygote.release(self.spawned)
+        raise Ended(status)
+
+    def record(self) -> TrialRecord:
+        """The trial's record; call once it has ended."""
+
+
+        outcome = self.outcome or Outcome(status="crashed")
+        windows = windows_of(self)
+        ended_well = self.status == "ok"
+        figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
+        return TrialRecord(
+            run_id=self.place.run_id,
+            cell_id=self.cell.cell_id,
+            cell=self.cell,
+            block=self.place.block,
+            group=self.place.group,
+            order=self.place.order,
+            attempt=self.place.attempt,
+            interleaving=self.place.interleaving,
+            status=self.status or "crashed",
+            phase=None if ended_well else self.phase,
+            reason=self.reason,
+            started_utc=self._started_utc,
+            phases=Phases(**phases_of(self, self._seconds)),
+            windows=windows,
+            peak_memory_bytes=outcome.peak_memory_bytes,
+            peak_device_memory_bytes=outcome.peak_device_memory_bytes,
+            final_loss=outcome.final_loss,
+            checks=outcome.checks,
+            executed=outcome.executed,
+            resources=outcome.resources,
+            evidence=self.evidence,
+            **figures,
+        )
+
+

@@ -1,0 +1,216 @@
+"""A sweep from its plan to its last record."""
+
+import datetime
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.analysis.intervals import stein_trials
+from harness.environment import usable_cores
+from harness.errors import Interrupted
+from harness.plan import make_plan, missing_groups
+from harness.record.manifest import PlanRecord
+from harness.record.store import RunStore
+from harness.record.trial import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.live import LiveTrial, Place
+from harness.run.pilot import log_deviation
+from harness.run.progress import Progress
+from harness.run.turns import TurnGroup, TurnRules
+from harness.run.zygote import Zygote
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell
+from harness.spec.sweep import Sweep
+from harness.trial.protocol import Request
+
+FINAL = {"unsupported"}
+"""Statuses that another block would only repeat."""
+
+
+@dataclass
+class SweepRun:
+    """Runs what is missing of the plans in `store`'s manifest, appending a record as each trial ends."""
+
+    store: RunStore
+    sweep: Sweep
+    catalogue: Catalogue
+    progress: Progress
+    data_dir: Path
+    trials: list[TrialRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cells = {cell.cell_id: cell for cell in self.store.manifest.cells}
+        self._interrupts = Interrupts()
+        self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if t.status in FINAL}
+
+    @property
+    def left(self) -> int:
+        """Planned trials that are still to run."""
+        return self._left()
+
+    def requests(self) -> list[Request]:
+        """What the trial of each cell will be asked."""
+        return [self._request(cell) for cell in self.cells.values()]
+
+    def run(self, zygote: Zygote, estimate_s: float) -> None:
+        """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+        self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
+        try:
+            with self._interrupts:
+                self._run_plans(zygote)
+        except (Interrupted, KeyboardInterrupt):
+            self._close("interrupted")
+            raise Interrupted("interrupted") from None
+        finally:
+            self.progress.finished()
+        self._close("finished")
+
+    def _run_plans(self, zygote: Zygote) -> None:
+        self._prepare_data(zygote)
+        for plan in self.store.manifest.plans:
+            self._run_plan(zygote, plan)
+        if plan_two := self._second_stage():
+            plans = [*self.store.manifest.plans, plan_two]
+            self.store.update_manifest(self.store.manifest.model_copy(update={"plans": plans}))
+            self._run_plan(zygote, plan_two)
+
+    def _run_plan(self, zygote: Zygote, plan: PlanRecord) -> None:
+        blocks = sum(len(p.blocks) for p in self.store.manifest.plans)
+        for offset, planned in enumerate(plan.blocks):
+            block = plan.first_block + offset
+            for group in missing_groups(planned, self._done_in(block), self.cells):
+                self.progress.block(block, blocks, len(group))
+                self._run_group(zygote, block, group)
+
+    def _run_group(self, zygote: Zygote, block: int, group: Sequence[str]) -> None:
+        """Run a group; what memory had no room for, or what ran out of it in company, runs again by itself."""
+        attempt = 1 + max((t.attempt for t in self.trials if t.block == block and t.cell_id in group), default=0)
+        waiting = list(group)
+        crowded: list[str] = []
+        part = 0
+        while waiting:
+            trials = self._live_trials(zygote, block, waiting, attempt, part)
+            before = len(self.trials)
+            left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
+            if len(waiting) - len(left) > 1:
+                crowded += [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
+            waiting = [trial.cell.cell_id for trial in left]
+            part += 1
+        for cell_id in crowded:
+            trials = self._live_trials(zygote, block, [cell_id], attempt + 1, part)
+            TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
+            part += 1
+
+    def _live_trials(
+        self, zygote: Zygote, block: int, group: Sequence[str], attempt: int, part: int
+    ) -> list[LiveTrial]:
+        name = hashlib.sha256("/".join([str(block), str(attempt), str(part), *group]).encode()).hexdigest()[:8]
+        alone = "none" if len(self.cells) == 1 else "blocks"
+        return [
+            LiveTrial(
+                cell=self.cells[cell_id],
+                place=Place(
+                    self.store.manifest.run_id, block, f"b{block}-{name}", order, attempt,
+                    "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
+                ),
+                zygote=zygote,
+                request=self._request(self.cells[cell_id]),
+                timeout_s=self.sweep.timeout,
+                interrupts=self._interrupts,
+            )
+            for order, cell_id in enumerate(group)
+        ]  # fmt: skip
+
+    def _request(self, cell: Cell) -> Request:
+        """Thread pools are resolved here so that the record and the trial agree.
+
+        One intra-op thread makes a virtual replica about one core. An inter-op pool smaller than twice
+        the replicas gives two-state timings, as collectives block its threads (`facts.md`,
+        `protocol.md`).
+        """
+        virtual = cell.device == "virtual-cpu"
+        return Request(
+            cell=cell,
+            seed=self.sweep.seed,
+            data_dir=str(self.data_dir),
+            window_s=self.sweep.window,
+            intra_op_threads=self.sweep.intra_op_threads or (1 if virtual else 0),
+            inter_op_threads=self.sweep.inter_op_threads
+            or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
+            gpu_memory_mb=self.sweep.gpu_memory_mb,
+            tpu=self.sweep.tpu,
+        )
+
+    def _rules(self, block: int, part: int) -> TurnRules:
+        return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
+
+    def _keep(self, record: TrialRecord) -> None:
+        self.store.append(record)
+        self.trials.append(record)
+        if record.status in FINAL and record.cell_id not in self._unsupported:
+            left = self._left()
+            self._unsupported[record.cell_id] = record.reason or ""
+            self.progress.skipped(left - self._left())
+
+    def _done_in(self, block: int) -> set[str]:
+        done = {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
+        return done | set(self._unsupported)
+
+    def _left(self) -> int:
+        plans = self.store.manifest.plans
+        return sum(
+            len(group)
+            for plan in plans
+            for offset, block in enumerate(plan.blocks)
+            for group in missing_groups(block, self._done_in(plan.first_block + offset), self.cells)
+        )
+
+    def _prepare_data(self, zygote: Zygote) -> None:
+        """Make each data set ready once; where that fails, its cells are unsupported with the reason."""
+        for name in dict.fromkeys(cell.data for cell in self.cells.values()):
+            cells = [cell for cell in self.cells.values() if cell.data == name]
+            request = self._request(cells[0]).model_copy(update={"task": "prepare"})
+            place = Place(self.store.manifest.run_id, 0, "prepare", 0, 1, "none")
+            trial = LiveTrial(cells[0], place, zygote, request, self.sweep.timeout, self._interrupts)
+            trial.start()
+            trial.finish_task()
+            if trial.status == "ok":
+                continue
+            for order, cell in enumerate(cells):
+                if cell.cell_id not in self._unsupported:
+                    failed = trial.failed_before_start(cell, order)
+                    self._keep(failed)
+                    self.progress.ended(failed)
+
+    def _second_stage(self) -> PlanRecord | None:
+        """Stein's second stage, from the first stage's variance alone; None when there is none to run."""
+        plans = self.store.manifest.plans
+        if not self.sweep.half_width or any(plan.stage == 2 for plan in plans):
+            return None
+        extra = {}
+        for cell_id in self.cells:
+            deviation, pilot = log_deviation(self.trials, cell_id)
+            if deviation is not None and pilot >= 2:
+                wanted = min(self.sweep.max_trials, stein_trials(deviation, pilot, self.sweep.half_width))
+                extra[cell_id] = max(0, wanted - pilot)
+        if not any(extra.values()):
+            return None
+        cells = list(self.cells.values())
+        first = len(plans[0].blocks)
+        return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, self.catalogue), 2, first)
+
+    def _close(self, status: str) -> None:
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        changes = {"status": status, "finished_utc": now}
+        self.store.update_manifest(self.store.manifest.model_copy(update=changes))
+
+
+def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:
+    """The largest group on each device kind; a `live_trials` of the sweep comes before the kind's own."""
+    limits = {}
+    for name, traits in catalogue.devices.items():
+        limit = sweep.live_trials or traits.live_trials
+        if limit is not None:
+            limits[name] = limit
+    return limits

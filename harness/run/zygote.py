@@ -1,0 +1,197 @@
+"""The parent's end of a zygote: spawn a trial, signal it, learn how it ended."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.trial.protocol import Channel, Request, encode
+
+START_LIMIT_S = 180.0
+"""Importing TensorFlow takes 4–10 s; on a cold network disk it can take minutes."""
+EXIT_LIMIT_S = 10.0
+
+
+class ZygoteError(HarnessError):
+    """The preloaded parent process could not start or is gone."""
+
+
+class Spawned:
+    """A trial's process. `status` is its exit code, negative for a signal, None while it lives."""
+
+    def __init__(self, number: int, channel: Channel, stderr: Path) -> None:
+        self.number = number
+        self.channel = channel
+        self.pid: int | None = None
+        self.status: int | None = None
+        self._stderr = stderr
+
+    def stderr_tail(self, characters: int = 4000) -> str:
+        """The end of what the trial wrote to standard error and output."""
+        try:
+            return self._stderr.read_text(errors="replace")[-characters:]
+        except OSError:
+            return ""
+
+    def forget(self) -> None:
+        """Close the channel and remove the scratch file."""
+        self.channel.close()
+        with contextlib.suppress(OSError):
+            self._stderr.unlink()
+
+
+class Zygote:
+    """One preloaded fork server, for one environment and one interpreter.
+
+    Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
+    with it every trial.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
+        self._environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, **(environment or {})}
+        self._python = python
+        self._spawned: dict[int, Spawned] = {}
+        self._next = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._scratch = tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True)
+        self.scratch = self._scratch.name
+        """A folder for what trials share, removed with the zygote."""
+        self.versions: dict[str, str] = {}
+
+    def __enter__(self) -> "Zygote":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._scratch.cleanup()
+
+    def start(self) -> None:
+        """Start (or restart) the process and wait until TensorFlow is imported."""
+        ours, theirs = socket.socketpair()
+        log = Path(self._scratch.name) / "zygote.log"
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [self._python, "-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())],
+                env=self._environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        theirs.close()
+        self._channel = Channel(ours)
+        try:
+            line = self._channel.receive_line(START_LIMIT_S)
+        except EOFError:
+            line = None
+        if line is None:
+            self.stop()
+            tail = log.read_text(errors="replace").strip().splitlines()
+            raise ZygoteError(f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}")
+        self.versions = json.loads(line)["ready"]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the fork server still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """End the zygote; trials that still live end with it."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None:
+            try:
+                self._process.wait(0.5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for spawned in self._spawned.values():
+            spawned.forget()
+        self._spawned.clear()
+
+    def spawn(self, request: Request) -> Spawned:
+        """Fork a fresh trial process for `request`."""
+        if not self.alive:
+            self.stop()
+            self.start()
+        number, self._next = self._next, self._next + 1
+        ours, theirs = socket.socketpair()
+        stderr = Path(self._scratch.name) / f"trial-{number}.log"
+        spawned = Spawned(number, Channel(ours), stderr)
+        with theirs, stderr.open("wb") as log:
+            message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"
+            self._send_fds(message.encode(), [theirs.fileno(), log.fileno()])
+        self._spawned[number] = spawned
+        return spawned
+
+    def _send_fds(self, data: bytes, fds: list[int]) -> None:
+        assert self._channel is not None
+        connection = self._channel.connection
+        try:
+            sent = socket.send_fds(connection, [data], fds)
+            if sent < len(data):
+                connection.sendall(data[sent:])
+        except OSError as error:
+            raise ZygoteError(f"the preloaded process is gone: {error}") from error
+
+    def signal(self, spawned: Spawned, number: int) -> None:
+        """Send a signal to a trial, if it still lives; the zygote knows, so no other pid is ever hit."""
+        if self._channel is not None and spawned.status is None and self.alive:
+            with contextlib.suppress(OSError):
+                self._channel.send_json(encode({"kill": spawned.number, "signal": number}))
+
+    def kill(self, spawned: Spawned) -> None:
+        """End a trial at once and wait until it is gone."""
+        self.signal(spawned, signal.SIGKILL)
+        self.wait(spawned)
+
+    def wait(self, spawned: Spawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """The exit status of a trial that is ending, or None after `limit_s`."""
+        deadline = time.monotonic() + limit_s
+        while spawned.status is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._read_control(left):
+                break
+        return spawned.status
+
+    def release(self, spawned: Spawned) -> None:
+        """Forget a trial that has ended."""
+        self._spawned.pop(spawned.number, None)
+        spawned.forget()
+
+    def _read_control(self, timeout_s: float) -> bool:
+        """Take in one message of the zygote; False when none came or it is gone."""
+        assert self._channel is not None
+        try:
+            line = self._channel.receive_line(timeout_s)
+        except (EOFError, OSError, ValueError):
+            return False
+        if line is None:
+            return False
+        message: dict[str, Any] = json.loads(line)
+        target = self._spawned.get(message.get("spawned", message.get("exited", -1)))
+        if target is not None and "pid" in message:
+            target.pid = message["pid"]
+        elif target is not None:
+            target.status = message["status"]
+        return True
+
+    def drain(self) -> None:
+        """Take in every message that has arrived, without waiting."""
+        while self._channel is not None and self.alive:
+            readable, _, _ = select.select([self._channel.connection], [], [], 0)
+            if not readable or not self._read_control(0.0):
+                return

@@ -1,0 +1,115 @@
+"""The clock of a trial: first the gate's single steps, then a pilot, then a window a turn.
+
+A window is K steps between two synchronisations (`protocol.md`, Timing). Host time around one step
+would measure enqueueing, so a window ends by bringing a value of every replica's last update to the
+host.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.trial.protocol import Channel, Report, Turn, WindowTimes
+
+SYNC_MULTIPLE = 50
+"""A window lasts at least so many synchronisations."""
+MAX_STEPS = 100_000
+SYNC_SAMPLES = 5
+PILOT_WINDOWS = 3
+
+
+class Clock:
+    """Paces a loop: see `harness.trial.loops.base.Pace`.
+
+    `gate` is called after each of the first `gate_steps` single steps with the step's number; it raises to end the trial. `synchronise` waits for every replica.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        synchronise: Callable[[], None],
+        window_s: float,
+        gate_steps: int,
+        gate: Callable[[int], None],
+    ) -> None:
+        self._channel = channel
+        self._synchronise = synchronise
+        self._window_s = window_s
+        self._gate_steps = gate_steps
+        self._gate = gate
+        self._steps = 1
+        self._piloting = True
+        self._paces: list[float] = []
+        self._round = 0
+        self._wall = self._cpu = 0.0
+        self._idle_since = self._idle_cpu_since = 0.0
+        self._waited = self._waited_cpu = 0.0
+        self.scheduled = 0
+        """Steps issued so far, the gate's included."""
+        self.losses: list[float] = []
+        """The loss at the end of every window."""
+
+    def begin(self) -> int:
+        """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
+        if not self._piloting:
+            turn = Turn.model_validate_json(self._channel.receive_line() or "")
+            if turn.do == "finish":
+                return 0
+            self._round = turn.round
+            now, cpu = time.perf_counter(), time.process_time()
+            self._waited, self._waited_cpu = now - self._idle_since, cpu - self._idle_cpu_since
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self._steps
+
+    def end(self, loss: Any) -> None:
+        """Close the window: synchronise, then read the clock."""
+        self._synchronise()
+        wall = time.perf_counter() - self._wall
+        cpu = time.process_time() - self._cpu
+        self.scheduled += self._steps
+        self.losses.append(float(loss))
+        if self.scheduled <= self._gate_steps:
+            self._gate(self.scheduled)
+        elif self._piloting:
+            self._pilot(wall)
+        else:
+            self._report(wall, cpu)
+        self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
+
+    def _pilot(self, wall: float) -> None:
+        """Double K until a window is long enough to choose K from, then announce readiness.
+
+        K follows the fastest pace seen: the first steps after a gate are cold, and a K chosen from
+        them would make every window too short.
+        """
+        self._paces.append(wall / self._steps)
+        target = self._window_s
+        if (wall < target / 2 or len(self._paces) < PILOT_WINDOWS) and self._steps < MAX_STEPS:
+            if wall < target / 2:
+                self._steps *= 2
+            return
+        sync = statistics.median(self._time_of_sync() for _ in range(SYNC_SAMPLES))
+        self._steps = max(1, math.ceil(max(target, SYNC_MULTIPLE * sync) / min(self._paces)))
+        self._piloting = False
+        self._channel.send(Report(ready=True, sync_seconds=sync))
+
+    def _time_of_sync(self) -> float:
+        start = time.perf_counter()
+        self._synchronise()
+        return time.perf_counter() - start
+
+    def _report(self, wall: float, cpu: float) -> None:
+        self._channel.send(
+            Report(
+                window=WindowTimes(
+                    round=self._round,
+                    steps=self._steps,
+                    seconds=wall,
+                    cpu_seconds=max(0.0, cpu),
+                    waiting_seconds=self._waited,
+                    waiting_cpu_seconds=max(0.0, self._waited_cpu),
+                )
+            )
+        )

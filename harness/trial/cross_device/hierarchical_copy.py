@@ -1,0 +1,17 @@
+"""HierarchicalCopyAllReduce: two groups of devices, copies along a fixed tree."""
+
+from typing import Any
+
+from harness.spec.catalogue import CrossDeviceOpTraits
+from harness.trial.cross_device.base import CrossDeviceOp
+
+
+def _build(num_packs: int | None) -> Any:
+    import tensorflow as tf
+
+    return tf.distribute.HierarchicalCopyAllReduce(1 if num_packs is None else num_packs)
+
+
+OP = CrossDeviceOp(
+    CrossDeviceOpTraits("hierarchical_copy", "tf.distribute.HierarchicalCopyAllReduce", packing="num_packs"), _build
+)

@@ -1,0 +1,17 @@
+"""NcclAllReduce: NVIDIA's collective library, GPUs only."""
+
+from typing import Any
+
+from harness.spec.catalogue import CrossDeviceOpTraits
+from harness.trial.cross_device.base import CrossDeviceOp
+
+
+def _build(num_packs: int | None) -> Any:
+    import tensorflow as tf
+
+    return tf.distribute.NcclAllReduce(1 if num_packs is None else num_packs)
+
+
+OP = CrossDeviceOp(
+    CrossDeviceOpTraits("nccl", "tf.distribute.NcclAllReduce", packing="num_packs"), _build, promises=("NcclAllReduce",)
+)

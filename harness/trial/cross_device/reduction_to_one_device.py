@@ -1,0 +1,17 @@
+"""ReductionToOneDevice: copy every gradient to one device, add, copy back."""
+
+from typing import Any
+
+from harness.spec.catalogue import CrossDeviceOpTraits
+from harness.trial.cross_device.base import CrossDeviceOp
+
+
+def _build(_: int | None) -> Any:
+    import tensorflow as tf
+
+    return tf.distribute.ReductionToOneDevice()
+
+
+OP = CrossDeviceOp(
+    CrossDeviceOpTraits("reduction_to_one_device", "tf.distribute.ReductionToOneDevice"), _build, promises=("AddN",)
+)

@@ -1,0 +1,49 @@
+"""What a data source is: where a cell's training examples come from."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """`image_shape` is (height, width, channels); height and width are None where images differ in size.
+
+    Labels run from 0 to `classes` - 1. `examples` is how many there are in one pass.
+    """
+
+    image_shape: tuple[int | None, ...]
+    classes: int
+    examples: int
+
+
+class Source(ABC):
+    """Labelled images by name. Every method may raise HarnessError, one line with reason and remedy."""
+
+    name: str
+    summary: str
+    on_device: ClassVar[bool] = False
+    """Whether one batch that already lies on each replica is used again and again (no input cost)."""
+
+    @abstractmethod
+    def prepare(self, data_dir: Path) -> None:
+        """Make or download what is missing under `data_dir`; a second call costs little.
+
+        Called once a run, in a process of its own; safe when two processes call it at once, and
+        after one was killed half-way.
+        """
+
+    @abstractmethod
+    def info(self, data_dir: Path) -> DataInfo:
+        """What `examples` will give; the source is prepared."""
+
+    @abstractmethod
+    def examples(self, data_dir: Path) -> "tf.data.Dataset":
+        """One pass, unbatched, in an order that never changes: (image [h, w, c], label [] int64).
+
+        Images of an integer type fill its range; those of a floating type are used as they are.
+        """

@@ -1,0 +1,81 @@
+"""TensorFlow Datasets on disk: opening, reading, locking. Never asks a network for anything."""
+
+import contextlib
+import fcntl
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+TRAIN = "train"
+
+
+def import_tfds() -> Any:
+    """The `tensorflow_datasets` module, without progress bars; HarnessError when it cannot be imported."""
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise HarnessError(
+            f"data: cannot import tensorflow_datasets ({error}); pip install tensorflow-datasets importlib_resources"
+        ) from error
+    tfds.disable_progress_bar()
+    return tfds
+
+
+def unusable(data_dir: Path, error: Exception) -> HarnessError:
+    """The error for a folder that data cannot be written to."""
+    reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0]
+    return HarnessError(f"data_dir: cannot write to '{data_dir}': {reason}; mend that or name another folder")
+
+
+@contextlib.contextmanager
+def locked(data_dir: Path, name: str) -> Iterator[None]:
+    """Hold `name`'s lock under `data_dir` against other processes; the system frees it if we are killed."""
+    with contextlib.ExitStack() as stack:
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            handle = stack.enter_context((data_dir / f".{name}.lock").open("a"))
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise unusable(data_dir, error) from error
+        yield
+
+
+@functools.cache
+def opened(folder: Path) -> Any:
+    """The builder of the data set prepared in `folder`, read from its metadata alone.
+
+    Kept for the process, because the gate and the pipeline both want it. Raises HarnessError when
+    the folder holds no such thing.
+    """
+    tfds = import_tfds()
+    try:
+        return tfds.builder_from_directory(str(folder))
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise HarnessError(f"data: '{folder}' is no readable data set ({reason}); delete it and run again") from error
+
+
+@functools.cache
+def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
+    """One pass over the train split in `folder`: (image, label), the features of these names, in file order."""
+    tfds = import_tfds()
+    builder = opened(folder)
+    # Caching and prefetching belong to the pipeline, which does them once and after resizing.
+    config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
+    if builder.info.supervised_keys == (image, label):
+        return builder.as_dataset(split=TRAIN, as_supervised=True, read_config=config)
+    only = tfds.decode.PartialDecoding({image: True, label: True})
+    examples = builder.as_dataset(split=TRAIN, decoders=only, read_config=config)
+    return examples.map(lambda example: (example[image], example[label]))
+
+
+def forget() -> None:
+    """Drop what `opened` and `read` keep: the files have changed."""
+    opened.cache_clear()
+    read.cache_clear()

@@ -1,0 +1,80 @@
+"""What a kind of device must be able to say and do."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.spec.catalogue import DeviceTraits
+
+if TYPE_CHECKING:
+    from harness.trial.protocol import Request
+
+
+class Unsupported(Exception):
+    """The cell cannot run here; the text is the reason that TensorFlow or the machine gave."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices that the replicas of one trial got.
+
+    `names` has one logical device a replica; `physical` is the number of processors that bound the
+    throughput; `shared` is True when two replicas share one of them. `topology` is what initialising a TPU system
+    gave, with its resolver.
+    """
+
+    names: tuple[str, ...]
+    physical: int
+    shared: bool
+    resolver: Any = None
+    topology: Any = None
+
+
+class DeviceKind(ABC):
+    """A kind of device. Methods that touch TensorFlow run in a trial's process only."""
+
+    traits: DeviceTraits
+
+    @property
+    def name(self) -> str:
+        """The name in specs and records."""
+        return self.traits.name
+
+    @abstractmethod
+    def available(self) -> str | None:
+        """None when this kind can be used here, else the reason. Runs in a fresh trial process."""
+
+    @abstractmethod
+    def set_up(self, request: "Request") -> Devices:
+        """Configure TensorFlow's runtime for the request and return the replicas' devices.
+
+        Raises Unsupported, with the reason, when the machine lacks what is asked for.
+        """
+
+
+def set_threads(request: "Request") -> None:
+    """Fix the pools' sizes; must come before TensorFlow's runtime starts."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(request.intra_op_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(request.inter_op_threads)
+
+
+def no_gpu_reason() -> str | None:
+    """Why TensorFlow sees no GPU here, or None when it sees one."""
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return None
+    if not tf.test.is_built_with_cuda() and not tf.test.is_built_with_rocm():
+        return "TensorFlow finds no GPU: this build of TensorFlow has no GPU support"
+    import glob
+
+    seen = glob.glob("/dev/nvidia[0-9]*") or glob.glob("/dev/kfd")
+    if seen:
+        return (
+            "TensorFlow finds no GPU, though the machine shows "
+            f"{', '.join(sorted(seen))}: its CUDA libraries are missing or do not match "
+            "(pip install 'tensorflow[and-cuda]')"
+        )
+    return "TensorFlow finds no GPU, and the machine shows none (no /dev/nvidia* or /dev/kfd)"

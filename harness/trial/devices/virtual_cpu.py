@@ -1,0 +1,37 @@
+"""Logical devices on the processor: what a strategy costs, without a GPU."""
+
+import os
+from typing import TYPE_CHECKING
+
+from harness.spec.catalogue import DeviceTraits
+from harness.trial.devices.base import DeviceKind, Devices, set_threads
+
+if TYPE_CHECKING:
+    from harness.trial.protocol import Request
+
+
+class VirtualCpu(DeviceKind):
+    """One logical CPU a replica. With one intra-op thread a replica uses about one core."""
+
+    traits = DeviceTraits("virtual-cpu", "logical devices on the processor; they share its cores")
+
+    def available(self) -> str | None:
+        """Always available."""
+        return None
+
+    def set_up(self, request: "Request") -> Devices:
+        """Split the one physical CPU into a logical device a replica."""
+        import tensorflow as tf
+
+        set_threads(request)
+        tf.config.set_visible_devices([], "GPU")
+        replicas = request.cell.replicas
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * replicas
+        )
+        names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
+        physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
+        return Devices(names, physical, shared=replicas > physical)
+
+
+DEVICE = VirtualCpu()

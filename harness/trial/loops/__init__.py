@@ -1,0 +1,15 @@
+"""Training loops, one file each: how the steps of a window are driven."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from harness.trial.loops.base import Loop, LoopKind
+from harness.trial.registry import registered
+
+
+def loops() -> Mapping[str, LoopKind]:
+    """Every registered loop by name."""
+    return cast(Mapping[str, LoopKind], registered(__name__, "LOOP"))
+
+
+__all__ = ["Loop", "LoopKind", "loops"]

@@ -1,0 +1,103 @@
+"""The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.trial.loops.base import LoopKind, Pace
+
+if TYPE_CHECKING:
+    from harness.trial.training import Training
+
+
+class CustomLoop:
+    """One tf.function call a step, as a user would write it; XLA compiles forward and backward."""
+
+    def __init__(self, training: "Training") -> None:
+        self._training = training
+        self._step = _make_step(training)
+        self._example: Any = None
+        self._input: Iterator[tuple[Any, Any]] | None = None
+
+    def run(self, pace: Pace) -> None:
+        """Train until `pace` says 0."""
+        # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
+        batches = self._input = _batches(self._training)
+        step = self._step
+        while steps := pace.begin():
+            for _ in range(steps):
+                batch = next(batches)
+                loss = step(*batch)
+            self._example = batch
+            pace.end(loss)
+
+    def program(self) -> Any:
+        """The concrete function that the steps ran."""
+        return None if self._example is None else self._step.get_concrete_function(*self._example)
+
+    def traces(self) -> int:
+        """How often the step was traced."""
+        return int(self._step.experimental_get_tracing_count())
+
+
+def _make_step(training: "Training") -> Any:
+    import tensorflow as tf
+
+    cell, model, optimizer = training.cell, training.model, training.optimizer
+    strategy, loss_of_examples = training.strategy, training.loss
+
+    def gradients_of(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            # Gradients are summed over replicas, so the loss is divided by the global batch and
+            # regularisation by the number of replicas.
+            loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
+            if model.losses:
+                loss += tf.add_n(model.losses) / cell.replicas_in_sync
+            scaled = optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, model.trainable_variables)
+
+    if cell.xla:
+        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+
+    def replica_step(x: Any, y: Any) -> Any:
+        loss, gradients = gradients_of(x, y)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any, y: Any) -> Any:
+        losses = strategy.run(replica_step, args=(x, y))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
+    return step
+
+
+def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
+    """Distributed batches: the gate's, then the pipeline's, or one that lies on the devices already."""
+    if not training.source.on_device:
+        dataset = training.dataset()
+        if training.cell.strategy != "none":
+            dataset = training.strategy.experimental_distribute_dataset(dataset)
+        return iter(dataset)
+    placed = [_on_replicas(training, x, y) for x, y in training.batches]
+    return itertools.chain(placed, itertools.repeat(placed[-1]))
+
+
+def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
+    """Split a global batch in n equal parts, each placed on its replica's device."""
+    import tensorflow as tf
+
+    size = training.cell.replica_batch_size
+
+    def part(values: Any) -> Any:
+        def of_replica(context: Any) -> Any:
+            i = context.replica_id_in_sync_group
+            with tf.device(training.devices.names[i]):
+                return tf.identity(tf.constant(values[i * size : (i + 1) * size]))
+
+        return training.strategy.experimental_distribute_values_from_function(of_replica)
+
+    return part(x), part(y)
+
+
+LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", CustomLoop)

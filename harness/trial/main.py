@@ -1,0 +1,259 @@
+"""A trial, from its first instruction in a fresh process to the record of how it ended."""
+
+import faulthandler
+import os
+import re
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.record.trial import Checks, PhaseName, Resources
+from harness.trial.checks import check_agreement, check_applied, check_losses, check_reduction, check_update
+from harness.trial.clock import Clock
+from harness.trial.devices.base import Unsupported
+from harness.trial.executed import inspect
+from harness.trial.loops import loops
+from harness.trial.protocol import Channel, Outcome, Report, Request
+from harness.trial.reference import run_reference
+from harness.trial.state import capture, copies_of
+from harness.trial.training import GATE_UPDATES, Training, build
+
+UNSUPPORTED_MESSAGES = (
+    r"No OpKernel was registered to support Op '\w+'",
+    r"Could not find (a valid )?device for node",
+    r"not (yet )?supported",
+    r"[Uu]nsupported",
+    r"not implemented",
+    r"Detected unsupported operations when trying to compile graph",
+)
+"""What TensorFlow says when a program cannot run on this machine, as opposed to when it fails."""
+
+
+class WrongResult(Exception):
+    """The gate found a wrong answer; there is nothing to time."""
+
+
+class Trial:
+    """One trial: `run` builds, proves, lets the clock measure, proves again, and reports."""
+
+    def __init__(self, request: Request, channel: Channel) -> None:
+        self._request = request
+        self._channel = channel
+        self._checks: dict[str, Any] = {"detail": {}}
+        self._outcome: dict[str, Any] = {}
+
+    def run(self) -> Outcome:
+        """Run to the end; every way to fail that Python can see becomes an Outcome."""
+        status, reason, evidence = "ok", None, None
+        try:
+            self._measure()
+        except WrongResult as error:
+            status, reason = "wrong_result", str(error)
+        except Unsupported as error:
+            status, reason = "unsupported", str(error)
+        except HarnessError as error:
+            status, reason = "crashed", str(error)
+        except EOFError:
+            os._exit(1)  # The parent is gone; nobody is left to tell.
+        except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
+            status, reason = _classify(error)
+            evidence = traceback.format_exc()[-4000:]
+        self._outcome.setdefault("resources", Resources())
+        return Outcome(
+            status=status,  # type: ignore[arg-type]
+            reason=reason,
+            evidence=evidence,
+            checks=Checks(**self._checks),
+            peak_memory_bytes=peak_memory_bytes(),
+            **self._outcome,
+        )
+
+    def _measure(self) -> None:
+        self._enter("build")
+        training = build(self._request)
+        loop = loops()[training.cell.loop].build(training)
+        initial = capture(training.model, training.optimizer)
+        self._outcome["resources"] = self._resources(training)
+        self._enter("check")
+        self._judge("reduction", check_reduction(training.strategy))
+        counted_before = int(training.optimizer.iterations.numpy())
+        probes = copies_of(training.model.trainable_variables[-1])
+
+        def gate(step: int) -> None:
+            if step < GATE_UPDATES:
+                return
+            self._enter("check")
+            self._judge("loss_finite", check_losses(clock.losses))
+            state = capture(training.model, training.optimizer)
+            reference = run_reference(training, initial)
+            self._judge("update", check_update(state, initial, reference, training.cell.precision))
+            self._outcome["executed"] = inspect(loop.program(), training.cell)
+            self._enter("warmup")
+
+        clock = Clock(self._channel, _synchroniser(probes), self._request.window_s, GATE_UPDATES, gate)
+        self._enter("first_step")
+        loop.run(clock)
+        self._enter("check")
+        self._prove_afterwards(training, clock, counted_before)
+
+    def _prove_afterwards(self, training: Training, clock: Clock, counted_before: int) -> None:
+        """What can only be shown after the last update."""
+        self._outcome["final_loss"] = clock.losses[-1]
+        self._outcome["peak_device_memory_bytes"] = _peak_device_memory(training)
+        applied = int(training.optimizer.iterations.numpy()) - counted_before
+        self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
+        evidence = {
+            "replicas_agree": check_agreement(capture(training.model, training.optimizer)),
+            "updates_applied": check_applied(applied, clock.scheduled),
+            "loss_finite": check_losses(clock.losses),
+        }
+        for name, found in evidence.items():
+            self._judge(name, found, stop=False)
+        wrong = [f"{name}: {found}" for name, found in evidence.items() if found]
+        if wrong:
+            raise WrongResult("; ".join(wrong))
+
+    def _judge(self, name: str, evidence: str | None, stop: bool = True) -> None:
+        if name != "updates_applied":
+            self._checks[name] = evidence is None
+        if evidence is not None:
+            self._checks["detail"][name] = evidence
+            if stop:
+                raise WrongResult(f"{name}: {evidence}")
+
+    def _resources(self, training: Training) -> Resources:
+        return Resources(
+            logical_devices=list(training.devices.names),
+            physical_devices=training.devices.physical,
+            shared=training.devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+        )
+
+    def _enter(self, phase: PhaseName) -> None:
+        self._channel.send(Report(phase=phase))
+
+
+def _synchroniser(probes: list[Any]) -> Any:
+    """A function that waits until every replica has done its last update.
+
+    It brings one element of a trained variable of every replica to the host; updates are ordered
+    before reads of the same variable, and accelerators are drained besides.
+    """
+    import tensorflow as tf
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def read() -> list[Any]:
+        return [tf.reshape(probe, [-1])[0] for probe in probes]
+
+    accelerated = any("CPU" not in probe.device for probe in probes)
+
+    def synchronise() -> None:
+        if accelerated:
+            tf.test.experimental.sync_devices()
+        for value in read():
+            value.numpy()
+
+    return synchronise
+
+
+def _classify(error: Exception) -> tuple[str, str]:
+    """(status, reason) for what TensorFlow or a model raised; the reason is the first telling line."""
+    import tensorflow as tf
+
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    reason = f"{type(error).__name__}: {lines[0].strip()}"
+    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
+        return "out_of_memory", reason
+    if isinstance(error, NotImplementedError) or any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES):
+        return "unsupported", reason
+    return "crashed", reason
+
+
+def peak_memory_bytes() -> int | None:
+    """The process's largest resident set since its start, shared pages of the zygote included."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _peak_device_memory(training: Training) -> int | None:
+    """Largest sum of device memory over the replicas' GPUs; None where TensorFlow does not count it."""
+    import tensorflow as tf
+
+    gpus = {name.rpartition("/device:")[2] for name in training.devices.names if "GPU" in name}
+    if not gpus:
+        return None
+    return sum(int(tf.config.experimental.get_memory_info(gpu)["peak"]) for gpu in gpus)
+
+
+def run_trial(connection: socket.socket, request_json: str) -> None:
+    """Entry point of a forked trial; the zygote's fork leaves by os._exit afterwards."""
+    channel = Channel(connection)
+    channel.send(Report(phase="start"))
+    faulthandler.enable(all_threads=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    request = Request.model_validate_json(request_json)
+    outcome = TASKS[request.task](request, channel)
+    channel.send(Report(outcome=outcome))
+
+
+def _trial(request: Request, channel: Channel) -> Outcome:
+    return Trial(request, channel).run()
+
+
+def _prepare(request: Request, _: Channel) -> Outcome:
+    """Make the cell's data ready on disk, once a run."""
+    from harness.trial.data import load_source
+
+    try:
+        load_source(request.cell.data).prepare(Path(request.data_dir))
+    except HarnessError as error:
+        return Outcome(status="unsupported", reason=str(error))
+    return Outcome(status="ok")
+
+
+def _probe(request: Request, _: Channel) -> Outcome:
+    """Whether the cell's device, strategy and op run here at all, and reduce rightly, for `doctor`."""
+    from harness.trial.cross_device import build_op
+    from harness.trial.devices import device_kinds
+    from harness.trial.strategies import strategies
+
+    cell = request.cell
+    try:
+        devices = device_kinds()[cell.device].set_up(request)
+        wrong = check_reduction(strategies()[cell.strategy].build(cell, devices, build_op(cell)))
+    except Unsupported as error:
+        return Outcome(status="unsupported", reason=str(error))
+    except Exception as error:  # noqa: BLE001  the reason is what is asked for
+        status, reason = _classify(error)
+        return Outcome(status=status, reason=reason)  # type: ignore[arg-type]
+    return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
+
+
+def _preflight(request: Request, _: Channel) -> Outcome:
+    """Load a user's own model and op; a UsageError becomes the reason."""
+    from harness.trial.cross_device import build_op
+    from harness.trial.workloads import load_workload
+
+    try:
+        build_op(request.cell)
+        workload = load_workload(request.cell.model)
+        if workload.input_shape is None:
+            workload.build((), 0)
+    except HarnessError as error:
+        return Outcome(status="crashed", reason=str(error))
+    return Outcome(status="ok")
+
+
+TASKS = {"trial": _trial, "prepare": _prepare, "probe": _probe, "preflight": _preflight}

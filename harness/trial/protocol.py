@@ -1,0 +1,119 @@
+"""What the parent and a trial say to each other: JSON lines over a socket pair, nothing pickled.
+
+The parent sends a `Request` to the zygote with the trial's end of the socket pair, then `Turn`s;
+the trial sends `Report`s. A closed socket means that the other side is gone.
+"""
+
+import json
+import select
+import socket
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.record.trial import Checks, Executed, PhaseName, Resources
+from harness.spec.cell import Cell
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Request(_Message):
+    """Everything that a trial needs to know. Thread counts are resolved by the parent."""
+
+    cell: Cell
+    seed: int
+    data_dir: str
+    scratch: str = ""
+    """A folder that lives as long as the sweep's process, for what trials share; empty is none."""
+    window_s: float
+    intra_op_threads: int
+    inter_op_threads: int
+    gpu_memory_mb: int = 0
+    tpu: str = "local"
+    task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
+
+
+class Turn(_Message):
+    """The parent's word to a live trial: measure one window, or finish."""
+
+    do: Literal["window", "finish"]
+    round: int = 0
+
+
+class WindowTimes(_Message):
+    """One window: wall and processor seconds of `steps` steps, and what the wait before it used."""
+
+    round: int
+    steps: int
+    seconds: float
+    cpu_seconds: float
+    waiting_seconds: float
+    waiting_cpu_seconds: float
+
+
+class Outcome(_Message):
+    """How a trial ended, as far as it can tell itself."""
+
+    status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
+    reason: str | None = None
+    evidence: str | None = None
+    checks: Checks = Checks()
+    executed: Executed = Executed()
+    resources: Resources = Resources()
+    peak_memory_bytes: int | None = None
+    peak_device_memory_bytes: int | None = None
+    final_loss: float | None = None
+
+
+class Report(_Message):
+    """A trial's word to the parent; exactly one field is set."""
+
+    phase: PhaseName | None = None
+    ready: bool | None = None
+    """The trial is set up and waits for its first turn."""
+    sync_seconds: float | None = None
+    window: WindowTimes | None = None
+    outcome: Outcome | None = None
+
+
+class Channel:
+    """JSON lines over one connected socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._buffer = b""
+
+    def send(self, message: _Message) -> None:
+        """Send one message; raises OSError when the other side is gone."""
+        self.send_json(message.model_dump_json(exclude_none=True))
+
+    def send_json(self, text: str) -> None:
+        """Send one line that is JSON already."""
+        self.connection.sendall(text.encode() + b"\n")
+
+    def receive_line(self, timeout_s: float | None = None) -> str | None:
+        """The next line; None after `timeout_s` without one; EOFError when the other side is gone."""
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([self.connection], [], [], timeout_s)
+            if not readable:
+                return None
+            try:
+                data = self.connection.recv(1 << 20)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise EOFError("the other side of the channel is gone")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    def close(self) -> None:
+        """Close the socket; the other side reads an end of file."""
+        self.connection.close()
+
+
+def encode(values: dict[str, Any]) -> str:
+    """One line of JSON for the zygote's control socket."""
+    return json.dumps(values, separators=(",", ":"))

@@ -1,0 +1,44 @@
+"""One file, one registered object: a folder is the registry.
+
+Every module of a registry folder (but `base` and those that begin with an underscore) defines one
+object under an agreed name. Adding a strategy, an op, a device kind, a model, a data source or a
+loop is adding a file; nothing else changes. The modules must not import TensorFlow at their top, so that the
+parent can list names without paying for it.
+"""
+
+import functools
+import importlib
+import pkgutil
+from types import MappingProxyType
+from typing import Any
+
+from harness.errors import UsageError
+
+
+@functools.cache
+def registered(package: str, attribute: str) -> MappingProxyType[str, Any]:
+    """The objects called `attribute` of all modules in `package`, by their `name`, in file order."""
+    found: dict[str, Any] = {}
+    for module_info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if module_info.name == "base" or module_info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{package}.{module_info.name}")
+        item = getattr(module, attribute, None)
+        if item is not None:
+            found[item.name] = item
+    return MappingProxyType(found)
+
+
+def load_attribute(key: str, path: str) -> Any:
+    """The callable at `package.module:function`, a user's own; UsageError names `key` and what is wrong."""
+    module_name, _, attribute = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"{key}: '{path}': cannot import '{module_name}': {error}") from error
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise UsageError(f"{key}: '{path}': module '{module_name}' has no '{attribute}'")
+    if not callable(found):
+        raise UsageError(f"{key}: '{path}' is not a function")
+    return found

@@ -1,0 +1,25 @@
+"""What a workload is: the model that a cell trains."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import keras
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model by name.
+
+    `input_shape` is one example as the model wants it, for example (28, 28, 1) for height, width
+    and channels; None when only the built model knows it (a user's own). `build(input_shape,
+    classes)` returns an uncompiled Keras model that maps [batch, *input_shape] to [batch, classes]
+    logits, float32 under every precision policy; it is called inside `strategy.scope()`. For a
+    user's own model both arguments are ignored and the result may be compiled.
+    """
+
+    name: str
+    summary: str
+    input_shape: tuple[int, ...] | None
+    build: "Callable[[tuple[int, ...], int], keras.Model]"

@@ -1,0 +1,79 @@
+"""The loss of a model, one number an example: the step sums and divides by the global batch itself."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
+    PerExampleLoss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+def loss_of(model: "keras.Model") -> "PerExampleLoss":
+    """The function (y_true [batch] int, y_pred [batch, ...]) -> [batch] float32, without reduction.
+
+    A compiled model brings its own loss; integer labels are one-hot encoded for the categorical
+    ones, and axes beyond the batch are averaged, as Keras' `sum_over_batch_size` would. Any other
+    model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax.
+    Regularisation (`model.losses`) is not part of it. Raises UsageError for a model compiled with
+    several losses, and for one output without a loss that says what it means.
+    """
+    import keras
+    import tensorflow as tf
+
+    own = _own_loss(model)
+    if own is None and model.output_shape[-1] == 1:
+        raise UsageError(
+            f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
+        )
+    one_hot = own is not None and _wants_one_hot(own)
+    from_logits = not _ends_in_softmax(model)
+
+    def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
+        y_pred = tf.cast(y_pred, tf.float32)
+        if own is None:
+            return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
+        if one_hot:
+            y_true = tf.one_hot(y_true, y_pred.shape[-1])
+        elif y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
+            y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
+        values = tf.cast(own(y_true, y_pred), tf.float32)
+        return tf.reduce_mean(tf.reshape(values, (tf.shape(values)[0], -1)), axis=1)
+
+    return per_example
+
+
+def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:
+    """The unreduced loss that the user compiled the model with, or None."""
+    import keras
+
+    compiled = model.loss if model.compiled else None
+    if compiled is None:
+        return None
+    if isinstance(compiled, list | tuple | dict):
+        raise UsageError(f"model: '{model.name}' is compiled with {len(compiled)} losses, expected one")
+    found: Any = keras.losses.get(compiled)
+    # Loss.call is what a Loss computes before its reduction; the reduction belongs to the step.
+    unreduced: Callable[..., Any] = found.call if isinstance(found, keras.losses.Loss) else found
+    return unreduced
+
+
+def _wants_one_hot(loss: Callable[..., Any]) -> bool:
+    """Whether `loss` is one of Keras' categorical losses, which compare with a distribution."""
+    from keras import losses
+
+    functions = (losses.categorical_crossentropy, losses.categorical_focal_crossentropy, losses.categorical_hinge)
+    classes = (losses.CategoricalCrossentropy, losses.CategoricalFocalCrossentropy, losses.CategoricalHinge)
+    return loss in functions or isinstance(getattr(loss, "__self__", None), classes)
+
+
+def _ends_in_softmax(model: "keras.Model") -> bool:
+    import keras
+
+    layer: Any = model
+    while isinstance(layer, keras.Model) and layer.layers:
+        layer = layer.layers[-1]
+    return isinstance(layer, keras.layers.Softmax) or getattr(layer, "activation", None) is keras.activations.softmax

@@ -1,0 +1,178 @@
+"""The zygote: TensorFlow imported once, then a fork a trial.
+
+`python -m harness.trial.zygote FD` runs it over a control socket. A fork of it is a fresh process
+whose TensorFlow runtime has not started, in hundredths of a second instead of an import's seconds.
+It is not the standard library's forkserver because that is one a program with one environment and
+one interpreter, speaks pickle, imports the caller's `__main__` into every child and does not say how
+a child ended.
+
+Control messages, a JSON line each. From the parent: `{"spawn": id, "request": {...}}` with two file
+descriptors (the trial's channel and its standard error), `{"kill": id, "signal": n}`. To the parent:
+`{"ready": {...}}`, `{"spawned": id, "pid": p}`, `{"exited": id, "status": s}` with a
+negative status for a signal.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+OOM_SCORE = "800"
+"""Trials are what the kernel should end first when memory runs out, not the parent that records it."""
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Ask the kernel to kill this process when its parent ends; exit if that happened already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os._exit(1)
+
+
+class Zygote:
+    """The fork server's loop."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._buffer = b""
+        self._fds: list[int] = []
+        self._children: dict[int, int] = {}
+        self._wake_read, self._wake_write = os.pipe()
+        for fd in (self._wake_read, self._wake_write):
+            os.set_blocking(fd, False)
+
+    def serve(self) -> None:
+        """Serve until the parent closes the control socket."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_write)
+        while True:
+            readable, _, _ = select.select([self._control, self._wake_read], [], [])
+            if self._wake_read in readable:
+                os.read(self._wake_read, 4096)
+            self._reap()
+            if self._control in readable and not self._receive():
+                return
+
+    def _receive(self) -> bool:
+        data, fds, _, _ = socket.recv_fds(self._control, 1 << 20, 16)
+        if not data:
+            return False
+        self._fds.extend(fds)
+        self._buffer += data
+        while b"\n" in self._buffer:
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            self._obey(json.loads(line))
+        return True
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if "spawn" in message:
+            channel, stderr = self._fds[:2]
+            del self._fds[:2]
+            self._spawn(message["spawn"], message["request"], channel, stderr)
+        elif "kill" in message:
+            for pid, child in self._children.items():
+                if child == message["kill"]:
+                    os.kill(pid, message["signal"])
+
+    def _spawn(self, child: int, request: dict[str, Any], channel: int, stderr: int) -> None:
+        zygote_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._be_a_trial(zygote_pid, request, channel, stderr)
+        os.close(channel)
+        os.close(stderr)
+        self._children[pid] = child
+        self._tell({"spawned": child, "pid": pid})
+
+    def _be_a_trial(self, zygote_pid: int, request: dict[str, Any], channel: int, stderr: int) -> None:
+        """Never returns: a trial leaves by os._exit, since TensorFlow's own teardown takes seconds."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            die_with_parent(zygote_pid)
+            for fd in (self._wake_read, self._wake_write, self._control.fileno()):
+                os.close(fd)
+            os.dup2(stderr, 1)
+            os.dup2(stderr, 2)
+            _prefer_as_victim()
+            from harness.trial.main import run_trial
+
+            run_trial(socket.socket(fileno=channel), json.dumps(request))
+            code = 0
+        finally:
+            if code:
+                import traceback
+
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _reap(self) -> None:
+        while self._children:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._children.pop(pid, None)
+            if child is not None:
+                self._tell({"exited": child, "status": os.waitstatus_to_exitcode(status)})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _prefer_as_victim() -> None:
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(OOM_SCORE)
+    except OSError:
+        pass
+
+
+def preload() -> dict[str, str]:
+    """Import what every trial needs, without starting TensorFlow's runtime; returns versions."""
+    start = time.perf_counter()
+    import keras
+    import tensorflow as tf
+
+    from harness.trial.data import PRELOAD
+
+    for name in (*PRELOAD, "harness.trial.main", "harness.trial.catalogue"):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.
+    return {
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "python": sys.version.split()[0],
+        "import_s": f"{time.perf_counter() - start:.3f}",
+    }
+
+
+def main() -> None:
+    """Run a zygote over the file descriptor given as the only argument."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    versions = preload()
+    zygote = Zygote(control)
+    control.sendall(json.dumps({"ready": versions}).encode() + b"\n")
+    zygote.serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""GPU facts by NVML, by nvidia-smi and by the kernel driver's files, with a library that answers as NVIDIA's does."""
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.environment import gpu
+from tests.environment.machine import lay_out
+
+
+class NVMLError(Exception):
+    """As pynvml raises for what a GPU does not support."""
+
+
+def unsupported(*_: object) -> Any:
+    """A question that this GPU cannot answer."""
+    raise NVMLError("Not Supported")
+
+
+def fake_nvml(**changes: Any) -> Any:
+    """A `pynvml` of one H200."""
+    answers: dict[str, Any] = {
+        "NVMLError": NVMLError,
+        "NVML_CLOCK_SM": 1,
+        "NVML_CLOCK_MEM": 2,
+        "NVML_TEMPERATURE_GPU": 0,
+        "nvmlClocksThrottleReasonSwPowerCap": 4,
+        "nvmlClocksThrottleReasonHwSlowdown": 8,
+        "nvmlClocksThrottleReasonSwThermalSlowdown": 32,
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetCount": lambda: 1,
+        "nvmlSystemGetDriverVersion": lambda: b"570.1",
+        "nvmlSystemGetCudaDriverVersion": lambda: 12080,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetName": lambda _: "NVIDIA H200",
+        "nvmlDeviceGetMemoryInfo": lambda _: types.SimpleNamespace(total=150 * 10**9, used=10**9),
+        "nvmlDeviceGetUtilizationRates": lambda _: types.SimpleNamespace(gpu=3, memory=0),
+        "nvmlDeviceGetClockInfo": lambda _, kind: {1: 345, 2: 3201}[kind],
+        "nvmlDeviceGetMaxClockInfo": lambda _, kind: {1: 1980}[kind],
+        "nvmlDeviceGetPersistenceMode": lambda _: 1,
+        "nvmlDeviceGetMigMode": lambda _: [0, 1],
+        "nvmlDeviceGetEccMode": unsupported,
+        "nvmlDeviceGetPowerManagementLimit": lambda _: 650_000,
+        "nvmlDeviceGetPowerManagementDefaultLimit": lambda _: 700_000,
+        "nvmlDeviceGetTemperature": lambda *_: 41,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda _: 1 | 4 | 32,
+    }
+    return types.SimpleNamespace(**(answers | changes))
+
+
+def use(monkeypatch: pytest.MonkeyPatch, nvml: Any, smi: str | None = None) -> None:
+    """Make `import pynvml` give this (None: not installed), and put nvidia-smi on the path or not."""
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr("shutil.which", lambda _: smi)
+
+
+def test_nvml_facts_have_units_and_none_for_what_the_gpu_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, fake_nvml())
+    facts = gpu.facts()
+    assert facts["gpu.count"] == 1
+    assert facts["gpu.source"] == "nvml"
+    assert facts["gpu.driver_version"] == "570.1"
+    told = {key.removeprefix("gpu.0."): value for key, value in facts.items() if key.startswith("gpu.0.")}
+    assert told == {
+        "name": "NVIDIA H200",
+        "memory_bytes": 150 * 10**9,
+        "memory_used_bytes": 10**9,
+        "sm_clock_mhz": 345,
+        "sm_clock_max_mhz": 1980,
+        "memory_clock_mhz": 3201,
+        "persistence": True,
+        "mig": False,
+        "ecc": None,
+        "power_limit_w": 650.0,
+        "power_limit_default_w": 700.0,
+        "temperature_c": 41,
+        "utilization_percent": 3,
+        "throttle_reasons": "power cap, too hot",
+    }
+
+
+def test_without_bindings_or_driver_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for nvml in (None, fake_nvml(nvmlInit=unsupported), fake_nvml(nvmlDeviceGetCount=unsupported)):
+        use(monkeypatch, nvml)
+        assert gpu.facts(tmp_path) == {"gpu.count": 0, "gpu.source": None}
+
+
+def test_nvidia_smi_is_asked_when_nvml_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, None, smi="/usr/bin/nvidia-smi")
+    line = "570.1, NVIDIA H200, 143771, 1, 1980, 345, Enabled, Disabled, [N/A], 650.00, 700.00, 41, 3\n"
+    asked: dict[str, Any] = {}
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        asked.update(options, columns=command[1].count(",") + 1)
+        return subprocess.CompletedProcess(command, 0, stdout=line * 2, stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    facts = gpu.facts()
+    assert asked["timeout"] == 5.0
+    assert asked["columns"] == line.count(",") + 1
+    assert (facts["gpu.count"], facts["gpu.source"]) == (2, "nvidia-smi")
+    assert facts["gpu.1.name"] == "NVIDIA H200"
+    assert facts["gpu.1.memory_bytes"] == 143771 * 2**20
+    assert facts["gpu.1.persistence"] is True
+    assert facts["gpu.1.ecc"] is None
+    assert facts["gpu.1.power_limit_w"] == 650.0
+    assert facts["gpu.1.temperature_c"] == 41
+
+
+@pytest.mark.parametrize("fault", [subprocess.TimeoutExpired("nvidia-smi", 5), FileNotFoundError(), None])
+def test_an_nvidia_smi_that_hangs_or_fails_leaves_the_kernel_drivers_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Exception | None
+) -> None:
+    use(monkeypatch, None, smi="/usr/bin/nvidia-smi")
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        if fault is not None:
+            raise fault
+        return subprocess.CompletedProcess(command, 9, stdout="NVIDIA-SMI has failed", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    root = lay_out(
+        tmp_path, {"proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H200\nIRQ:   54\n"}
+    )
+    assert gpu.facts(root) == {
+        "gpu.count": 1,
+        "gpu.source": "/proc/driver/nvidia",
+        "gpu.0.name": "NVIDIA H200",
+    }

@@ -1,0 +1,185 @@
+"""Reading runs back: what is wrong is named by file, line and key; names find their runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import StorageError, UsageError
+from harness.record import RunStore, list_runs, load_run, resolve_run
+from tests.record.examples import RUN_ID, failed_trial, manifest, trial
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of three trials."""
+    with RunStore.create(tmp_path, manifest()) as store:
+        for block in range(3):
+            store.append(trial(block))
+    return store.path
+
+
+def edit_line(run: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change line `number` (from 1) of trials.jsonl as a person with an editor would."""
+    file = run / "trials.jsonl"
+    lines = file.read_text().splitlines()
+    record = json.loads(lines[number - 1])
+    change(record)
+    lines[number - 1] = json.dumps(record)
+    file.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda r: r["windows"]["seconds"].__setitem__(3, -1), "windows.seconds.3: given -1, expected greater than 0"),
+        (lambda r: r.update(status="fine"), "status: given 'fine', expected 'ok'"),
+        (lambda r: r.update(speed=1), "speed: unknown key"),
+        (lambda r: r.pop("started_utc"), "started_utc: missing"),
+        (lambda r: r.update(cell_id="0" * 12), "record: cell_id 000000000000 is not the hash of the cell"),
+        (lambda r: r.update(status="crashed"), "record: status is crashed but a throughput is given"),
+        (lambda r: r["checks"].update(reduction=False), "record: status is ok but the correctness gate"),
+        (lambda r: r.update(run_id="x"), "run_id: 'x' is not this run's"),
+        (lambda r: r.update(schema_version=2, new=[]), "schema_version: 2 was written by a newer version"),
+        (lambda r: r.update(throughput_examples_per_s=float("nan")), "throughput_examples_per_s: given nan"),
+    ],
+)
+def test_an_edited_record_is_refused_by_file_line_and_key(
+    run: Path, change: Callable[[dict[str, Any]], object], expected: str
+) -> None:
+    edit_line(run, 2, change)
+    with pytest.raises(StorageError) as caught:
+        load_run(run)
+    assert str(caught.value).startswith(f"{run}/trials.jsonl:2: {expected}")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(StorageError, match=r"trials\.jsonl:2"):
+        RunStore.open_for_resume(run)
+    assert not load_run_is_live(run)
+
+
+def load_run_is_live(run: Path) -> bool:
+    """Whether the run is listed as being written."""
+    return list_runs(run.parent)[0].live
+
+
+def test_a_broken_line_before_the_last_is_an_error_not_a_torn_end(run: Path) -> None:
+    file = run / "trials.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2])
+    with pytest.raises(StorageError, match=r"trials\.jsonl:2: not valid JSON"):
+        load_run(run)
+
+
+def test_empty_lines_are_passed_over_and_do_not_shift_line_numbers(run: Path) -> None:
+    file = run / "trials.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"}\n{", b"}\n\n\n{", 1) + b"\n")
+    assert len(load_run(run).trials) == 3
+    file.write_bytes(file.read_bytes().replace(b'"block":1', b'"block":-1'))
+    with pytest.raises(StorageError, match=r"trials\.jsonl:4: block: given -1"):
+        load_run(run)
+
+
+def test_a_run_killed_before_its_first_trial_reads_as_empty(run: Path) -> None:
+    (run / "trials.jsonl").unlink()
+    assert load_run(run).trials == []
+
+
+def test_a_place_that_is_no_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"is not a run: it has no run\.json"):
+        load_run(tmp_path)
+    with pytest.raises(StorageError, match="there is no run at"):
+        load_run(tmp_path / "absent")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="is not a run"):
+        load_run(tmp_path / "file")
+    with pytest.raises(StorageError, match="is not a run"):
+        RunStore.open_for_resume(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "not valid JSON"),
+        ("[]", "expected an object"),
+        ('{"schema_version": 7}', "schema_version: 7 was written by a newer version"),
+        ("{}", "run_id: missing"),
+    ],
+)
+def test_a_damaged_manifest_is_refused_by_file_and_key(run: Path, text: str, expected: str) -> None:
+    (run / "run.json").write_text(text)
+    with pytest.raises(StorageError) as caught:
+        load_run(run)
+    assert str(caught.value).startswith(f"{run}/run.json: ")
+    assert expected in str(caught.value)
+
+
+def test_runs_are_listed_from_the_oldest_with_their_counts_and_bad_ones_with_their_problem(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest("new", created_utc="2026-11-22T00:00:00Z")) as live:
+        RunStore.create(tmp_path, manifest("old", created_utc="2026-11-20T00:00:00Z", status="finished")).close()
+        live.append(trial(0, "new"))
+        live.append(failed_trial(1, "new"))
+        (tmp_path / "stray").mkdir()
+        (tmp_path / "README.md").write_text("about results")
+        bad, old, new = list_runs(tmp_path)
+    assert bad.run_id == "stray"
+    assert bad.problem is not None
+    assert "no run.json" in bad.problem
+    assert (old.run_id, old.status, old.trials, old.live, old.problem) == ("old", "finished", 0, False, None)
+    assert (new.run_id, new.name, new.cells, new.planned, new.trials, new.live) == ("new", "default", 1, 2, 2, True)
+
+
+def test_a_results_folder_that_does_not_exist_holds_no_runs(tmp_path: Path) -> None:
+    assert list_runs(tmp_path / "absent") == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="Not a directory"):
+        list_runs(tmp_path / "file")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Three runs; the last by time is the first by name. One folder is no run."""
+    folder = tmp_path / "results"
+    for hour, run_id in enumerate(["20261121T01-default-b1", "20261121T01-default-b2", "10-weak-c3"]):
+        RunStore.create(folder, manifest(run_id, created_utc=f"2026-11-21T0{hour}:00:00Z")).close()
+    (folder / "zz-broken").mkdir()
+    return folder
+
+
+def test_a_run_is_found_by_path_id_beginning_or_as_latest(results: Path) -> None:
+    there = results / "20261121T01-default-b2"
+    elsewhere = results / "nowhere"
+    assert resolve_run(str(there), elsewhere) == there
+    assert resolve_run(str(there / "run.json"), elsewhere) == there
+    assert resolve_run("20261121T01-default-b2", results) == there
+    assert resolve_run("10", results) == results / "10-weak-c3"
+    assert resolve_run("latest", results) == results / "10-weak-c3"
+
+
+def test_a_folder_that_is_no_run_is_resolved_so_that_reading_it_gives_the_reason(results: Path) -> None:
+    assert resolve_run("zz-broken", results) == results / "zz-broken"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026", "RUN: '2026' is the beginning of several runs: 20261121T01-default-b2, 20261121T01-default-b1"),
+        ("10-week-c3", "did you mean '10-weak-c3'?"),
+        ("nothing-like-it", "no run 'nothing-like-it' in"),
+    ],
+)
+def test_a_name_that_finds_no_single_run_is_bad_usage_naming_those_there_are(
+    results: Path, text: str, expected: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve_run(text, results)
+    assert expected in str(caught.value)
+    assert "10-weak-c3" in str(caught.value) or text == "2026"
+
+
+def test_without_any_run_the_message_says_how_to_make_one(tmp_path: Path) -> None:
+    for text in ("latest", RUN_ID):
+        with pytest.raises(UsageError, match=r"there are no runs in .* yet; `python -m harness sweep` makes one"):
+            resolve_run(text, tmp_path / "results")

@@ -1,0 +1,205 @@
+"""Writing a run: what was appended stays, and only one process writes."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StorageError
+from harness.record import RunStore, load_run, new_run_id
+from tests.record.examples import RUN_ID, failed_trial, manifest, trial
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from harness.record import RunStore
+from tests.record.examples import manifest, trial
+store = RunStore.open_for_resume(Path(sys.argv[1])) if sys.argv[2] == "resume" else RunStore.create(
+    Path(sys.argv[1]), manifest())
+print("open", flush=True)
+block = len(store.earlier_trials)
+while sys.argv[3] == "append":
+    store.append(trial(block, windows_count=20_000))
+    print(block, flush=True)
+    block += 1
+time.sleep(60)
+"""
+
+
+def start_writer(path: Path, how: str, then: str) -> subprocess.Popen[str]:
+    """A process that holds a run open; it has said `open` when this returns."""
+    process = subprocess.Popen([sys.executable, "-c", WRITER, str(path), how, then], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    return process
+
+
+def test_a_new_run_reads_back_with_its_manifest_and_no_trials(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path / "a" / "results", manifest()) as store:
+        assert store.path == tmp_path / "a" / "results" / RUN_ID
+    run = load_run(store.path)
+    assert run.manifest == manifest()
+    assert (run.trials, run.torn, run.live) == ([], False, False)
+
+
+def test_appended_records_read_back_equal_and_in_order(tmp_path: Path) -> None:
+    records = [trial(0), failed_trial(1), trial(2)]
+    with RunStore.create(tmp_path, manifest()) as store:
+        for record in records:
+            store.append(record)
+        assert load_run(store.path).trials == records
+
+
+def test_append_returns_only_after_the_line_was_synced_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    with RunStore.create(tmp_path, manifest()) as store:
+        monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+        store.append(trial())
+        assert synced == [(store.path / "trials.jsonl").stat().st_size]
+
+
+def test_a_loss_that_is_not_a_number_is_written_as_null(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(failed_trial(final_loss=math.nan))
+        store.append(failed_trial(final_loss=math.inf))
+    text = (store.path / "trials.jsonl").read_text()
+    assert [json.loads(line, parse_constant=pytest.fail)["final_loss"] for line in text.splitlines()] == [None, None]
+
+
+def test_bytes_that_are_no_utf8_do_not_cost_the_record(tmp_path: Path) -> None:
+    printed = b"bad \xff byte\nand a line".decode("utf-8", "surrogateescape")
+    with RunStore.create(tmp_path, manifest(command=["sweep", printed])) as store:
+        store.append(failed_trial(evidence=printed))
+    run = load_run(store.path)
+    assert run.trials[0].evidence == "bad \\udcff byte\nand a line"
+    assert run.manifest.command[1] == "bad \\udcff byte\nand a line"
+
+
+def test_a_record_of_another_run_is_refused(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store, pytest.raises(StorageError, match="run_id: 'other'"):
+        store.append(trial(run_id="other"))
+    assert load_run(store.path).trials == []
+
+
+def test_a_closed_store_writes_nothing(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, manifest())
+    store.close()
+    store.close()
+    with pytest.raises(StorageError, match="closed"):
+        store.append(trial())
+    with pytest.raises(StorageError, match="closed"):
+        store.update_manifest(manifest(status="finished"))
+    assert load_run(store.path).manifest.status == "running"
+
+
+def test_an_updated_manifest_replaces_the_old_one_and_leaves_no_other_file(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.update_manifest(manifest(status="finished", finished_utc="2026-11-21T01:30:00Z"))
+        assert store.manifest.status == "finished"
+    assert load_run(store.path).manifest.status == "finished"
+    assert sorted(path.name for path in store.path.iterdir()) == ["run.json", "trials.jsonl"]
+
+
+def test_run_ids_of_one_second_differ_and_carry_the_name() -> None:
+    ids = {new_run_id("weak-scaling") for _ in range(20)}
+    assert len(ids) > 15
+    assert all(run_id[8] == "T" and "Z-weak-scaling-" in run_id for run_id in ids)
+
+
+def test_two_sweeps_at_once_write_into_one_results_folder(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest("first")) as one, RunStore.create(tmp_path, manifest("second")) as two:
+        one.append(trial(0, "first"))
+        two.append(trial(0, "second"))
+        one.append(trial(1, "first"))
+        assert [len(load_run(store.path).trials) for store in (one, two)] == [2, 1]
+
+
+def test_a_run_id_that_is_taken_is_refused_and_the_earlier_run_is_untouched(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial())
+    with pytest.raises(StorageError, match="File exists"):
+        RunStore.create(tmp_path, manifest())
+    assert load_run(store.path).trials == [trial()]
+
+
+def test_a_run_that_another_process_writes_cannot_be_resumed_and_the_error_names_its_pid(tmp_path: Path) -> None:
+    writer = start_writer(tmp_path, "create", "sleep")
+    try:
+        with pytest.raises(StorageError, match=rf"pid {writer.pid}\)"):
+            RunStore.open_for_resume(tmp_path / RUN_ID)
+        assert load_run(tmp_path / RUN_ID).live
+    finally:
+        writer.kill()
+        writer.wait()
+    assert not load_run(tmp_path / RUN_ID).live
+    RunStore.open_for_resume(tmp_path / RUN_ID).close()
+
+
+def test_asking_whether_a_run_is_live_does_not_unlock_it(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        assert load_run(store.path).live
+        assert load_run(store.path).live
+        with pytest.raises(StorageError, match=f"pid {os.getpid()}"):
+            RunStore.open_for_resume(store.path)
+    assert not load_run(store.path).live
+
+
+def test_resuming_gives_the_earlier_trials_and_appends_after_them(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial(0))
+    with RunStore.open_for_resume(store.path) as resumed:
+        assert resumed.earlier_trials == (trial(0),)
+        assert resumed.manifest == manifest()
+        resumed.append(trial(1))
+    assert [record.block for record in load_run(store.path).trials] == [0, 1]
+
+
+@pytest.mark.parametrize("tail", [b'{"schema_version":1,"run_', b"\0" * 700, b"\0" * 80 + b"\n", b'{"a": "\xc3'])
+def test_a_torn_end_is_left_out_by_readers_and_cut_off_on_resume(tmp_path: Path, tail: bytes) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial(0))
+    file = store.path / "trials.jsonl"
+    file.write_bytes(file.read_bytes() + tail)
+    run = load_run(store.path)
+    assert (len(run.trials), run.torn) == (1, True)
+    with RunStore.open_for_resume(store.path) as resumed:
+        resumed.append(trial(1))
+    run = load_run(store.path)
+    assert ([record.block for record in run.trials], run.torn) == ([0, 1], False)
+
+
+def test_a_last_line_that_only_lacks_its_newline_is_kept(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial(0))
+    file = store.path / "trials.jsonl"
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))
+    assert (len(load_run(store.path).trials), load_run(store.path).torn) == (1, False)
+    with RunStore.open_for_resume(store.path) as resumed:
+        resumed.append(trial(1))
+    assert [record.block for record in load_run(store.path).trials] == [0, 1]
+
+
+def test_a_writer_killed_again_and_again_loses_no_line_that_append_returned_from(tmp_path: Path) -> None:
+    """Lines of 0.5 MB, so that many of the kills fall inside a write."""
+    RunStore.create(tmp_path, manifest()).close()
+    path = tmp_path / RUN_ID
+    promised = 0
+    for attempt in range(8):
+        writer = start_writer(path, "resume", "append")
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        promised += 1
+        # Different instants of the write that follows; the sleep is in the writer's own time scale.
+        signal.sigtimedwait([], 0.0013 * attempt)
+        writer.send_signal(signal.SIGKILL)
+        promised += len(writer.stdout.readlines())
+        writer.wait()
+        blocks = [record.block for record in load_run(path).trials]
+        assert blocks == list(range(len(blocks)))
+        assert promised <= len(blocks) <= promised + 1
+        promised = len(blocks)
