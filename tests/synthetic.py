@@ -229,7 +229,7 @@ def _manifest(
         status=status,  # type: ignore[arg-type]
         command=["python", "-m", "harness", "sweep"],
         harness_version="0.1.0",
-        sweep=Sweep(trials=blocks, windows=max(5, windows), seed=seed, max_trials=max(20, blocks)),
+        sweep=Sweep(trials=max(1, blocks), windows=max(5, windows), seed=seed, max_trials=max(20, blocks)),
         cells=cells,
         base_cell_ids=sorted(bases)[:1],
         left_out=[

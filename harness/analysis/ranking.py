@@ -9,7 +9,9 @@ whole interval lies on the slower side. This is Hsu's multiple comparison with t
 distribution-free form: the cell that is truly fastest drops out only if some other cell beats it
 significantly in one of the k − 1 comparisons *it* takes part in, so it stays in with at least 95 %
 however many cells there are, and although the best was picked by its estimate. (Benjamini–Hochberg does
-not give that: it bounds the share of wrongly dropped cells among the dropped.)
+not give that: it bounds the share of wrongly dropped cells among the dropped. Simulated with a quarter to
+a half of 20–40 cells tied for the best and 4 to 12 trials each, a truly fastest cell stayed in 99–100 % of
+the runs with this rule, and in 92–95 % with Benjamini–Hochberg.)
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
 no-strategy cell of the workload, which is what one would otherwise run; the p-values are adjusted by

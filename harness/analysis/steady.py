@@ -35,7 +35,7 @@ flat σ = 3 %, no drift: declared               99.5 / 98 / 98 / 97 %    99 / 98
 **What dividing cannot see** is a warm-up that every trial shares in the same rounds (30 % in all of them:
 declared at once, bias 6–9 %). It cancels in every ratio but not in an absolute throughput, so one guard
 is added: a round that is slower than each of the five after it is still warm-up of the block. That costs
-about one round when nothing decays and brings the shared 30 % down to 1.3–2.1 % (2.8–3.6 % under 10 % drift).
+about one round when nothing decays and brings the shared 30 % down to 1.1–2.1 % (2.7–3.5 % under 10 % drift).
 A decay smaller than the drift remains invisible, as it must.
 """
 

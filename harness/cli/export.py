@@ -13,10 +13,10 @@ EXAMPLES = "Example: harness export latest --format csv --output run.csv"
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
-    format_name: Annotated[str, typer.Option("--format", metavar="FORMAT", help="csv, markdown, json, parquet.")] = "csv",
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")
-    ] = None,
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="csv, markdown, json, parquet.")
+    ] = "csv",
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),

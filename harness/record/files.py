@@ -22,25 +22,29 @@ _LOCK_PATIENCE_S = 0.5
 """A reader that asks whether a run is live holds the lock for microseconds; a writer outwaits it."""
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space, or choose another place with --results DIR",
-    errno.EDQUOT: "the disk quota is used up: free some space, or choose another place with --results DIR",
-    errno.EFBIG: "raise the limit on file sizes (ulimit -f), or choose another place with --results DIR",
-    errno.EROFS: "choose a place that can be written with --results DIR",
-    errno.EACCES: "choose a folder that you may write to with --results DIR",
-    errno.EPERM: "choose a folder that you may write to with --results DIR",
-    errno.EEXIST: "move what is in the way, or choose another place with --results DIR",
-    errno.ENOTDIR: "a file is where a folder is needed: move it, or choose another place with --results DIR",
-    errno.EISDIR: "a folder is where a file is needed: move it, or choose another place with --results DIR",
-    errno.ENAMETOOLONG: "choose a shorter --results DIR or sweep name",
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some of the disk quota",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "get permission for it",
+    errno.EPERM: "get permission for it",
+    errno.EEXIST: "move what is in the way",
+    errno.ENOTDIR: "move the file that is where a folder is needed",
+    errno.EISDIR: "move the folder that is where a file is needed",
+    errno.ENAMETOOLONG: "shorten the name of the sweep",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
 }
 
 
-def storage_error(action: str, path: Path, error: OSError) -> StorageError:
-    """`cannot ACTION 'PATH': REASON; REMEDY`, for a fault that the operating system reported."""
+def storage_error(action: str, path: Path, error: OSError, run: Path | None = None) -> StorageError:
+    """`cannot ACTION 'PATH': REASON; REMEDY`, for a fault that the operating system reported.
+
+    With `run`, a run that holds trials already, the remedy is to resume it once the fault is mended.
+    """
     reason = os.strerror(error.errno) if error.errno else str(error)
-    remedy = _REMEDIES.get(error.errno or 0, "check the disk, or choose another place with --results DIR")
-    return StorageError(f"cannot {action} '{path}': {reason}; {remedy}")
+    remedy = _REMEDIES.get(error.errno or 0, "check the disk")
+    after = f"then go on with --resume {run.name}" if run else "or choose another place with --results DIR"
+    return StorageError(f"cannot {action} '{path}': {reason}; {remedy}, {after}")
 
 
 def to_json(model: BaseModel, indent: int | None = None) -> bytes:

@@ -92,7 +92,7 @@ class RunStore:
         try:
             lock = FolderLock(path)
         except OSError as error:
-            raise storage_error("resume", path, error) from None
+            raise storage_error("resume", path, error, path) from None
         with contextlib.ExitStack() as undo:
             undo.callback(lock.release)
             # Read under the lock: until then another process may have been writing.
@@ -103,7 +103,7 @@ class RunStore:
                 undo.callback(store.close)
                 store._mend_the_end()
             except OSError as error:
-                raise storage_error("resume", path / TRIALS_NAME, error) from None
+                raise storage_error("resume", path / TRIALS_NAME, error, path) from None
             undo.pop_all()
         return store
 
@@ -115,7 +115,7 @@ class RunStore:
         try:
             append_line(descriptor, to_json(record))
         except OSError as error:
-            raise storage_error("append to", self.path / TRIALS_NAME, error) from None
+            raise storage_error("append to", self.path / TRIALS_NAME, error, self.path) from None
 
     def update_manifest(self, manifest: RunManifest) -> None:
         """Replace `run.json` durably. Raises StorageError; the old manifest is then intact."""
@@ -123,7 +123,7 @@ class RunStore:
         try:
             replace_file(self.path / MANIFEST_NAME, to_json(manifest, indent=2) + b"\n")
         except OSError as error:
-            raise storage_error("write", self.path / MANIFEST_NAME, error) from None
+            raise storage_error("write", self.path / MANIFEST_NAME, error, self.path) from None
         self.manifest = manifest
 
     def close(self) -> None:

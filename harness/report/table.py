@@ -98,10 +98,10 @@ def scaling_table(work: WorkloadSummary) -> Table:
 
 
 def ops_table(work: WorkloadSummary) -> Table:
-    """Every op of every group, the failed ones with their status."""
+    """Every op of every group in which one was measured, the failed ones with their status."""
     by_id = {cell.cell_id: cell for cell in work.cells}
     rows = []
-    for group in work.ops:
+    for group in (group for group in work.ops if group.reference_id is not None):
         for item in group.results:
             cell = by_id[item.cell_id]
             relative = "the reference" if item.cell_id == group.reference_id else STATUS_WORDS[cell.trials.status]

@@ -39,8 +39,12 @@ PHASE_WORDS: dict[str, str] = {
     "waiting_s": "waiting for its turn",
     "exit_s": "exit",
 }
-_HUGE = 1e6
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_USELESS = 100
+"""An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
+# control characters, lone surrogates, and marks that turn the direction of all text after them
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -49,16 +53,19 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     if not 1e-6 <= abs(value) < 1e12:
         return f"{value:.{digits - 1}e}"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+    # rounded first: 99.96 has its first digit in the hundreds once it is 100
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, decimals)}f}"
 
 
 def bounds(interval: Interval, unit: str = "", digits: int = 3) -> str:
     """`[low – high]`, or why there is none."""
     if interval.low is None or interval.high is None:
         return "no interval"
-    high = f"over {_HUGE:,.0f}" if interval.high > _HUGE * interval.value else significant(interval.high, digits)
-    return f"[{significant(interval.low, digits)} – {high}]{unit}"
+    if interval.high > _USELESS * interval.low:
+        return f"[wider than {_USELESS}-fold]"
+    return f"[{significant(interval.low, digits)} – {significant(interval.high, digits)}]{unit}"
 
 
 def plus_minus(interval: Interval) -> str:
@@ -66,8 +73,10 @@ def plus_minus(interval: Interval) -> str:
     half = interval.relative_half_width
     if half is None:
         return "no interval"
+    if half > math.log(_USELESS) / 2:
+        return f"± over {_USELESS}-fold"
     if half > 1:
-        return f"×/÷ {significant(math.exp(half), 2)}" if half < math.log(_HUGE) else "unknown within a million"
+        return f"×/÷ {significant(math.exp(half), 2)}"
     return f"± {significant(100 * half, 2)} %"
 
 
@@ -101,7 +110,7 @@ def size(value: int | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Without the control characters that neither HTML nor a terminal can show."""
+    """Without the characters that neither HTML nor a terminal can show, or that would disturb the text around."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -196,7 +196,6 @@ class LiveTrial:
     def record(self) -> TrialRecord:
         """The trial's record; call once it has ended."""
 
-
         outcome = self.outcome or Outcome(status="crashed")
         windows = windows_of(self)
         ended_well = self.status == "ok"
@@ -225,5 +224,3 @@ class LiveTrial:
             evidence=self.evidence,
             **figures,
         )
-
-

@@ -136,8 +136,7 @@ class SweepRun:
             data_dir=str(self.data_dir),
             window_s=self.sweep.window,
             intra_op_threads=self.sweep.intra_op_threads or (1 if virtual else 0),
-            inter_op_threads=self.sweep.inter_op_threads
-            or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
+            inter_op_threads=self.sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
             gpu_memory_mb=self.sweep.gpu_memory_mb,
             tpu=self.sweep.tpu,
         )

@@ -100,7 +100,9 @@ class Zygote:
         if line is None:
             self.stop()
             tail = log.read_text(errors="replace").strip().splitlines()
-            raise ZygoteError(f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}")
+            raise ZygoteError(
+                f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}"
+            )
         self.versions = json.loads(line)["ready"]
 
     @property

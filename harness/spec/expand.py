@@ -112,9 +112,7 @@ def _nonsense(
     return None
 
 
-def _packings(
-    sweep: Sweep, catalogue: Catalogue, strategy: str, n: int, op: str
-) -> tuple[list[str], list[LeftOut]]:
+def _packings(sweep: Sweep, catalogue: Catalogue, strategy: str, n: int, op: str) -> tuple[list[str], list[LeftOut]]:
     """The packings that `op` takes among those asked for; what does not apply is listed, not run."""
     asked = {"num_packs": sweep.num_packs, "bytes_per_pack": sweep.bytes_per_pack}
     reduces = catalogue.strategies[strategy].takes_cross_device_op and n > 1

@@ -14,37 +14,41 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-REDUCTION_SIZES = ((1,), (10,), (3, 3, 1, 32), (64, 10), (1600, 64))
+    Array = np.ndarray[Any, Any]
+
+REDUCTION_SIZES = ((1,), (10,), (3, 3, 1, 32), (1600, 64))
 """Shapes of the tensors that the reduction check sends together, as a model's gradients are sent."""
+PATTERN = 251
+"""Values of the reduction check repeat after so many: eight bits, so that a sum rounded to bfloat16 shows."""
+POWERS = 15
+"""Up to so many replicas send powers of two: 2^15·251 is still exact in float32."""
 
-STATE_TOLERANCE = {"float32": 2e-3, "mixed_bfloat16": 8e-2, "mixed_float16": 3e-2}
-"""Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by precision.
+STATE_TOLERANCE = {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+"""Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by precision, beyond its noise.
 
-Measured here over all models, strategies and 1–8 replicas (docs/figures.md): see the gate's
-benchmark, `benchmarks/gate_margins.py`, which prints the largest error of right answers and the
-smallest of planted faults."""
-
-NOISE = 1e-3
-"""Gradients below this share of the model's root-mean-square gradient are left out of the comparison
-of weights: there rounding decides an adaptive optimizer's sign."""
+`benchmarks/gate_margins.py` prints the largest error of right answers and the smallest of planted
+faults; one replica's gradient missing among n changes the gradient by about 1/n."""
+NOISE_FACTOR = 10
+"""How many times the noise that the perturbed references show is allowed on top."""
 
 
 def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
     """Sum known values, distinct per replica, through the batched path that gradients take.
 
-    Replica r sends 2^r times a pattern of small integers, so sums are exact in float32 and the sum
-    itself tells whose value is missing or counted twice.
+    Replica r sends 2^r (r + 1 beyond POWERS replicas) times a pattern of integers, so sums are exact
+    in float32 and the sum itself tells whose value is missing or counted twice.
     """
     import numpy as np
     import tensorflow as tf
 
     n = strategy.num_replicas_in_sync
-    patterns = [(np.arange(math.prod(s), dtype=np.float32) % 7 + 1).reshape(s) for s in REDUCTION_SIZES]
+    weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
+    patterns = [(np.arange(math.prod(s), dtype=np.float32) * 37 % PATTERN + 1).reshape(s) for s in REDUCTION_SIZES]
 
     def replica() -> Any:
         context = tf.distribute.get_replica_context()
-        power = tf.pow(2.0, tf.cast(context.replica_id_in_sync_group, tf.float32))
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, [power * pattern for pattern in patterns])
+        weight = tf.gather(tf.constant(weights), context.replica_id_in_sync_group)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, [weight * pattern for pattern in patterns])
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def reduce_all() -> Any:
@@ -54,131 +58,124 @@ def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
     for position, (result, pattern) in enumerate(zip(reduced, patterns, strict=True)):
         for r, value in enumerate(strategy.experimental_local_results(result)):
             factors = np.unique(value.numpy() / pattern)
-            if factors.size != 1 or factors[0] != 2**n - 1:
-                return _explain_sum(position, r, n, factors)
+            if factors.size != 1 or factors[0] != sum(weights):
+                return _explain_sum(position, r, weights, factors)
     return None
 
 
-def _explain_sum(position: int, replica: int, n: int, factors: "np.ndarray[Any, Any]") -> str:
+def _explain_sum(position: int, replica: int, weights: list[float], factors: "np.ndarray[Any, Any]") -> str:
+    n, whole = len(weights), sum(weights)
     where = f"tensor {position + 1} of {len(REDUCTION_SIZES)}, as replica {replica} received it"
-    whole = 2**n - 1
     if factors.size != 1:
-        return f"{where}: the sum differs between elements ({factors.size} different factors; expected {whole})"
+        return f"{where}: the sum differs between elements ({factors.size} different factors; expected {whole:g})"
     got = float(factors[0])
-    text = f"{where}: got {got:g} where the sum over {n} replicas is {whole}"
-    if got.is_integer() and 0 <= got < whole:
+    text = f"{where}: got {got:g} where the sum over {n} replicas is {whole:g}"
+    if n <= POWERS and got.is_integer() and 0 <= got < whole:
         missing = [str(r) for r in range(n) if not int(got) >> r & 1]
         return f"{text}: the value of replica {', '.join(missing)} is missing"
     if math.isclose(got * n, whole, rel_tol=1e-5):
         return f"{text}: that is the mean, not the sum"
-    if got > whole and (got - whole) == 2 ** round(math.log2(got - whole)):
-        return f"{text}: the value of replica {round(math.log2(got - whole))} is counted twice"
+    if got - whole in weights:
+        return f"{text}: the value of replica {weights.index(got - whole)} is counted twice"
     return text
 
 
 def check_update(
-    state: Sequence[VariableState], initial: Sequence[VariableState], reference: Reference, precision: str
+    states: Sequence[Sequence[VariableState]], initial: Sequence[VariableState], reference: Reference, precision: str
 ) -> str | None:
-    """Compare weights, statistics and optimizer state of every replica with the reference.
+    """Compare weights, statistics and optimizer state of every replica with the reference, after each update.
 
     Optimizer state is compared too because Adam's step hides the gradient's scale: a mean where a
-    sum belongs moves the weights alike, but not the moments.
+    sum belongs moves the weights alike, but not the moments. The worst offender is the evidence.
     """
-    import numpy as np
-
-    tolerance = STATE_TOLERANCE[precision]
-    significant = _significant(reference)
-    scales = _scales(initial, reference.state)
     worst: tuple[float, str] = (0.0, "")
-    weight = -1
-    for now, start, expected in zip(state, initial, reference.state, strict=True):
-        mask = None
-        if now.kind == "weight":
-            weight += 1
-            mask = significant[weight]
-            if not mask.any():
-                continue
-        wanted = expected.copies[0].astype(np.float64)
-        change = wanted - start.copies[0].astype(np.float64)
-        copies = now.copies if now.mirrored else (np.mean(np.stack(now.copies), axis=0),)
-        for r, copy in enumerate(copies):
-            got = copy.astype(np.float64)
-            error = _relative_error(got, wanted, change, mask, scales[now.kind])
-            if not error <= tolerance and not error <= worst[0]:
-                worst = (error, _explain_update(now, r, got, wanted, start, error, tolerance))
+    for update, state in enumerate(states):
+        masks = iter(reference.trusted)
+        for v, now in enumerate(state):
+            mask = next(masks) if now.kind == "weight" else None
+            found = _compare(now, initial[v], reference.states[update][v], mask, reference.noise[update][v], precision)
+            if found is not None and not found[0] <= worst[0]:
+                worst = (found[0], f"after update {update + 1} {found[1]}")
     return worst[1] or None
 
 
-def _relative_error(
-    got: "np.ndarray[Any, Any]",
-    wanted: "np.ndarray[Any, Any]",
-    change: "np.ndarray[Any, Any]",
-    mask: "np.ndarray[Any, Any] | None",
-    scale: float,
-) -> float:
-    """‖got − wanted‖ / (‖change‖ + floor) over the masked elements; the floor absorbs noise around zero."""
+def _compare(
+    now: VariableState, start: VariableState, expected: "Array", mask: "Array | None", noise: float, precision: str
+) -> tuple[float, str] | None:
+    """(how many times over the limit, evidence) of the worst replica's copy; None when all are within it.
+
+    A statistic is compared with what its own replica's share gives. Where replicas share one copy
+    (central storage) they overwrite each other in no fixed order, and only its size can be checked.
+    """
     import numpy as np
 
-    difference = got - wanted
-    if mask is not None:
-        difference, change = difference[mask], change[mask]
-    floor = NOISE * scale * math.sqrt(difference.size)
-    size = float(np.linalg.norm(change)) + floor
-    error = float(np.linalg.norm(difference))
-    if not math.isfinite(error):
-        return math.inf
-    return error / size if size > 0 else (0.0 if error == 0 else math.inf)
-
-
-def _significant(reference: Reference) -> "list[np.ndarray[Any, Any]]":
-    import numpy as np
-
-    squares = sum(float(np.sum(np.square(g, dtype=np.float64))) for g in reference.gradients)
-    count = sum(g.size for g in reference.gradients)
-    threshold = NOISE * math.sqrt(squares / max(1, count))
-    return [g > threshold for g in reference.gradients]
-
-
-def _scales(initial: Sequence[VariableState], final: Sequence[VariableState]) -> dict[str, float]:
-    """Root-mean-square change of each kind of variable."""
-    import numpy as np
-
-    squares: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for a, b in zip(initial, final, strict=True):
-        change = b.copies[0].astype(np.float64) - a.copies[0].astype(np.float64)
-        squares[a.kind] = squares.get(a.kind, 0.0) + float(np.sum(np.square(change)))
-        counts[a.kind] = counts.get(a.kind, 0) + change.size
-    return {kind: math.sqrt(squares[kind] / counts[kind]) for kind in squares}
+    worst: tuple[float, str] | None = None
+    for r, copy in enumerate(now.copies):
+        wanted, factor = expected.astype(np.float64), STATE_TOLERANCE[precision]
+        if now.kind == "statistic":
+            alone = len(now.copies) == 1 and len(expected) > 1
+            wanted, factor = (wanted.mean(axis=0), float(len(expected))) if alone else (wanted[r], factor)
+        chosen = np.ones(wanted.shape, dtype=bool) if mask is None else mask
+        got = copy.astype(np.float64)
+        error = float(np.linalg.norm((got - wanted)[chosen]))
+        change = float(np.linalg.norm((wanted - start.copies[0].astype(np.float64))[chosen]))
+        limit = factor * change + NOISE_FACTOR * noise
+        if error <= limit:
+            continue
+        excess = error / limit if limit > 0 and math.isfinite(error) else math.inf
+        if worst is None or excess > worst[0]:
+            worst = (excess, _explain_update(now, r, got, np.where(chosen, wanted, got), start, error, limit, change))
+    return worst
 
 
 def _explain_update(
-    now: VariableState, replica: int, got: Any, wanted: Any, start: VariableState, error: float, tolerance: float
+    now: VariableState,
+    replica: int,
+    got: "Array",
+    wanted: "Array",
+    start: VariableState,
+    error: float,
+    limit: float,
+    change: float,
 ) -> str:
     import numpy as np
 
-    where = np.unravel_index(int(np.argmax(np.abs(np.nan_to_num(got - wanted, nan=np.inf)))), got.shape)
+    where = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(got - wanted), nan=np.inf))), got.shape)
     index = ",".join(str(int(i)) for i in where)
     on = f" on replica {replica}" if len(now.copies) > 1 else ""
+    of = f" ({100 * error / change:.3g} % of its change)" if change > 0 and math.isfinite(error) else ""
     return (
-        f"after 2 updates {now.kind} '{now.name}'{on} differs from the single-device reference by "
-        f"{error:.3g} of its change (tolerance {tolerance:g}); element [{index}]: started at "
-        f"{float(start.copies[0][where]):.6g}, expected {float(wanted[where]):.6g}, got {float(got[where]):.6g}"
+        f"{now.kind} '{now.name}'{on} is {error:.3g} away from the single-device reference{of}, "
+        f"where {limit:.3g} is allowed; element [{index}]: started at {float(start.copies[0][where]):.6g}, "
+        f"expected {float(wanted[where]):.6g}, got {float(got[where]):.6g}"
     )
 
 
 def check_agreement(state: Sequence[VariableState]) -> str | None:
-    """Mirrored variables are identical on every replica, bit for bit."""
+    """Trained weights and optimizer state are identical on every replica, bit for bit."""
+    return _difference([variable for variable in state if variable.kind != "statistic"])
+
+
+def note_statistics(state: Sequence[VariableState]) -> str | None:
+    """A remark, not a fault: Keras 3 does not average batch normalisation's statistics over replicas."""
+    found = _difference([variable for variable in state if variable.kind == "statistic"])
+    if found is None:
+        return None
+    return f"each replica keeps its own untrained statistics, and replica 0's are what is saved: {found}"
+
+
+def _difference(state: Sequence[VariableState]) -> str | None:
     import numpy as np
 
     for variable in state:
         first = variable.copies[0]
         for r, copy in enumerate(variable.copies[1:], start=1):
-            if variable.mirrored and not np.array_equal(first, copy, equal_nan=True):
+            if not np.array_equal(first, copy, equal_nan=np.issubdtype(first.dtype, np.floating)):
                 different = int(np.sum(first != copy))
+                largest = np.max(np.abs(first.astype(np.float64) - copy.astype(np.float64)))
                 return (
                     f"{variable.kind} '{variable.name}' on replica {r} differs from replica 0 in "
-                    f"{different} of {first.size} elements (largest difference {np.max(np.abs(first - copy)):.3g})"
+                    f"{different} of {first.size} elements (largest difference {largest:.3g})"
                 )
     return None
 

@@ -1,6 +1,7 @@
 """A trial, from its first instruction in a fresh process to the record of how it ended."""
 
 import faulthandler
+import gc
 import os
 import re
 import signal
@@ -12,25 +13,29 @@ from typing import Any
 
 from harness.errors import HarnessError
 from harness.record.trial import Checks, PhaseName, Resources
-from harness.trial.checks import check_agreement, check_applied, check_losses, check_reduction, check_update
+from harness.trial.checks import (
+    check_agreement,
+    check_applied,
+    check_losses,
+    check_reduction,
+    check_update,
+    note_statistics,
+)
 from harness.trial.clock import Clock
 from harness.trial.devices.base import Unsupported
 from harness.trial.executed import inspect
 from harness.trial.loops import loops
 from harness.trial.protocol import Channel, Outcome, Report, Request
 from harness.trial.reference import run_reference
-from harness.trial.state import capture, copies_of
+from harness.trial.state import VariableState, capture, copies_of
 from harness.trial.training import GATE_UPDATES, Training, build
 
 UNSUPPORTED_MESSAGES = (
     r"No OpKernel was registered to support Op '\w+'",
     r"Could not find (a valid )?device for node",
-    r"not (yet )?supported",
-    r"[Uu]nsupported",
-    r"not implemented",
-    r"Detected unsupported operations when trying to compile graph",
+    r"[Nn]ot supported|[Uu]nsupported|not implemented",
 )
-"""What TensorFlow says when a program cannot run on this machine, as opposed to when it fails."""
+"""What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
 
 
 class WrongResult(Exception):
@@ -83,15 +88,18 @@ class Trial:
         counted_before = int(training.optimizer.iterations.numpy())
         probes = copies_of(training.model.trainable_variables[-1])
 
+        states: list[list[VariableState]] = []
+
         def gate(step: int) -> None:
+            states.append(capture(training.model, training.optimizer))
             if step < GATE_UPDATES:
                 return
             self._enter("check")
             self._judge("loss_finite", check_losses(clock.losses))
-            state = capture(training.model, training.optimizer)
             reference = run_reference(training, initial)
-            self._judge("update", check_update(state, initial, reference, training.cell.precision))
+            self._judge("update", check_update(states, initial, reference, training.cell.precision))
             self._outcome["executed"] = inspect(loop.program(), training.cell)
+            gc.enable()
             self._enter("warmup")
 
         clock = Clock(self._channel, _synchroniser(probes), self._request.window_s, GATE_UPDATES, gate)
@@ -106,8 +114,11 @@ class Trial:
         self._outcome["peak_device_memory_bytes"] = _peak_device_memory(training)
         applied = int(training.optimizer.iterations.numpy()) - counted_before
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
+        state = capture(training.model, training.optimizer)
+        if remark := note_statistics(state):
+            self._checks["detail"]["statistics"] = remark
         evidence = {
-            "replicas_agree": check_agreement(capture(training.model, training.optimizer)),
+            "replicas_agree": check_agreement(state),
             "updates_applied": check_applied(applied, clock.scheduled),
             "loss_finite": check_losses(clock.losses),
         }
@@ -162,16 +173,25 @@ def _synchroniser(probes: list[Any]) -> Any:
 
 
 def _classify(error: Exception) -> tuple[str, str]:
-    """(status, reason) for what TensorFlow or a model raised; the reason is the first telling line."""
+    """(status, reason) for what TensorFlow or a model raised."""
     import tensorflow as tf
 
-    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-    reason = f"{type(error).__name__}: {lines[0].strip()}"
+    reason = f"{type(error).__name__}: {_telling_line(str(error))}"
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         return "out_of_memory", reason
-    if isinstance(error, NotImplementedError) or any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES):
+    refused = isinstance(error, tf.errors.OpError) and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
+    if refused or isinstance(error, NotImplementedError | tf.errors.UnimplementedError):
         return "unsupported", reason
     return "crashed", reason
+
+
+def _telling_line(message: str) -> str:
+    """The first line that says something: Keras puts which layer was called before what went wrong."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
+    if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
+        return f"{lines[0].removesuffix('.')}: {lines[1]}"
+    return lines[0]
 
 
 def peak_memory_bytes() -> int | None:
@@ -201,6 +221,7 @@ def run_trial(connection: socket.socket, request_json: str) -> None:
     """Entry point of a forked trial; the zygote's fork leaves by os._exit afterwards."""
     channel = Channel(connection)
     channel.send(Report(phase="start"))
+    gc.disable()  # Tracing makes garbage that is not worth a fifth of the set-up's time; on again before any window.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     request = Request.model_validate_json(request_json)

@@ -11,15 +11,14 @@ if TYPE_CHECKING:
 class VariableState:
     """One variable. `copies` has an array a replica, or one where there is a single copy.
 
-    `mirrored` copies must be identical; others (statistics that replicas keep apart) are averaged
-    when read.
+    `kind` is `weight` (trained), `slot:<name>` (optimizer state), or `statistic`: untrained model
+    state such as batch normalisation's moving averages. Copies of the first two must be identical;
+    Keras 3 keeps statistics apart on every replica and never averages them.
     """
 
     name: str
     kind: str
-    """`weight`, `statistic` (untrained model state) or `slot:<name>` (optimizer state)."""
     copies: "tuple[np.ndarray[Any, Any], ...]"
-    mirrored: bool
 
 
 def capture(model: Any, optimizer: Any) -> list[VariableState]:
@@ -36,6 +35,4 @@ def copies_of(variable: Any) -> list[Any]:
 
 
 def _read(variable: Any, kind: str) -> VariableState:
-    arrays = tuple(copy.numpy() for copy in copies_of(variable))
-    on_read = "SyncOnRead" in type(variable.value).__name__
-    return VariableState(variable.path, kind, arrays, mirrored=not on_read)
+    return VariableState(variable.path, kind, tuple(copy.numpy() for copy in copies_of(variable)))

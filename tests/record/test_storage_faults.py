@@ -51,7 +51,7 @@ def test_a_disk_that_fills_up_keeps_every_earlier_line_whole(small_disk: Path) -
             kept += caught is None
         assert str(caught) == (
             f"cannot append to '{store.path}/trials.jsonl': No space left on device; "
-            "free some space, or choose another place with --results DIR"
+            f"free some space, then go on with --resume {store.path.name}"
         )
         run = load_run(store.path)
         assert ([record.block for record in run.trials], run.torn) == (list(range(kept)), False)
@@ -87,9 +87,13 @@ def test_a_run_that_does_not_fit_leaves_nothing_behind(small_disk: Path) -> None
 def test_a_read_only_place_is_refused(small_disk: Path) -> None:
     RunStore.create(small_disk, manifest()).close()
     _mount("-o", "remount,ro", str(small_disk))
-    with pytest.raises(StorageError, match="Read-only file system; choose a place that can be written"):
+    with pytest.raises(
+        StorageError, match="Read-only file system; make it writable, or choose another place with --results"
+    ):
         RunStore.create(small_disk, manifest("another"))
-    with pytest.raises(StorageError, match=r"cannot resume .* Read-only file system"):
+    with pytest.raises(
+        StorageError, match=r"cannot resume .* Read-only file system; make it writable, then go on with --resume"
+    ):
         RunStore.open_for_resume(small_disk / manifest().run_id)
     assert load_run(small_disk / manifest().run_id).trials == []
 
@@ -150,7 +154,9 @@ def test_a_file_in_the_way_is_named_and_stays(tmp_path: Path, results: str) -> N
 def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(StorageError, match="Permission denied; choose a folder that you may write to"):
+        with pytest.raises(
+            StorageError, match="Permission denied; get permission for it, or choose another place with --results"
+        ):
             RunStore.create(tmp_path / "results", manifest())
     finally:
         tmp_path.chmod(0o700)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StorageError
-from harness.record import RunStore, load_run, new_run_id
+from harness.record import RunManifest, RunStore, load_run, new_run_id
 from tests.record.examples import RUN_ID, failed_trial, manifest, trial
 
 WRITER = """
@@ -103,6 +103,14 @@ def test_an_updated_manifest_replaces_the_old_one_and_leaves_no_other_file(tmp_p
         assert store.manifest.status == "finished"
     assert load_run(store.path).manifest.status == "finished"
     assert sorted(path.name for path in store.path.iterdir()) == ["run.json", "trials.jsonl"]
+
+
+def test_who_reads_a_manifest_while_it_is_updated_sees_the_old_one_whole(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store, (store.path / "run.json").open("rb") as reader:
+        start = reader.read(100)
+        store.update_manifest(manifest(status="interrupted", command=["x" * 5000]))
+        seen = RunManifest.model_validate_json(start + reader.read())
+    assert seen == manifest()
 
 
 def test_run_ids_of_one_second_differ_and_carry_the_name() -> None:

@@ -20,7 +20,7 @@ def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     looks = {op: index for index, op in enumerate(names)}
     rows = sum(len(_drawn(group)) + 1 for group in groups)
     with style():
-        figure = Figure(figsize=(7.6, 0.9 + 0.23 * rows), layout="constrained")
+        figure = Figure(figsize=(8.0, 1.25 + 0.23 * rows), layout="constrained")
         axes = figure.subplots()
         axes.axvline(100, color=MUTED, linewidth=1)
         row, ticks, seen, values = 0, [], set(), [100.0]
@@ -44,7 +44,7 @@ def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
         axes.set_xlabel("throughput, % of the reference op; 95 % interval")
         axes.grid(axis="x")
-        axes.legend(handles=_legend(looks, seen), loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+        figure.legend(handles=_legend(looks, seen), loc="outside upper center", ncols=3, fontsize=9)
     caption = (
         "Each op against the reference of its row: TensorFlow's own default (auto) where it was measured, else the "
         "fastest. An interval that crosses 100 % shows no difference."

@@ -5,7 +5,7 @@ from matplotlib.patches import Patch
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.figures.svg import HATCHES, PAPER, SERIES, Picture, picture, style
-from harness.report.text import PHASE_WORDS, plural, seconds, shortened
+from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened
 
 STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s")
 """Waiting is left out: it is the time of the others."""
@@ -47,7 +47,7 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
 
 
 def _label(cell: CellSummary) -> str:
-    return shortened(cell.label) + ("" if cell.trials.status == "ok" else f" ({cell.trials.status})")
+    return shortened(cell.label) + ("" if cell.trials.status == "ok" else f" ({STATUS_WORDS[cell.trials.status]})")
 
 
 def _describe(cells: list[CellSummary]) -> str:

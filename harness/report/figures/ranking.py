@@ -37,7 +37,7 @@ _CAPTION = (
     "Left: throughput of each cell on its own; its interval holds whatever the machine did between blocks, to all "
     "cells alike. Right: the same cells relative to the fastest, which is what tells them apart; a filled dot cannot "
     "be told apart from the fastest, a hollow one is slower. Intervals on the right are corrected for the number of "
-    "comparisons."
+    "comparisons; one that runs out of the figure is in the table."
 )
 
 
@@ -45,7 +45,10 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     for row, cell in enumerate(ranking):
         if cell.measured is not None:
             _dot(axes, row, cell.measured.throughput, _tied(cell))
-    axes.set_xlim(left=0)
+    measured = [cell.measured.throughput for cell in ranking if cell.measured is not None]
+    # two trials may give an interval a hundred times as wide as the ranking: it runs out of the figure
+    widest = max(interval.high or interval.value for interval in measured)
+    axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("examples/s, 95 % interval")

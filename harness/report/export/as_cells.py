@@ -1,0 +1,23 @@
+"""CSV, one row a cell with its estimates."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.analysis import summarise
+from harness.report.export.as_csv import to_csv
+from harness.report.export.base import Exporter, RunData, deliver
+from harness.report.flat import cell_rows
+
+
+@dataclass(frozen=True)
+class _Cells:
+    name: str = "cells"
+    summary: str = "CSV, one row a cell: status, throughput, speed-ups and efficiencies with intervals"
+    suffix: str = ".csv"
+
+    def export(self, run: RunData, target: Path | None) -> str | None:
+        """See Exporter."""
+        return deliver(to_csv(cell_rows(summarise(run.manifest, run.trials))), target)
+
+
+EXPORTER: Exporter = _Cells()

@@ -1,0 +1,30 @@
+"""JSON: the manifest, every trial, every cell's estimates and the answers in one document."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.analysis import summarise
+from harness.report.export.base import Exporter, RunData, deliver
+from harness.report.flat import answer_row, cell_rows, plain
+
+
+@dataclass(frozen=True)
+class _Json:
+    name: str = "json"
+    summary: str = "one document: manifest, trials with every window, cells with estimates, answers"
+    suffix: str = ".json"
+
+    def export(self, run: RunData, target: Path | None) -> str | None:
+        """See Exporter."""
+        summary = summarise(run.manifest, run.trials)
+        document = {
+            "manifest": run.manifest.model_dump(mode="json"),
+            "answers": [answer_row(work) for work in summary.workloads],
+            "cells": cell_rows(summary),
+            "trials": [plain(trial.model_dump(mode="json")) for trial in run.trials],
+        }
+        return deliver(json.dumps(document, indent=1, allow_nan=False) + "\n", target)
+
+
+EXPORTER: Exporter = _Json()

@@ -1,0 +1,61 @@
+"""What an exporter is, and writing its output whole or not at all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import StorageError
+from harness.record.files import replace_file
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+
+
+class RunData(Protocol):
+    """What is exported; `harness.record.Run` is one."""
+
+    @property
+    def manifest(self) -> RunManifest:
+        """The run's manifest."""
+
+    @property
+    def trials(self) -> Sequence[TrialRecord]:
+        """Its trials in the order recorded."""
+
+
+class Exporter(Protocol):
+    """One format. A module of this package with an `EXPORTER` is found by scanning."""
+
+    @property
+    def name(self) -> str:
+        """What `--format` takes."""
+
+    @property
+    def summary(self) -> str:
+        """One line for `--help`."""
+
+    @property
+    def suffix(self) -> str:
+        """The usual end of the file's name."""
+
+    def export(self, run: RunData, target: Path | None) -> str | None:
+        """Write `target`, or return the text when it is None. Raises HarnessError with the remedy."""
+
+
+def deliver(content: str, target: Path | None) -> str | None:
+    """Return `content`, or write it to `target` and return None."""
+    if target is None:
+        return content
+    write(target, content.encode("utf-8", "replace"))
+    return None
+
+
+def write(target: Path, data: bytes) -> None:
+    """Write `data` whole or not at all. Raises StorageError."""
+    if target.is_dir():
+        raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output FILE")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot write '{target}': {reason}; choose another place with --output FILE") from None

@@ -1,0 +1,112 @@
+"""Records and summaries as flat rows of plain values, for the exporters."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from harness.analysis import CellSummary, Interval, RunSummary, Scaling, WorkloadSummary
+from harness.record.trial import TrialRecord
+
+Row = dict[str, Any]
+
+
+def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
+    """One row a trial, in the order recorded; nested keys are joined by a dot, series are left out."""
+    return [_trial_row(trial) for trial in trials]
+
+
+def cell_rows(summary: RunSummary) -> list[Row]:
+    """One row a cell: what it is, what became of it, and its estimates."""
+    return [cell_row(cell) for work in summary.workloads for cell in work.cells]
+
+
+def cell_row(cell: CellSummary) -> Row:
+    """One cell as a flat row; what is not known is None."""
+    measured, trials = cell.measured, cell.trials
+    row: Row = {"cell_id": cell.cell_id, "label": cell.label, **trials.cell.model_dump(mode="json")}
+    row |= {
+        "status": trials.status,
+        "trials": trials.trials,
+        "planned": trials.planned,
+        "trials_ok": trials.counts.get("ok", 0),
+        "unsteady": measured.unsteady if measured else None,
+        "reason": trials.problems[0].reason if trials.problems else None,
+        "rank": cell.place.rank if cell.place else None,
+        "with_best": cell.place.with_best if cell.place else None,
+        **_interval("throughput_examples_per_s", measured.throughput if measured else None),
+        **_interval("step_time_s", measured.step_time_s if measured else None),
+        "cpu_seconds_per_example": measured.cpu_seconds_per_example if measured else None,
+        "peak_memory_bytes": measured.peak_memory_bytes if measured else None,
+        "peak_device_memory_bytes": measured.peak_device_memory_bytes if measured else None,
+        **_interval("against_best", cell.place.against_best if cell.place else None),
+        **_scaling("vs_none", cell.vs_none),
+        **_scaling("vs_own", cell.vs_own),
+        "shared": trials.shared,
+        "physical_devices": trials.physical_devices,
+        "fixed_s": trials.fixed_s,
+        **{f"phases.{name}": value for name, value in trials.phases_s.items()},
+        "executed.fingerprint": trials.executed.fingerprint or None,
+        "executed.differs_from_request": trials.executed.differs_from_request,
+        "same_experiment_as": " ".join(cell.same_experiment_as) or None,
+    }
+    return {key: plain(value) for key, value in row.items()}
+
+
+def answer_row(work: WorkloadSummary) -> Row:
+    """A workload's answer for machines."""
+    answer = asdict(work.answer)
+    return {"workload": asdict(work.workload), "answer": plain(answer)}
+
+
+def plain(value: Any) -> Any:
+    """`value` with every number that JSON lacks as None, tuples as lists."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _trial_row(trial: TrialRecord) -> Row:
+    record = trial.model_dump(mode="json", exclude={"windows", "cell", "executed", "checks", "resources", "phases"})
+    row: Row = {**record, **{f"cell.{key}": value for key, value in trial.cell.model_dump(mode="json").items()}}
+    row |= {f"phases.{key}": value for key, value in trial.phases.model_dump().items()}
+    windows = trial.windows
+    row |= {
+        "windows.count": len(windows.seconds) if windows else None,
+        "windows.measured_from": windows.measured_from if windows else None,
+        "windows.steady": windows.steady if windows else None,
+        "windows.steps_per_window": windows.steps_per_window if windows else None,
+        "windows.waiting_cpu_seconds": windows.waiting_cpu_seconds if windows else None,
+    }
+    checks = trial.checks.model_dump(exclude={"detail"})
+    row |= {f"checks.{key}": value for key, value in checks.items()}
+    row |= {
+        "executed.fingerprint": trial.executed.fingerprint or None,
+        "executed.packs": trial.executed.packs,
+        "executed.differs_from_request": trial.executed.differs_from_request,
+        "resources.physical_devices": trial.resources.physical_devices,
+        "resources.shared": trial.resources.shared,
+    }
+    return {key: plain(value) for key, value in row.items()}
+
+
+def _interval(name: str, interval: Interval | None) -> Row:
+    return {
+        name: interval.value if interval else None,
+        f"{name}_low": interval.low if interval else None,
+        f"{name}_high": interval.high if interval else None,
+    }
+
+
+def _scaling(name: str, scaling: Scaling | None) -> Row:
+    return {
+        f"{name}.base_cell_id": scaling.base_id if scaling else None,
+        **_interval(f"{name}.speed_up", scaling.speed_up if scaling else None),
+        **_interval(f"{name}.efficiency", scaling.efficiency if scaling else None),
+        **_interval(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
+        f"{name}.method": scaling.log_ratio.method if scaling else None,
+    }

@@ -1,0 +1,64 @@
+"""Speed-up and efficiency against both base cases."""
+
+import pytest
+
+from harness.analysis import CellSummary, RunSummary, summarise
+from tests.synthetic import default_cells, make_cell, make_run, true_step_time
+
+
+def of(summary: RunSummary, label: str) -> CellSummary:
+    return next(cell for cell in summary.cells if cell.label == label)
+
+
+def test_weak_scaling_compares_with_the_base_at_the_same_batch_of_one_replica() -> None:
+    summary = summarise(*make_run(noise=0.0, physical=4))
+    cell = of(summary, "mirrored ×2 b32")
+    assert cell.vs_none is not None
+    assert summary.by_id[cell.vs_none.base_id].label == "none ×1 b32"
+    truth = 2 * true_step_time(make_cell("none"), 4) / true_step_time(make_cell("mirrored", 2), 4)
+    assert cell.vs_none.speed_up.value == pytest.approx(truth)
+    assert cell.vs_none.efficiency.value == pytest.approx(truth / 2)
+    assert cell.vs_none.log_ratio.method == "paired t"
+
+
+def test_strong_scaling_compares_with_the_base_at_the_same_global_batch() -> None:
+    cells = [make_cell("none", 1, 96, batch_scope="global"), make_cell("mirrored", 3, 96, batch_scope="global")]
+    summary = summarise(*make_run(cells, noise=0.0, physical=4, faults=False))
+    cell = of(summary, "mirrored ×3 b96 global")
+    assert cell.vs_none is not None
+    truth = true_step_time(cells[0], 4) / true_step_time(cells[1], 4)
+    assert cell.vs_none.speed_up.value == pytest.approx(truth)
+    assert cell.vs_none.efficiency.value == pytest.approx(truth / 3)
+
+
+def test_where_replicas_share_processors_the_bound_is_the_number_of_processors() -> None:
+    cell = of(summarise(*make_run(physical=2)), "mirrored ×3 b32")
+    assert cell.vs_none is not None
+    assert cell.vs_none.shared
+    assert (cell.vs_none.ideal, cell.vs_none.bound) == (3, 2)
+    assert cell.vs_none.resource_efficiency.value == pytest.approx(cell.vs_none.speed_up.value / 2)
+    assert cell.vs_none.efficiency.value == pytest.approx(cell.vs_none.speed_up.value / 3)
+
+
+def test_the_own_base_is_the_strategy_at_one_replica_and_serves_every_op() -> None:
+    summary = summarise(*make_run())
+    for label in ("mirrored ×2 b32", "mirrored ×3 b32 reduction_to_one_device"):
+        cell = of(summary, label)
+        assert cell.vs_own is not None
+        assert summary.by_id[cell.vs_own.base_id].label == "mirrored ×1 b32"
+
+
+def test_without_one_replica_the_own_base_is_the_same_ops_smallest_count() -> None:
+    cells = [cell for cell in default_cells((2, 4), (32,)) if cell.strategy in ("none", "mirrored")]
+    cell = of(summarise(*make_run(cells, faults=False, noise=0.0, physical=4)), "mirrored ×4 b32 nccl")
+    assert cell.vs_own is not None
+    assert cell.vs_own.n0 == 2
+    assert cell.vs_own.ideal == 2
+    assert cell.vs_own.efficiency.value == pytest.approx(cell.vs_own.speed_up.value / 2)
+
+
+def test_a_base_has_no_speed_up_over_itself_and_a_failed_cell_has_none_at_all() -> None:
+    summary = summarise(*make_run())
+    assert of(summary, "none ×1 b32").vs_none is None
+    assert of(summary, "mirrored ×1 b32").vs_own is None
+    assert of(summary, "mirrored ×3 b32 hierarchical_copy").vs_none is None

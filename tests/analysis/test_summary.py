@@ -1,0 +1,136 @@
+"""A whole run in one object."""
+
+from dataclasses import fields
+
+import pytest
+
+from harness.analysis import CellSummary, RunSummary, summarise
+from harness.errors import HarnessError
+from harness.record.trial import TrialRecord
+from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run
+
+
+def of(summary: RunSummary, label: str) -> CellSummary:
+    return next(cell for cell in summary.cells if cell.label == label)
+
+
+def test_every_cell_of_the_manifest_has_a_status() -> None:
+    summary = summarise(*make_run())
+    assert summary.counts == {"ok": 21, "unsupported": 10, "wrong_result": 2, "timeout": 1}
+    assert len(summary.cells) == 34
+
+
+def test_one_wrong_trial_makes_the_whole_cell_wrong_and_unranked() -> None:
+    def once(record: TrialRecord) -> TrialRecord:
+        wrong = record.cell.strategy == "one_device" and record.block == 2
+        return failed(record, "wrong_result", "lost updates", phase="exit") if wrong else record
+
+    cell = of(summarise(*make_run(change=once)), "one_device ×1 b32")
+    assert cell.trials.status == "wrong_result"
+    assert dict(cell.trials.counts) == {"ok": 3, "wrong_result": 1}
+    assert cell.measured is None
+    assert cell.place is None
+
+
+def test_a_cell_some_of_whose_trials_crashed_is_ok_with_the_crash_kept() -> None:
+    cell = of(summarise(*make_run()), "central_storage ×3 b32")
+    assert cell.trials.status == "ok"
+    assert cell.measured is not None
+    assert cell.measured.trials == 3
+    assert [problem.reason for problem in cell.trials.problems] == ["the process died of signal 11"]
+    assert not cell.clean
+
+
+def test_the_evidence_of_a_wrong_result_is_kept_once_for_all_its_trials() -> None:
+    problems = of(summarise(*make_run()), "mirrored ×3 b32 hierarchical_copy").trials.problems
+    assert len(problems) == 1
+    assert problems[0].trials == 4
+    assert problems[0].failed_checks == ("reduction", "update")
+    assert dict(problems[0].details) == WRONG_EVIDENCE
+
+
+def test_a_cell_without_records_is_missing_and_an_unlisted_record_is_not_dropped() -> None:
+    manifest, trials = make_run(status="interrupted", change=lambda r: r if r.cell.batch_size == 32 else None)
+    summary = summarise(manifest, trials)
+    assert of(summary, "none ×1 b128").trials.status == "missing"
+    assert summary.trials == 68
+    assert summary.planned == 136
+    bare = manifest.model_copy(update={"cells": []})
+    assert len(summarise(bare, trials).cells) == 17
+
+
+def test_an_unsteady_trial_is_counted_and_kept() -> None:
+    cell = of(summarise(*make_run()), "mirrored ×3 b32")
+    assert cell.measured is not None
+    assert cell.measured.unsteady == 1
+    assert cell.measured.trials == 4
+
+
+def test_cells_with_one_fingerprint_at_the_same_batch_and_replicas_are_the_same_experiment() -> None:
+    summary = summarise(*make_run())
+    twins = of(summary, "mirrored ×2 b32 hierarchical_copy").same_experiment_as
+    assert [summary.by_id[other].label for other in twins] == ["mirrored ×2 b32 reduction_to_one_device"]
+    assert of(summary, "mirrored ×2 b32").same_experiment_as == ()
+
+
+def test_weak_and_strong_scaling_are_ranked_apart() -> None:
+    cells = [make_cell("none", 1, 96), make_cell("mirrored", 3, 96)]
+    both = [*cells, *(make_cell(c.strategy, c.replicas, 96, batch_scope="global") for c in cells)]
+    summary = summarise(*make_run(both, faults=False))
+    assert [work.workload.batch_scope for work in summary.workloads] == ["per_replica", "global"]
+    assert [len(work.ranking) for work in summary.workloads] == [2, 2]
+
+
+def test_the_loop_is_a_choice_within_one_ranking() -> None:
+    cells = [make_cell("none", loop=loop) for loop in ("custom", "fit")]
+    summary = summarise(*make_run(cells, noise=0.001))
+    assert [cell.label for cell in summary.workloads[0].ranking] == ["none ×1 b32", "none ×1 b32 fit"]
+
+
+def test_the_runs_noise_is_the_paired_deviation_free_of_drift() -> None:
+    noise = summarise(*make_run(blocks=12, drift=0.1, noise=0.01, seed=3)).noise
+    assert noise.paired_deviation == pytest.approx(0.01 * 2**0.5, rel=0.15)
+    assert noise.cell_deviation is not None
+    assert noise.cell_deviation > 0.05
+    assert noise.waiting_cpu_share == pytest.approx(0.03 / 8)
+
+
+def test_the_order_of_records_changes_nothing() -> None:
+    manifest, trials = make_run()
+    forward, back = summarise(manifest, trials), summarise(manifest, trials[::-1])
+    for one, other in zip(forward.cells, back.cells, strict=True):
+        assert one.place == other.place
+        assert (one.measured is None) == (other.measured is None)
+        if one.measured and other.measured:
+            assert one.measured.throughput.value == pytest.approx(other.measured.throughput.value)
+
+
+def test_runs_with_nothing_in_them_are_summarised() -> None:
+    manifest, _ = make_run(blocks=0)
+    summary = summarise(manifest, [])
+    assert set(summary.counts) == {"missing"}
+    assert summary.workloads[0].answer.best_id is None
+    empty = summarise(manifest.model_copy(update={"cells": []}), [])
+    assert empty.workloads == ()
+
+
+def test_a_measurement_that_is_no_number_is_an_error() -> None:
+    manifest, trials = make_run([make_cell()], blocks=2)
+    broken = trials[0].model_copy(update={"step_time_s": float("nan")})
+    with pytest.raises(HarnessError, match="finite"):
+        summarise(manifest, [broken, trials[1]])
+
+
+def test_ops_are_compared_with_the_default_and_the_failed_ones_are_listed() -> None:
+    work = summarise(*make_run()).workloads[0]
+    group = next(group for group in work.ops if group.label == "mirrored, 3 replicas, batch 32")
+    found = {item.op: item.relative for item in group.results}
+    assert set(found) == {"auto", "nccl", "hierarchical_copy", "reduction_to_one_device"}
+    assert found["auto"] is found["nccl"] is found["hierarchical_copy"] is None
+    assert found["reduction_to_one_device"] is not None
+
+
+def test_summaries_are_immutable() -> None:
+    summary = summarise(*make_run(default_cells((1,), (32,)), blocks=2))
+    with pytest.raises(AttributeError):
+        setattr(summary, fields(summary)[0].name, "changed")

@@ -1,0 +1,216 @@
+"""Faults to plant: cross-device ops and models that compute the wrong thing.
+
+Each `*_op` is named on the command line as `--cross-device-op tests.planted:dropped_op`.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+
+class Faulty(tf.distribute.ReductionToOneDevice):  # type: ignore[misc]
+    """Reduces rightly, but for what `before` does to the values and `after` to the results."""
+
+    def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> Any:
+        changed = []
+        for position, (value, destination) in enumerate(pairs):
+            parts = list(value.values)
+            for i, part in enumerate(parts):
+                with tf.device(part.device):
+                    parts[i] = self.before(i, position, tf.identity(part))
+            changed.append((type(value)(tuple(parts)), destination))
+        results = super().batch_reduce_implementation(reduce_op, changed, options)
+        return [self._changed(result, position) for position, result in enumerate(results)]
+
+    def _changed(self, result: Any, position: int) -> Any:
+        parts = list(result.values)
+        for i, part in enumerate(parts):
+            with tf.device(part.device):
+                parts[i] = self.after(i, position, part, len(parts))
+        return type(result)(tuple(parts))
+
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return value
+
+    def after(self, replica: int, position: int, value: Any, n: int) -> Any:
+        return value
+
+
+class Dropped(Faulty):
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return tf.zeros_like(value) if replica == 1 else value
+
+
+class DroppedInOneTensor(Faulty):
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return tf.zeros_like(value) if (replica, position) == (1, 3) else value
+
+
+class Doubled(Faulty):
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return 2 * value if replica == 1 else value
+
+
+class Mean(Faulty):
+    def after(self, replica: int, position: int, value: Any, n: int) -> Any:
+        return value / n
+
+
+class Delayed(Faulty):
+    """Gives the sum of the step before; the first step gets its own, as a pipeline being filled would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[Any, Any] = {}
+
+    def after(self, replica: int, position: int, value: Any, n: int) -> Any:
+        key = (replica, position, tuple(value.shape))
+        if key not in self._held:
+            with tf.init_scope():
+                self._held[key] = (tf.Variable(tf.zeros(value.shape)), tf.Variable(False))
+        kept, filled = self._held[key]
+        before = tf.where(filled.read_value(), kept.read_value(), value)
+        with tf.control_dependencies([before]):
+            stored = [kept.assign(value), filled.assign(True)]
+        with tf.control_dependencies(stored):
+            return tf.identity(before)
+
+
+class NeverUpdated(Faulty):
+    """The last replica gets zeros instead of the sum."""
+
+    def after(self, replica: int, position: int, value: Any, n: int) -> Any:
+        return tf.zeros_like(value) if replica == n - 1 else value
+
+
+class Rounded(Faulty):
+    """Loses precision on the way, as a compressed all-reduce would."""
+
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return tf.cast(tf.cast(value, tf.bfloat16), tf.float32)
+
+
+class NotANumber(Faulty):
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return value * float("nan") if replica == 1 else value
+
+
+dropped_op, dropped_in_one_tensor_op, doubled_op, mean_op = Dropped, DroppedInOneTensor, Doubled, Mean
+delayed_op, never_updated_op, rounded_op, nan_op = Delayed, NeverUpdated, Rounded, NotANumber
+
+
+def small_model() -> Any:
+    """A small convolutional net with batch normalisation, dropout and a regulariser."""
+    import keras
+
+    return keras.Sequential(
+        [
+            keras.Input((12, 12, 1)),
+            keras.layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(1e-3)),
+            keras.layers.BatchNormalization(),
+            keras.layers.ReLU(),
+            keras.layers.Dropout(0.3),
+            keras.layers.Flatten(),
+            keras.layers.Dense(10),
+        ]
+    )
+
+
+def nan_model() -> Any:
+    """A model whose loss is not a number."""
+    import keras
+
+    return keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10), __getattr__("Log")()])
+
+
+def skipping_model() -> Any:
+    """A model whose optimizer silently skips every third update."""
+    import keras
+
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+    model.compile(optimizer=__getattr__("Skipping")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def hanging_model() -> Any:
+    """Never returns."""
+    import time
+
+    time.sleep(3600)
+
+
+def crashing_model() -> Any:
+    """Ends the process as a fault in native code would."""
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def hungry_model() -> Any:
+    """Raises as TensorFlow does when a tensor does not fit."""
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[1000000,1000000]")
+
+
+def _late(after: int, action: Any) -> Any:
+    """A model that behaves for `after` steps and then does `action`."""
+    import keras
+
+    class Late(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.count = 0
+
+        def call(self, x: Any) -> Any:
+            def step(value: Any) -> Any:
+                self.count += 1
+                if self.count > after:
+                    action()
+                return value
+
+            out = tf.numpy_function(step, [tf.stop_gradient(x)], tf.float32)
+            return x + 0.0 * tf.reshape(out, tf.shape(x))
+
+    return keras.Sequential([keras.Input((8, 8, 1)), Late(), keras.layers.Flatten(), keras.layers.Dense(10)])
+
+
+def late_crash_model() -> Any:
+    """Ends its process some windows into the measurement."""
+    import os
+    import signal
+
+    return _late(60, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def late_hang_model() -> Any:
+    """Hangs some windows into the measurement."""
+    import time
+
+    return _late(60, lambda: time.sleep(3600))
+
+
+def __getattr__(name: str) -> Any:
+    """Keras classes are made on first use, so that importing this module costs no Keras import."""
+    import keras
+
+    if name == "Log":
+
+        class Log(keras.layers.Layer):  # type: ignore[misc]
+            def call(self, x: Any) -> Any:
+                return tf.math.log(-tf.abs(x) - 1.0)
+
+        return Log
+    if name == "Skipping":
+
+        class Skipping(keras.optimizers.SGD):  # type: ignore[misc]
+            def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+                if not hasattr(self, "_calls"):
+                    with tf.init_scope():
+                        self._calls = tf.Variable(0, dtype=tf.int64)
+                count = self._calls.assign_add(1)
+                tf.cond(
+                    count % 3 == 0,
+                    lambda: tf.no_op(),
+                    lambda: tf.group(super(Skipping, self).apply(grads, trainable_variables) or tf.no_op()),
+                )
+
+        return Skipping
+    raise AttributeError(name)

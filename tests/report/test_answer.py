@@ -1,0 +1,53 @@
+"""The answer in a few plain sentences."""
+
+from harness.analysis import summarise
+from harness.report import answer_lines
+from tests.synthetic import make_cell, make_run
+
+
+def said(*args: object, **kwargs: object) -> str:
+    return "\n".join(answer_lines(summarise(*make_run(*args, **kwargs))))  # type: ignore[arg-type]
+
+
+def test_it_names_the_fastest_its_interval_and_whether_distributing_pays() -> None:
+    text = said()
+    assert text.startswith("Fastest: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, at 11,900")
+    assert "Distributing pays: it has 1.88× [1.86 – 1.89]" in text
+    assert "12 of 13 distributed cells gain" in text
+
+
+def test_it_names_what_cannot_be_told_apart_and_the_simplest_of_it() -> None:
+    assert "3 other cells cannot be told apart from it; the simplest of them is mirrored, 2 replicas" in said()
+
+
+def test_it_counts_what_has_no_throughput() -> None:
+    assert "Of 34 cells, without a throughput: 2 wrong result, 10 not supported here and 1 timed out." in said()
+
+
+def test_it_warns_that_a_larger_global_batch_is_not_the_same_training() -> None:
+    assert "It takes 256 examples a step where the fastest cell without a strategy takes 128" in said()
+
+
+def test_it_explains_why_a_throughput_is_less_certain_than_a_comparison() -> None:
+    assert "speed varied by 12 % between blocks" in said(drift=0.08)
+    assert "varied by" not in said(drift=0.001)
+
+
+def test_it_advises_against_distributing_where_everything_is_slower_and_says_overhead() -> None:
+    text = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
+    assert "Do not distribute: the best distributed cell" in text
+    assert "shared devices: overhead only, not hardware scaling" in text
+
+
+def test_each_workload_has_an_answer_of_its_own() -> None:
+    text = said([make_cell("none"), make_cell("none", model="mlp")], faults=False)
+    assert text.count("Fastest: ") == 2
+    assert "mlp on digits" in text
+
+
+def test_a_clear_winner_is_called_one() -> None:
+    assert "Every other cell is slower beyond doubt." in said([make_cell("none", 1, 32), make_cell("none", 1, 512)])
+
+
+def test_two_trials_that_leave_everything_open_are_called_too_few() -> None:
+    assert "2 trials a cell cannot tell so many cells apart: use --trials 4 or more." in said(blocks=2, noise=0.05)

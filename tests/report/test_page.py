@@ -1,0 +1,236 @@
+"""The page: whole, safe, self-contained, honest about what is not known."""
+
+import functools
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.analysis import summarise
+from harness.errors import StorageError
+from harness.record.manifest import LeftOutRecord, RunManifest
+from harness.record.trial import TrialRecord
+from harness.report import render, write_report
+from tests.synthetic import (
+    NCCL_REASON,
+    STACK,
+    TPU_REASON,
+    WRONG_EVIDENCE,
+    WRONG_REASON,
+    default_cells,
+    failed,
+    make_cell,
+    make_run,
+)
+
+VOID = {"meta", "link", "br", "img", "hr", "input", "use", "path"}
+NASTY = "<script>alert('x')</script>\"&\u202e\x00 $\\alpha$ 日本語 " + "long_" * 60
+
+
+class Page(HTMLParser):
+    """The text, tags and attributes of a page; unbalanced tags are an error."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(run: tuple[RunManifest, list[TrialRecord]]) -> Page:
+    manifest, trials = run
+    page = Page(render(manifest, trials, summarise(manifest, trials)))
+    _is_sound(page)
+    return page
+
+
+@functools.cache
+def default_html() -> str:
+    manifest, trials = make_run()
+    return render(manifest, trials, summarise(manifest, trials))
+
+
+@functools.cache
+def default_page() -> Page:
+    page = Page(default_html())
+    _is_sound(page)
+    return page
+
+
+def _is_sound(page: Page) -> None:
+    """What must hold of every page, whatever the run."""
+    assert not re.search(r"\b(None|nan|NaN|-?inf|Infinity|Undefined)\b", page.words)  # "none" is a strategy
+    assert page.named("script") == []
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("href", "src", "xlink:href", "data", "action"):
+                assert value is not None
+                assert value.startswith("#")
+            assert "url(http" not in (value or "")
+            assert "nan" not in (value or "").lower().split()
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for svg in page.named("svg"):
+        assert svg["role"] == "img"
+        assert set((svg["aria-labelledby"] or "").split()) <= set(ids)
+    targets = {a["href"] for a in page.named("a")} | {u["href"] for u in page.named("use")}
+    assert {(target or "")[1:] for target in targets} <= set(ids)
+
+
+def test_the_default_sweep_has_every_figure_and_the_answer_first() -> None:
+    page = default_page()
+    assert len(page.named("svg")) == 5
+    words = page.words
+    assert words.index("Fastest: mirrored, 2 replicas") < words.index("Ranking by throughput")
+    assert "Distributing pays" in words
+    assert "overhead only, not hardware scaling" in words
+
+
+def test_the_page_asks_the_network_for_nothing() -> None:
+    assert not re.search(r"https?://|@import|<link|<img|<iframe|url\((?!#)", default_html())
+
+
+def test_every_failed_cell_is_named_with_its_reason_and_evidence() -> None:
+    words = default_page().words
+    for reason in (NCCL_REASON, TPU_REASON, WRONG_REASON, *WRONG_EVIDENCE.values(), "no progress for 120 s"):
+        assert " ".join(reason.split()) in words
+    problems = words[words.index("Cells to look at", words.index("Time per phase")) :]
+    for cell in summarise(*make_run()).cells:
+        if cell.trials.status != "ok":
+            assert cell.label in problems
+    assert " ".join(STACK.split()) in words
+    assert "unsteady: 1 of 4 trials" in words
+
+
+def test_a_wrong_cell_is_in_no_ranking_curve_or_answer() -> None:
+    html = default_html()
+    ranking = html[html.index('<section id="w0-ranking">') : html.index('<section id="w0-ops">')]
+    answer = html[html.index('<section id="answer"') : html.index('<section id="w0-ranking">')]
+    for part in (ranking, answer):
+        assert "×3 b32 hierarchical_copy" not in part
+        assert "×3 b128 hierarchical_copy" not in part
+
+
+def test_left_out_combinations_and_the_environment_and_methods_are_on_the_page() -> None:
+    words = default_page().words
+    assert "one_device × 2 replicas: strategy 'one_device' runs on 1 replica" in words
+    assert "Synthetic CPU <2.0 GHz> & friends" in words
+    assert "8.00 GiB" in words
+    assert "governor not known" in words
+    assert "seed 1" in words
+    assert "G·exp(−ȳ" in words
+
+
+def test_names_are_text_and_never_markup() -> None:
+    cells = [make_cell("none", model=NASTY), make_cell("mirrored", 2, op=NASTY, model=NASTY)]
+    cells.append(make_cell("mirrored", 2, model=NASTY))
+    manifest, trials = make_run(cells, faults=False, change=lambda r: _failed_with(r, NASTY))
+    manifest = manifest.model_copy(
+        update={
+            "left_out": [LeftOutRecord(combination=NASTY, reason=NASTY)],
+            "machine": manifest.machine.model_copy(update={"facts": {NASTY: NASTY}, "warnings": [NASTY]}),
+        }
+    )
+    page = page_of((manifest, trials))
+    assert "alert('x')" in page.words
+    assert "\x00" not in page.words
+
+
+def _failed_with(record: TrialRecord, reason: str) -> TrialRecord:
+    if record.block:
+        return record
+    return failed(record, "crashed", reason, evidence=reason)
+
+
+def test_when_every_cell_failed_the_page_says_so_and_draws_no_empty_axis() -> None:
+    page = page_of(make_run(change=lambda record: failed(record, "crashed", "died at once", phase="start")))
+    assert "Nothing was measured: none of 34 cells ended well." in page.words
+    assert "died at once" in page.words
+    assert "Ranking by throughput" not in page.words
+
+
+def test_one_cell_alone_is_a_page() -> None:
+    page = page_of(make_run([make_cell()], faults=False))
+    assert "Fastest: no strategy, one device, batch 32" in page.words
+    assert "no cell with more than one replica was measured" in page.words
+
+
+def test_one_trial_a_cell_has_no_interval_and_no_verdict() -> None:
+    page = page_of(make_run(default_cells((1, 2), (32,)), blocks=1))
+    assert "1 trial, so no interval" in page.words
+    assert "cannot be known from one trial a cell" in page.words
+
+
+def test_an_interrupted_run_says_what_is_missing_and_how_to_resume() -> None:
+    page = page_of(make_run(status="interrupted", change=lambda r: r if r.block == 0 and r.order < 20 else None))
+    assert "The sweep was interrupted: 20 of 136 planned trials are recorded" in page.words
+    assert "--resume 20261121T012345Z-default-a1b2" in page.words
+    assert "no trial is recorded" in page.words
+
+
+def test_a_run_with_no_trial_or_no_cell_is_a_page() -> None:
+    manifest, _ = make_run(blocks=0, status="running")
+    assert "Nothing was measured" in page_of((manifest, [])).words
+    empty = manifest.model_copy(update={"cells": [], "machine": manifest.machine.model_copy(update={"facts": {}})})
+    assert "No cell was planned" in page_of((empty, [])).words
+
+
+def test_many_cells_over_several_workloads_fit() -> None:
+    cells = default_cells((1, 2, 3, 4, 5), (16, 32, 64))
+    cells += default_cells((1, 2, 4), (32,), model="mlp", loop="fit")
+    page = page_of(make_run(cells, blocks=2))
+    assert len(page.named("svg")) == 10
+    assert "The 50 fastest of 5" in page.words
+
+
+def test_the_same_records_give_the_same_bytes() -> None:
+    manifest, trials = make_run([make_cell(), make_cell("mirrored", 2)], blocks=2)
+    summary = summarise(manifest, trials)
+    assert render(manifest, trials, summary) == render(manifest, trials, summary)
+
+
+def test_the_report_is_written_whole_and_its_summary_returned(tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell()], blocks=2, faults=False)
+    target = tmp_path / "new" / "report.html"
+    summary = write_report(manifest, trials, target)
+    assert summary.counts == {"ok": 1}
+    assert target.read_text(encoding="utf-8").endswith("</html>")
+    assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell()], blocks=2, faults=False)
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("x", encoding="utf-8")
+    for target in (in_the_way / "report.html", tmp_path):
+        with pytest.raises(StorageError, match=r"--output FILE\.html"):
+            write_report(manifest, trials, target)
+    assert in_the_way.read_text(encoding="utf-8") == "x"

@@ -1,0 +1,77 @@
+"""Tables and numbers as a reader sees them."""
+
+import pytest
+
+from harness.analysis import Interval, summarise
+from harness.report import show_tables
+from harness.report.table import ops_table, phases_table, scaling_table
+from harness.report.text import bounds, listed, plus_minus, printable, seconds, shortened, significant, size
+from tests.synthetic import make_run
+
+
+def test_show_has_the_ranking_and_then_what_has_no_throughput() -> None:
+    ranking, without = show_tables(summarise(*make_run()))
+    assert [row[0] for row in ranking.rows] == [str(rank) for rank in range(1, 22)]
+    assert ranking.rows[0][1] == "mirrored ×2 b128 reduction_to_one_device"
+    assert ranking.marked == {0, 1, 2, 3}
+    assert len(without.rows) == 13
+    assert ("wrong result", "4 of 4") in [row[1:3] for row in without.rows]
+
+
+def test_every_row_is_as_wide_as_its_table() -> None:
+    summary = summarise(*make_run())
+    work = summary.workloads[0]
+    for table in (*show_tables(summary), scaling_table(work), ops_table(work), phases_table(work)):
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert not any(text in ("None", "nan", "") for row in table.rows for text in row)
+
+
+def test_cells_on_shared_processors_carry_the_label() -> None:
+    rows = scaling_table(summarise(*make_run()).workloads[0]).rows
+    labelled = {row[0] for row in rows if "not hardware scaling" in row[-1]}
+    assert labelled
+    assert all("×3" in label for label in labelled)
+
+
+def test_ops_say_what_ran_and_what_is_the_same_experiment() -> None:
+    rows = {row[:2]: row for row in ops_table(summarise(*make_run()).workloads[0]).rows}
+    row = rows["mirrored, 2 replicas, batch 32", "hierarchical_copy"]
+    assert "differs from the request: hierarchical_copy ran as reduction to one device" in row[4]
+    assert row[5] == "mirrored ×2 b32 reduction_to_one_device"
+    assert rows["mirrored, 2 replicas, batch 32", "nccl"][2] == "not supported here"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1234567.0, "1,230,000"), (99.96, "100"), (9.996, "10.0"), (0.01234, "0.0123"), (1e-9, "1.00e-09")],
+)
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+def test_what_is_not_known_is_said_and_never_made_up() -> None:
+    alone = Interval(5.0, None, None)
+    assert bounds(alone) == plus_minus(alone) == "no interval"
+    assert seconds(None) == size(None) == "–"
+    useless = Interval(1.0, 1e-30, 1e30)
+    assert bounds(useless) == "[wider than 100-fold]"
+    assert plus_minus(useless) == "± over 100-fold"
+    assert plus_minus(Interval(1.0, 0.2, 5.0)) == "×/÷ 5.0"
+
+
+def test_units_follow_the_size() -> None:
+    assert [seconds(value) for value in (2.5, 0.0123, 0.0000456)] == ["2.50 s", "12.3 ms", "45.6 µs"]
+    assert [size(value) for value in (12, 2048, 3 * 2**20, 2**30)] == ["12 B", "2.00 KiB", "3.00 MiB", "1.00 GiB"]
+
+
+def test_long_names_lose_their_middle_and_control_characters() -> None:
+    short = shortened("module.path:" + "x" * 300 + "_end")
+    assert len(short) == 46
+    assert short.startswith("module.path:")
+    assert short.endswith("_end")
+    assert printable("a\x00b\x1bc\ud800\u202e") == "a\ufffdb\ufffdc\ufffd\ufffd"
+
+
+def test_lists_read_as_english() -> None:
+    assert [listed(names) for names in ([], ["a"], ["a", "b"], list("abc"))] == ["", "a", "a and b", "a, b and c"]
+    assert listed(list("abcdefg")) == "a, b, c and 4 more"
