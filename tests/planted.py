@@ -120,7 +120,9 @@ def nan_model() -> Any:
     """A model whose loss is not a number."""
     import keras
 
-    return keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10), __getattr__("Log")()])
+    return keras.Sequential(
+        [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10), __getattr__("Log")()]
+    )
 
 
 def skipping_model() -> Any:
@@ -128,7 +130,9 @@ def skipping_model() -> Any:
     import keras
 
     model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
-    model.compile(optimizer=__getattr__("Skipping")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile(
+        optimizer=__getattr__("Skipping")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
     return model
 
 

@@ -75,8 +75,7 @@ def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Itera
 
 def no_strategy_base(cell: Cell, cells: Mapping[str, CellTrials]) -> CellTrials | None:
     """The base *no strategy, one device* at the same batch, if it was measured and is ok."""
-    # built anew: a copy of a pydantic model carries the cached cell_id of the original with it
-    base = cells.get(Cell.model_validate(base_of(cell).model_dump()).cell_id)
+    base = cells.get(base_of(cell).cell_id)
     return base if base is not None and base.measured is not None else None
 
 

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 VERB = "export"
-HELP = "Export a run: csv, markdown, json, parquet."
+HELP = "Export a run: csv (a row a trial), cells (a row a cell), json, markdown, parquet."
 EXAMPLES = "Example: harness export latest --format csv --output run.csv"
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="csv, markdown, json, parquet.")
+        str, typer.Option("--format", metavar="FORMAT", help="cells, csv, json, markdown, parquet.")
     ] = "csv",
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
@@ -30,7 +30,9 @@ def command(
     if format_name not in known:
         raise not_one_of("--format", format_name, known)
     loaded = load_run(resolve_run(run, results))
-    known[format_name].export(loaded.manifest, loaded.trials, output)
-    if output is not None:
+    text = known[format_name].export(loaded, output)
+    if output is None:
+        sys.stdout.write(text or "")
+    else:
         sys.stderr.write(f"{format_name}: {output}\n")
     return 0

@@ -35,7 +35,7 @@ def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSu
             "the clock, one window each, in a seeded random order, round after round.",
             f"{plural(summary.trials, 'trial')} recorded of {summary.planned:,} planned in "
             f"{plural(summary.blocks, 'block')}; interleaving: {listed(ways) or 'none'}; seed {seeds or 'none'}; plan "
-            f"sealed before it ran, SHA-256 {seals or 'none'}….",
+            f"sealed before it ran, SHA-256 {seals or 'none'}…",
         ),
         Method(
             "Correctness gate",
@@ -61,7 +61,7 @@ def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
         Method(
             "Window",
             "Synchronise all replicas, t₀, K steps, synchronise, t₁. No window is dropped.",
-            f"Asked: {sweep.windows} windows of {seconds(sweep.window)} a trial; measured: {steps}.",
+            f"{sweep.windows} windows of {seconds(sweep.window)} a trial asked for; measured: {steps}.",
         ),
         Method(
             "Steady state",

@@ -37,11 +37,10 @@ class Cell(BaseModel):
     optimizer: str = "adam"
     loop: Loop = "custom"
 
-    @functools.cached_property
+    @property
     def cell_id(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of the canonical JSON form."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+        return _identity(self)
 
     @property
     def replicas_in_sync(self) -> int:
@@ -68,3 +67,10 @@ class Cell(BaseModel):
         if self.loop != "custom":
             parts.append(self.loop)
         return " ".join(parts)
+
+
+@functools.lru_cache(maxsize=65536)
+def _identity(cell: Cell) -> str:
+    """Kept outside the model: a value cached on the instance would survive `model_copy`, and lie."""
+    canonical = json.dumps(cell.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]

@@ -3,12 +3,12 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import Cell
+from harness.spec.cell import BatchScope, Cell, Loop, Precision
 from harness.spec.sweep import Sweep
-
 
 OWN = "package.module:function"
 
@@ -69,56 +69,85 @@ def base_of(cell: Cell) -> Cell:
     return cell.model_copy(update=changes)
 
 
-def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
+class _Combination(NamedTuple):
+    """One point of the product of the axes, before it is known to make sense."""
+
+    device: str
+    model: str
+    data: str
+    precision: Precision
+    xla: bool
+    optimizer: str
+    loop: Loop
+    scope: BatchScope
+    batch: int
+    strategy: str
+    workers: int
+    replicas: int
+    op: str
+
+    @property
+    def n(self) -> int:
+        """Replicas in sync."""
+        return self.workers * self.replicas
+
+
+def _combinations(sweep: Sweep) -> Iterator[_Combination]:
     axes = itertools.product(
         sweep.device, sweep.model, sweep.data, sweep.precision, sweep.xla, sweep.optimizer, sweep.loop,
         sweep.batch_scope, sweep.batch_size, sweep.strategy, sweep.workers, sweep.replicas, sweep.cross_device_op,
     )  # fmt: skip
-    for device, model, data, precision, xla, optimizer, loop, scope, batch, strategy, workers, replicas, op in axes:
-        reason = _nonsense(catalogue, device, strategy, workers, replicas, op, scope, batch)
-        if reason:
-            yield LeftOut(reason[0], reason[1])
+    # mypy knows itertools.product up to ten axes, as a tuple of object beyond
+    return (_Combination(*values) for values in axes)  # type: ignore[arg-type]
+
+
+def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
+    for at in _combinations(sweep):
+        reason = _nonsense(catalogue, at)
+        if reason is not None:
+            yield reason
             continue
-        n = workers * replicas
-        packings, refused = _packings(sweep, catalogue, strategy, n, op)
+        packings, refused = _packings(sweep, catalogue, at)
         yield from refused
         for packing in packings:
             yield Cell(
-                device=device, strategy=strategy, replicas=replicas, workers=workers, batch_size=batch,
-                batch_scope=scope, global_batch_size=batch if scope == "global" else n * batch,
-                cross_device_op=op, packing=packing, model=model, data=data, precision=precision,
-                xla=xla, optimizer=optimizer, loop=loop,
+                device=at.device, strategy=at.strategy, replicas=at.replicas, workers=at.workers,
+                batch_size=at.batch, batch_scope=at.scope,
+                global_batch_size=at.batch if at.scope == "global" else at.n * at.batch,
+                cross_device_op=at.op, packing=packing, model=at.model, data=at.data, precision=at.precision,
+                xla=at.xla, optimizer=at.optimizer, loop=at.loop,
             )  # fmt: skip
 
 
-def _nonsense(
-    catalogue: Catalogue, device: str, strategy: str, workers: int, replicas: int, op: str, scope: str, batch: int
-) -> tuple[str, str] | None:
-    """(combination, reason) when the combination makes no sense, else None."""
-    traits = catalogue.strategies[strategy]
-    n = workers * replicas
-    if traits.devices is not None and device not in traits.devices:
-        return f"{strategy} on {device}", f"strategy '{strategy}' runs on {', '.join(traits.devices)} only"
-    if workers > 1 and not traits.multi_worker:
-        return f"{strategy}, {workers} workers", f"strategy '{strategy}' runs in one process"
-    if traits.max_replicas is not None and n > traits.max_replicas:
-        return f"{strategy} × {n} replicas", f"strategy '{strategy}' runs on {traits.max_replicas} replica"
-    if op != "auto" and not traits.takes_cross_device_op:
-        return f"{strategy} with {op}", f"strategy '{strategy}' takes no cross-device op"
-    if op != "auto" and n == 1:
-        return f"{strategy} × 1 replica with {op}", "one replica has nothing to reduce across devices"
-    if scope == "global" and batch % n:
-        return f"global batch {batch} over {n} replicas", f"{n} replicas do not divide a global batch of {batch}"
+def _nonsense(catalogue: Catalogue, at: _Combination) -> LeftOut | None:
+    """Why the combination makes no sense, or None when it does."""
+    traits = catalogue.strategies[at.strategy]
+    name = f"strategy '{at.strategy}'"
+    if traits.devices is not None and at.device not in traits.devices:
+        return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
+    if at.workers > 1 and not traits.multi_worker:
+        return LeftOut(f"{at.strategy}, {at.workers} workers", f"{name} runs in one process")
+    if traits.max_replicas is not None and at.n > traits.max_replicas:
+        return LeftOut(f"{at.strategy} × {at.n} replicas", f"{name} runs on {traits.max_replicas} replica")
+    if at.op != "auto" and not traits.takes_cross_device_op:
+        return LeftOut(f"{at.strategy} with {at.op}", f"{name} takes no cross-device op")
+    if at.op != "auto" and at.n == 1:
+        return LeftOut(f"{at.strategy} × 1 replica with {at.op}", "one replica has nothing to reduce across devices")
+    if at.scope == "global" and at.batch % at.n:
+        return LeftOut(
+            f"global batch {at.batch} over {at.n} replicas",
+            f"{at.n} replicas do not divide a global batch of {at.batch}",
+        )
     return None
 
 
-def _packings(sweep: Sweep, catalogue: Catalogue, strategy: str, n: int, op: str) -> tuple[list[str], list[LeftOut]]:
-    """The packings that `op` takes among those asked for; what does not apply is listed, not run."""
+def _packings(sweep: Sweep, catalogue: Catalogue, at: _Combination) -> tuple[list[str], list[LeftOut]]:
+    """The packings that the op takes among those asked for; what does not apply is listed, not run."""
     asked = {"num_packs": sweep.num_packs, "bytes_per_pack": sweep.bytes_per_pack}
-    reduces = catalogue.strategies[strategy].takes_cross_device_op and n > 1
-    kind = catalogue.cross_device_ops[op].packing if reduces and op in catalogue.cross_device_ops else None
+    reduces = catalogue.strategies[at.strategy].takes_cross_device_op and at.n > 1
+    kind = catalogue.cross_device_ops[at.op].packing if reduces and at.op in catalogue.cross_device_ops else None
     refused = [
-        LeftOut(f"{strategy} with {op}, {key}={value}", f"{op} takes no {key}")
+        LeftOut(f"{at.strategy} with {at.op}, {key}={value}", f"{at.op} takes no {key}")
         for key, values in asked.items()
         if reduces and key != kind
         for value in values

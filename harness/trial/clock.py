@@ -23,7 +23,8 @@ PILOT_WINDOWS = 3
 class Clock:
     """Paces a loop: see `harness.trial.loops.base.Pace`.
 
-    `gate` is called after each of the first `gate_steps` single steps with the step's number; it raises to end the trial. `synchronise` waits for every replica.
+    `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
+    to end the trial. `synchronise` waits for every replica.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class Trial:
             evidence = traceback.format_exc()[-4000:]
         self._outcome.setdefault("resources", Resources())
         return Outcome(
-            status=status,  # type: ignore[arg-type]
+            status=status,
             reason=reason,
             evidence=evidence,
             checks=Checks(**self._checks),
@@ -258,7 +258,7 @@ def _probe(request: Request, _: Channel) -> Outcome:
         return Outcome(status="unsupported", reason=str(error))
     except Exception as error:  # noqa: BLE001  the reason is what is asked for
         status, reason = _classify(error)
-        return Outcome(status=status, reason=reason)  # type: ignore[arg-type]
+        return Outcome(status=status, reason=reason)
     return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
 
 

@@ -86,7 +86,8 @@ def _save(kept: Path, reference: Reference) -> None:
     arrays = {f"state-{u}-{v}": a for u, state in enumerate(reference.states) for v, a in enumerate(state)}
     arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
     scratch = kept.with_suffix(f".{os.getpid()}.npz")
-    np.savez(scratch, noise=np.array(reference.noise), **arrays)
+    arrays["noise"] = np.array(reference.noise)
+    np.savez(scratch, allow_pickle=False, **arrays)
     scratch.rename(kept)
 
 
@@ -141,7 +142,8 @@ def _perturbed(state: VariableState, precision: str, generator: "np.random.Gener
     if state.kind != "weight":
         return value
     factors = 1 + ULPS[precision] * generator.choice([-1.0, 1.0], size=value.shape)
-    return (value * factors).astype(value.dtype)
+    moved: Array = (value * factors).astype(value.dtype)
+    return moved
 
 
 def _trusted(exact: _Run, perturbed: list[_Run]) -> "list[Array]":

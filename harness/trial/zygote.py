@@ -22,6 +22,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -54,11 +55,12 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write)
         while True:
-            readable, _, _ = select.select([self._control, self._wake_read], [], [])
+            control = self._control.fileno()
+            readable, _, _ = select.select([control, self._wake_read], [], [])
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
             self._reap()
-            if self._control in readable and not self._receive():
+            if control in readable and not self._receive():
                 return
 
     def _receive(self) -> bool:
@@ -136,8 +138,7 @@ class Zygote:
 
 def _prefer_as_victim() -> None:
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write(OOM_SCORE)
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     except OSError:
         pass
 

@@ -47,7 +47,7 @@ class Digits(Source):
             _write(data_dir, images, labels)
             forget()
 
-    def info(self, data_dir: Path) -> DataInfo:  # noqa: ARG002 - the same wherever it lies
+    def info(self, data_dir: Path) -> DataInfo:
         """Known without reading anything."""
         return DataInfo((SIDE, SIDE, 1), CLASSES, EXAMPLES)
 

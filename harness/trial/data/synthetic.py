@@ -25,11 +25,11 @@ class Synthetic(Source):
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare."""
 
-    def info(self, data_dir: Path) -> DataInfo:  # noqa: ARG002 - nothing lies on disk
+    def info(self, data_dir: Path) -> DataInfo:
         """Ten classes, as the registered models are built for."""
         return DataInfo(IMAGE_SHAPE, CLASSES, EXAMPLES)
 
-    def examples(self, data_dir: Path) -> "tf.data.Dataset":  # noqa: ARG002 - nothing lies on disk
+    def examples(self, data_dir: Path) -> "tf.data.Dataset":
         """1,024 examples (image [32, 32, 3] float32, label [] int64)."""
         import tensorflow as tf
 

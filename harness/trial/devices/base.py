@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.spec.catalogue import DeviceTraits
@@ -68,9 +69,7 @@ def no_gpu_reason() -> str | None:
         return None
     if not tf.test.is_built_with_cuda() and not tf.test.is_built_with_rocm():
         return "TensorFlow finds no GPU: this build of TensorFlow has no GPU support"
-    import glob
-
-    seen = glob.glob("/dev/nvidia[0-9]*") or glob.glob("/dev/kfd")
+    seen = [str(path) for pattern in ("nvidia[0-9]*", "kfd") for path in Path("/dev").glob(pattern)]
     if seen:
         return (
             "TensorFlow finds no GPU, though the machine shows "

@@ -1,7 +1,7 @@
 """TPU cores through TensorFlow's TPUClusterResolver."""
 
 import concurrent.futures
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.spec.catalogue import DeviceTraits
@@ -10,6 +10,7 @@ from harness.trial.devices.base import DeviceKind, Devices, Unsupported, set_thr
 if TYPE_CHECKING:
     from harness.trial.protocol import Request
 
+LOCAL_DEVICES = (Path("/dev/accel0"), Path("/dev/vfio/0"))
 CONNECT_LIMIT_S = 30.0
 """A resolver that asks a metadata server that is not there would wait far longer."""
 
@@ -43,8 +44,11 @@ class Tpu(DeviceKind):
 
 
 def connect(tpu: str) -> tuple[Any, Any]:
-    """The resolver and topology of the initialised `tpu` (`local`, a name, or an address); Unsupported with the reason."""
-    if tpu == "local" and not any(os.path.exists(path) for path in ("/dev/accel0", "/dev/vfio/0")):
+    """The resolver and topology of `tpu` (`local`, a name, or an address), initialised.
+
+    Raises Unsupported with the reason, after at most CONNECT_LIMIT_S seconds.
+    """
+    if tpu == "local" and not any(path.exists() for path in LOCAL_DEVICES):
         raise Unsupported(
             "TensorFlow finds no TPU: this machine has no TPU device (/dev/accel0 or /dev/vfio/0), "
             "and tpu is 'local'; name one with --tpu"

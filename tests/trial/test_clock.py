@@ -1,0 +1,104 @@
+"""The clock: single steps for the gate, a pilot that chooses K, then one window a turn."""
+
+import socket
+import time
+
+import pytest
+
+from harness.trial.clock import PILOT_WINDOWS, Clock
+from harness.trial.protocol import Channel, Report, Turn
+
+
+class Bench:
+    """A clock over a socket pair, and a workload that takes `step_s` a step."""
+
+    def __init__(self, step_s: float = 0.002, window_s: float = 0.02, gate_steps: int = 2) -> None:
+        ours, theirs = socket.socketpair()
+        self.parent, self.step_s = Channel(ours), step_s
+        self.gated: list[int] = []
+        self.synchronised = 0
+        self.clock = Clock(Channel(theirs), self._synchronise, window_s, gate_steps, self.gated.append)
+
+    def _synchronise(self) -> None:
+        self.synchronised += 1
+
+    def run(self, *turns: Turn) -> list[int]:
+        """Run a loop to its end with all turns said beforehand; returns the steps of each window."""
+        for turn in turns:
+            self.parent.send(turn)
+        windows = []
+        while steps := self.clock.begin():
+            windows.append(steps)
+            time.sleep(self.step_s * steps)
+            self.clock.end(1.5)
+        return windows
+
+    def reports(self) -> list[Report]:
+        found = []
+        while line := self.parent.receive_line(0.0):
+            found.append(Report.model_validate_json(line))
+        return found
+
+
+def turns(count: int) -> list[Turn]:
+    return [*(Turn(do="window", round=i) for i in range(count)), Turn(do="finish")]
+
+
+def test_the_first_steps_are_single_and_go_to_the_gate() -> None:
+    bench = Bench(gate_steps=2)
+    windows = bench.run(*turns(1))
+    assert windows[:2] == [1, 1]
+    assert bench.gated == [1, 2]
+
+
+def test_the_pilot_chooses_windows_of_about_the_length_asked_for() -> None:
+    bench = Bench(step_s=0.002, window_s=0.02)
+    windows = bench.run(*turns(3))
+    assert len(windows) >= 2 + PILOT_WINDOWS + 3
+    assert windows[-1] == windows[-2] == windows[-3]
+    assert 5 <= windows[-1] <= 10
+
+
+def test_every_turn_gives_one_window_with_its_round_and_steps() -> None:
+    bench = Bench()
+    windows = bench.run(*turns(3))
+    reports = bench.reports()
+    assert reports[0].ready
+    measured = [report.window for report in reports[1:]]
+    assert [window.round for window in measured if window] == [0, 1, 2]
+    assert all(window and window.steps == windows[-1] and window.seconds > 0 for window in measured)
+
+
+def test_every_step_is_counted_and_every_window_ends_with_a_synchronisation() -> None:
+    bench = Bench()
+    windows = bench.run(*turns(2))
+    assert bench.clock.scheduled == sum(windows)
+    assert bench.synchronised >= len(windows)
+    assert bench.clock.losses == [1.5] * len(windows)
+
+
+def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:
+    bench = Bench(step_s=0.001, window_s=0.01)
+    sent = []
+
+    def slow_parent(turn: Turn) -> None:
+        sent.append(turn)
+        bench.parent.send(turn)
+
+    slow_parent(Turn(do="window", round=0))
+    while steps := bench.clock.begin():
+        time.sleep(bench.step_s * steps)
+        bench.clock.end(1.0)
+        if not bench.clock._piloting and len(sent) == 1:
+            time.sleep(0.2)
+            slow_parent(Turn(do="finish"))
+    window = bench.reports()[-1].window
+    assert window is not None
+    assert window.seconds < 0.15
+
+
+def test_a_parent_that_is_gone_ends_the_trial() -> None:
+    bench = Bench()
+    bench.parent.close()
+    with pytest.raises((EOFError, BrokenPipeError)):
+        bench.run()
