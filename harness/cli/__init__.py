@@ -16,17 +16,22 @@ what batch size and which cross-device op is fastest on this machine, with proof
 Start with `harness sweep`, then `harness report latest`."""
 
 
-def build() -> typer.Typer:
-    """The application with every verb found in this folder."""
+def build(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The application: every verb found in this folder, or only the one that `arguments` names.
+
+    A module is called as its verb (`list_runs` for `list`, since a module of that name would hide the
+    builtin); one that begins with an underscore is no verb.
+    """
     app = typer.Typer(
         name="harness", help=HELP, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    for module_info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        verb = getattr(module, "VERB", None)
-        if verb is not None:
-            app.command(name=verb, help=module.HELP, epilog=getattr(module, "EXAMPLES", None))(module.command)
+    app.callback()(lambda: None)  # so that a single verb is still called by its name
+    modules = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
+    named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]
+    for name in named or modules:
+        module = importlib.import_module(f"{__name__}.{name}")
+        app.command(name=module.VERB, help=module.HELP, epilog=getattr(module, "EXAMPLES", None))(module.command)
     return app
 
 
@@ -37,7 +42,7 @@ the installed one, as its version goes; the class is the base of its public BadP
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. A traceback never reaches a user for what a user did."""
-    app = build()
+    app = build(arguments)
     command = typer.main.get_command(app)
     given = list(arguments) or ["--help"]
     try:

@@ -58,7 +58,7 @@ def command(**given: Any) -> int:
         raise UsageError(f"--resume: continues a run as it was planned; it takes no {extra}")
     if resume is not None:
         return _resume(resume, results, given)
-    from harness.cli import measuring
+    from harness.cli import _measuring as measuring
 
     values, source = read_values(spec, flags)
     sweep = sweep_from(values, source)
@@ -68,7 +68,7 @@ def command(**given: Any) -> int:
 
 
 def _resume(text: str, results: Path, given: dict[str, Any]) -> int:
-    from harness.cli import measuring
+    from harness.cli import _measuring as measuring
 
     if given["dry_run"]:
         raise UsageError("--dry-run: plans a new sweep; it does not go with --resume")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.cli.live import TerminalProgress
+from harness.cli._live import TerminalProgress
 from harness.environment import facts, warnings
 from harness.errors import Interrupted, UsageError
 from harness.plan import Estimate, estimate, make_plan

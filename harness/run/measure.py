@@ -1,0 +1,73 @@
+"""Measure a list of cells as a sweep does, for callers that are not the command line.
+
+`benchmarks/conftest.py` is one: there each cell is a test of pytest-benchmark.
+"""
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+import harness
+from harness.environment import facts, warnings
+from harness.errors import Interrupted, UsageError
+from harness.plan import estimate, make_plan
+from harness.record.manifest import Machine, RunManifest
+from harness.record.reading import Run, load_run
+from harness.record.store import RunStore, new_run_id
+from harness.run.preflight import preflight
+from harness.run.progress import Progress, Quiet
+from harness.run.sweep import SweepRun, live_limits
+from harness.run.zygote import Zygote
+from harness.spec.cell import Cell
+from harness.spec.expand import base_of
+from harness.spec.sweep import Sweep
+from harness.trial.catalogue import load_catalogue
+from harness.trial.data import default_data_dir
+
+
+def measure(
+    sweep: Sweep, cells: Sequence[Cell], results: Path, command: Sequence[str] = (), progress: Progress | None = None
+) -> Run:
+    """Measure `cells` and their base cases with the settings of `sweep`, and record a run under `results`.
+
+    The axes of `sweep` play no part; `cells` may be any of its matrix. Everything else is as in a
+    sweep: fresh processes, blocks, turns, the gate, durable records. Raises HarnessError: UsageError
+    when a user's own model cannot be loaded (nothing is then left), StorageError when `results`
+    cannot be used, Interrupted, with how to go on, when the person asked to stop.
+    """
+    manifest = _manifest(sweep, cells, command)
+    data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+    with RunStore.create(results, manifest) as store, Zygote() as zygote:
+        run = SweepRun(store, sweep, load_catalogue(), progress or Quiet(), data_dir)
+        try:
+            preflight(zygote, run.requests())
+        except UsageError:
+            store.discard()
+            raise
+        try:
+            run.run(zygote, estimate(sweep, manifest.cells).seconds)
+        except Interrupted:
+            raise Interrupted(
+                f"interrupted; {len(run.trials)} trials are kept in {store.path}; "
+                f"go on with: python -m harness sweep --resume {store.path}"
+            ) from None
+    return load_run(store.path)
+
+
+def _manifest(sweep: Sweep, cells: Sequence[Cell], command: Sequence[str]) -> RunManifest:
+    """The manifest of a run that is about to begin, its plan sealed."""
+    wanted = {cell.cell_id: cell for cell in cells}
+    bases = {base.cell_id: base for base in map(base_of, cells) if base.cell_id not in wanted}
+    every = [*bases.values(), *wanted.values()]
+    found = facts()
+    return RunManifest(
+        run_id=new_run_id(sweep.name),
+        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        command=list(command),
+        harness_version=harness.__version__,
+        sweep=sweep,
+        cells=every,
+        base_cell_ids=sorted(bases),
+        plans=[make_plan(every, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
+        machine=Machine(facts=found, warnings=warnings(found)),
+    )
