@@ -1,6 +1,7 @@
 """The command line: one file a verb, errors caught once, here."""
 
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -42,6 +43,7 @@ the installed one, as its version goes; the class is the base of its public BadP
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. A traceback never reaches a user for what a user did."""
+    _mend_streams()
     app = build(arguments)
     command = typer.main.get_command(app)
     given = list(arguments) or ["--help"]
@@ -55,10 +57,29 @@ def run(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader (head, less) has had enough; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _unread()
+    except SystemExit as error:
+        # How click and rich leave when nobody reads what they print; 1 would mean a regression.
+        if isinstance(error.__context__, BrokenPipeError):
+            return _unread()
+        raise
     return code if isinstance(code, int) else 0
+
+
+def _mend_streams() -> None:
+    """Standard streams that a shell closed become the null device; what they cannot encode is escaped."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  open until the process ends
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _unread() -> int:
+    """The reader (head, less) has had enough; Python would complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _in_one_line(error: Exception, verbs: Sequence[str]) -> str:
@@ -76,5 +97,5 @@ def _in_one_line(error: Exception, verbs: Sequence[str]) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"harness: {message}\n")
+    sys.stderr.write(f"harness: {' '.join(message.split())}\n")
     return code

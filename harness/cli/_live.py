@@ -60,7 +60,11 @@ class TerminalProgress:
 
     def skipped(self, trials: int) -> None:
         """Fewer are left."""
-        self._eta.total -= trials
+        self.more(-trials)
+
+    def more(self, trials: int) -> None:
+        """More are left."""
+        self._eta.total += trials
         if self._task is not None:
             self._bar.update(self._task, total=self._eta.total)
 

@@ -10,15 +10,13 @@ from typing import Any
 import harness
 from harness.cli._live import TerminalProgress
 from harness.environment import facts, warnings
-from harness.errors import Interrupted, UsageError
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.manifest import LeftOutRecord, Machine, RunManifest
 from harness.record.reading import load_run, resolve_run
 from harness.record.store import RunStore, new_run_id
-from harness.run.preflight import preflight
+from harness.run.measure import carry_out, data_dir_of
 from harness.run.progress import PlainLines, Progress, Quiet, duration
 from harness.run.sweep import SweepRun, live_limits
-from harness.run.zygote import Zygote
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 from harness.trial.catalogue import load_catalogue
@@ -64,8 +62,6 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
-    from harness.trial.data import default_data_dir
-
     catalogue = load_catalogue()
     matrix = expand(sweep, catalogue)
     found = facts()
@@ -81,46 +77,26 @@ def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: S
         plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))],
         machine=Machine(facts=found, warnings=warnings(found)),
     )
-    data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+    data_dir = data_dir_of(sweep)
     with RunStore.create(results, manifest) as store:
-        try:
-            run = SweepRun(store, sweep, catalogue, _progress(quiet, json_out), data_dir)
-            with Zygote() as zygote:
-                preflight(zygote, run.requests())
-                return _run(run, zygote, estimate(sweep, matrix.cells), json_out)
-        except UsageError:
-            store.discard()
-            raise
+        run = SweepRun(store, sweep, catalogue, _progress(quiet, json_out), data_dir)
+        carry_out(run, estimate(sweep, matrix.cells).seconds)
+    return _tell(store.path, json_out)
 
 
 def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
-    from harness.trial.data import default_data_dir
-
     path = resolve_run(text, results)
     with RunStore.open_for_resume(path) as store:
         sweep = store.manifest.sweep
-        data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
-        progress = _progress(quiet, json_out)
-        run = SweepRun(store, sweep, load_catalogue(), progress, data_dir, trials=list(store.earlier_trials))
+        progress, earlier = _progress(quiet, json_out), list(store.earlier_trials)
+        run = SweepRun(store, sweep, load_catalogue(), progress, data_dir_of(sweep), trials=earlier)
         whole = estimate(sweep, store.manifest.cells)
-        part = Estimate(whole.seconds * run.left / max(1, whole.trials), run.left)
-        if not run.left:
-            return _tell(store.path, json_out)
-        with Zygote() as zygote:
-            return _run(run, zygote, part, json_out)
-
-
-def _run(run: SweepRun, zygote: Zygote, expected: Estimate, json_out: bool) -> int:
-    try:
-        run.run(zygote, expected.seconds)
-    except Interrupted:
-        path = run.store.path
-        raise Interrupted(
-            f"interrupted; {len(run.trials)} trials are kept in {path}; "
-            f"go on with: python -m harness sweep --resume {path}"
-        ) from None
-    return _tell(run.store.path, json_out)
+        if not run.complete:
+            carry_out(run, whole.seconds * run.left / max(1, whole.trials), resumed=True)
+        elif store.manifest.status != "finished":
+            run.close("finished")
+    return _tell(store.path, json_out)
 
 
 def _tell(path: Path, json_out: bool) -> int:

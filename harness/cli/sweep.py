@@ -105,7 +105,7 @@ def _scalar(key: str, text: str, kind: Any) -> Any:
             return kind(text)
         except ValueError:
             expected = "a whole number" if kind is int else "a number"
-            raise UsageError(f"{key}: given '{text}', expected {expected}") from None
+            raise UsageError(f"{key}: given {text!r}, expected {expected}") from None
     return text
 
 

@@ -10,7 +10,7 @@ from harness.record.manifest import PlanRecord
 from harness.spec.cell import Cell
 from harness.spec.expand import base_of
 
-MAX_LIVE = 32
+MAX_LIVE = 64
 """Trials of a group when nothing else limits it: more would put minutes between a cell's turns."""
 
 Blocks = list[list[list[str]]]
@@ -46,17 +46,34 @@ def seal(seed: int, stage: Literal[1, 2], blocks: Blocks, first_block: int) -> P
     )
 
 
-def missing_groups(block: Sequence[Sequence[str]], done: Collection[str], cells: Mapping[str, Cell]) -> list[list[str]]:
-    """What of a block is still to run: unfinished cells, each with its base case beside it."""
+def missing_groups(
+    block: Sequence[Sequence[str]], done: Collection[str], cells: Mapping[str, Cell], never: Collection[str] = ()
+) -> list[list[str]]:
+    """What of a block is still to run: unfinished cells, each with its base case beside it.
+
+    Cells in `never` are not run, not even as a base case.
+    """
     groups = []
     for group in block:
-        missing = [cell_id for cell_id in group if cell_id not in done]
-        if missing and len(missing) < len(group):
+        possible = [cell_id for cell_id in group if cell_id not in never]
+        missing = [cell_id for cell_id in possible if cell_id not in done]
+        if missing and len(missing) < len(possible):
             bases = {base_of(cells[cell_id]).cell_id for cell_id in missing}
-            missing = [cell_id for cell_id in group if cell_id in missing or cell_id in bases]
+            missing = [cell_id for cell_id in possible if cell_id in missing or cell_id in bases]
         if missing:
             groups.append(missing)
     return groups
+
+
+def beside_bases(group: Sequence[str], cells: Mapping[str, Cell], never: Collection[str] = ()) -> list[str]:
+    """`group` with each cell's base case just before it, for a group that had to be split."""
+    beside: dict[str, None] = {}
+    for cell_id in group:
+        base = base_of(cells[cell_id]).cell_id
+        if base in cells and base not in never:
+            beside[base] = None
+        beside[cell_id] = None
+    return list(beside)
 
 
 def _groups(

@@ -77,6 +77,8 @@ class Checks(_Part):
     updates_applied: int | None = None
     updates_scheduled: int | None = None
     loss_finite: bool | None = None
+    update_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
     detail: dict[str, str] = {}
 
     @property

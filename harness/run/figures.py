@@ -20,7 +20,7 @@ def windows_of(trial: "LiveTrial") -> Windows | None:
         seconds=[window.seconds for window in taken],
         cpu_seconds=[window.cpu_seconds for window in taken],
         rounds=[window.round for window in taken],
-        measured_from=min(trial.measured_from or 0, len(taken)),
+        measured_from=_measured_from(trial),
         steady=trial.steady,
         sync_seconds=trial.sync_seconds,
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
@@ -40,6 +40,12 @@ def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
     }
 
 
+def _measured_from(trial: "LiveTrial") -> int:
+    """Index of the first measured window; a trial that ended before the steady state has none."""
+    taken = len(trial.windows)
+    return taken if trial.measured_from is None else min(trial.measured_from, taken)
+
+
 def phases_of(trial: "LiveTrial", clocked: dict[str, float]) -> dict[str, float]:
     """Seconds of each phase: set-up as the parent clocked it, the rest from the windows.
 
@@ -48,7 +54,7 @@ def phases_of(trial: "LiveTrial", clocked: dict[str, float]) -> dict[str, float]
     phases = {f"{name}_s": seconds for name, seconds in clocked.items()}
     if not trial.windows:
         return phases
-    first = trial.measured_from or 0
+    first = _measured_from(trial)
     before = math.fsum(window.seconds for window in trial.windows[:first])
     phases["warmup_s"] = phases.get("warmup_s", 0.0) + before
     phases["steady_s"] = math.fsum(window.seconds for window in trial.windows[first:])

@@ -1,10 +1,11 @@
 """One live trial as the parent sees it: phases, turns, how it ended, and its record."""
 
+import contextlib
 import datetime
 import signal
 import time
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 from harness.record.trial import PhaseName, Phases, Status, TrialRecord
 from harness.run.figures import figures_of, phases_of, windows_of
@@ -16,8 +17,6 @@ from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
-TASK_LIMIT_S = 3600.0
-"""Preparing a data set may download it."""
 STACKS_S = 1.0
 """How long a hung trial gets to write the stacks of its threads."""
 
@@ -64,7 +63,7 @@ class LiveTrial:
         self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
-        self._born = self._since
+        self._taking_turns = False
         request = self.request.model_copy(update={"scratch": self.zygote.scratch})
         self.spawned: Spawned = self.zygote.spawn(request)
 
@@ -75,6 +74,7 @@ class LiveTrial:
             report = self._receive(deadline)
             if report.ready:
                 self._close_phase()
+                self._taking_turns = True
                 self.sync_seconds = report.sync_seconds or 0.0
                 return
 
@@ -88,22 +88,20 @@ class LiveTrial:
     def finish(self) -> None:
         """Let the trial prove what can only be shown afterwards, and see it out."""
         self._since = time.perf_counter()
-        self._tell(Turn(do="finish"))
-        deadline = time.monotonic() + self.timeout_s
-        try:
-            while True:
-                self._receive(deadline)
-        except Ended:
-            return
+        self._taking_turns = False
+        with contextlib.suppress(Ended):
+            self._tell(Turn(do="finish"))
+            self._see_through()
 
     def finish_task(self) -> None:
         """See out a task that takes no turns, such as preparing data."""
-        deadline = time.monotonic() + max(self.timeout_s, TASK_LIMIT_S)
-        try:
-            while True:
-                self._receive(deadline)
-        except Ended:
-            return
+        with contextlib.suppress(Ended):
+            self._see_through()
+
+    def _see_through(self) -> None:
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            self._receive(deadline)
 
     def failed_before_start(self, cell: Cell, order: int) -> TrialRecord:
         """A record for a trial of `cell` that this failed task left without its data."""
@@ -125,6 +123,7 @@ class LiveTrial:
     def interrupt(self) -> None:
         """End the trial because the person asked; what it measured is kept."""
         if self.status is None:
+            self._close_phase()
             self.zygote.kill(self.spawned)
             self._end("interrupted", "interrupted before it was complete")
 
@@ -136,13 +135,13 @@ class LiveTrial:
 
     def _receive(self, deadline: float) -> Report:
         while True:
+            self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
             try:
                 line = self.spawned.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
             except EOFError:
                 self._died()
             if line is not None:
                 break
-            self.interrupts.check()
             if time.monotonic() >= deadline:
                 self._hung()
         report = Report.model_validate_json(line)
@@ -154,33 +153,42 @@ class LiveTrial:
         return report
 
     def _close_phase(self) -> None:
+        """Add what the phase took; between turns the windows tell, and the rest is waiting."""
         now = time.perf_counter()
-        self._seconds[self.phase] = self._seconds.get(self.phase, 0.0) + now - self._since
+        if not self._taking_turns:
+            self._seconds[self.phase] = self._seconds.get(self.phase, 0.0) + now - self._since
         self._since = now
 
-    def _see_out(self, outcome: Outcome) -> None:
+    def _see_out(self, outcome: Outcome) -> NoReturn:
         self._close_phase()
         failed_in, self.phase = self.phase, "exit"
+        self._taking_turns = False
         self.outcome = outcome
-        self.zygote.wait(self.spawned)
+        if self.zygote.wait(self.spawned) is None:
+            self.zygote.kill(self.spawned)
         self._close_phase()
         self.phase = failed_in
         self.evidence = outcome.evidence
+        if outcome.status == "ok" and self.request.task == "trial" and self.measured_from is None:
+            self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
         self._end(outcome.status, outcome.reason)
 
-    def _died(self) -> None:
+    def _died(self) -> NoReturn:
         self._close_phase()
         status = self.zygote.wait(self.spawned)
         self.evidence = self.spawned.stderr_tail() or None
-        if status is None and not self.zygote.alive:
+        if status is None and self.zygote.lost(self.spawned):
             self._end("crashed", f"the preloaded parent process ended during {self.phase}")
+        if status is None:
+            self.zygote.kill(self.spawned)
+            self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")
         if status == -signal.SIGKILL and self._ooms.grew():
             self._end("out_of_memory", f"ended by the kernel for want of memory during {self.phase}")
-        if status is not None and status < 0:
-            self._end("crashed", f"ended by {signal.Signals(-status).name} during {self.phase}")
+        if status < 0:
+            self._end("crashed", f"ended by {_signal_name(-status)} during {self.phase}")
         self._end("crashed", f"exit status {status} without a record during {self.phase}")
 
-    def _hung(self) -> None:
+    def _hung(self) -> NoReturn:
         self._close_phase()
         self.zygote.signal(self.spawned, signal.SIGUSR1)
         time.sleep(STACKS_S)
@@ -188,14 +196,13 @@ class LiveTrial:
         self.zygote.kill(self.spawned)
         self._end("timeout", f"no sign of life within {self.timeout_s:g} s during {self.phase}")
 
-    def _end(self, status: Status, reason: str | None) -> None:
+    def _end(self, status: Status, reason: str | None) -> NoReturn:
         self.status, self.reason = status, reason
         self.zygote.release(self.spawned)
         raise Ended(status)
 
     def record(self) -> TrialRecord:
         """The trial's record; call once it has ended."""
-
         outcome = self.outcome or Outcome(status="crashed")
         windows = windows_of(self)
         ended_well = self.status == "ok"
@@ -224,3 +231,11 @@ class LiveTrial:
             evidence=self.evidence,
             **figures,
         )
+
+
+def _signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -4,6 +4,7 @@
 """
 
 import datetime
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from harness.record.store import RunStore, new_run_id
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
 from harness.run.sweep import SweepRun, live_limits
-from harness.run.zygote import Zygote
+from harness.run.zygote import Zygote, ZygoteError
 from harness.spec.cell import Cell
 from harness.spec.expand import base_of
 from harness.spec.sweep import Sweep
 from harness.trial.catalogue import load_catalogue
 from harness.trial.data import default_data_dir
+
+PREFLIGHT_S = 300.0
 
 
 def measure(
@@ -36,22 +39,41 @@ def measure(
     cannot be used, Interrupted, with how to go on, when the person asked to stop.
     """
     manifest = _manifest(sweep, cells, command)
-    data_dir = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
-    with RunStore.create(results, manifest) as store, Zygote() as zygote:
+    data_dir = data_dir_of(sweep)
+    with RunStore.create(results, manifest) as store:
         run = SweepRun(store, sweep, load_catalogue(), progress or Quiet(), data_dir)
-        try:
-            preflight(zygote, run.requests())
-        except UsageError:
-            store.discard()
-            raise
-        try:
-            run.run(zygote, estimate(sweep, manifest.cells).seconds)
-        except Interrupted:
-            raise Interrupted(
-                f"interrupted; {len(run.trials)} trials are kept in {store.path}; "
-                f"go on with: python -m harness sweep --resume {store.path}"
-            ) from None
+        carry_out(run, estimate(sweep, manifest.cells).seconds)
     return load_run(store.path)
+
+
+def carry_out(run: SweepRun, expected_s: float, resumed: bool = False) -> None:
+    """Start TensorFlow, try what is the user's own, and run what is missing of `run`.
+
+    A new run in which nothing could be measured, since a user's own model or TensorFlow cannot be
+    loaded, is taken back. Raises HarnessError; Interrupted says how to go on.
+    """
+    go_on = f"go on with: python -m harness sweep --resume {shlex.quote(str(run.store.path))}"
+    try:
+        with Zygote() as zygote:
+            if not resumed:
+                preflight(zygote, run.requests(), min(PREFLIGHT_S, run.sweep.timeout))
+            run.run(zygote, expected_s)
+    except (Interrupted, KeyboardInterrupt):
+        run.close("interrupted")
+        raise Interrupted(f"interrupted; {len(run.trials)} trials are kept in {run.store.path}; {go_on}") from None
+    except (UsageError, ZygoteError) as error:
+        if not resumed and not run.trials:
+            run.store.discard()
+            raise
+        raise ZygoteError(f"{error}; {len(run.trials)} trials are kept in {run.store.path}; {go_on}") from error
+
+
+def data_dir_of(sweep: Sweep) -> Path:
+    """Where the prepared data of `sweep` are kept; UsageError when nobody knows whose home folder is meant."""
+    try:
+        return Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+    except RuntimeError as error:
+        raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
 
 
 def _manifest(sweep: Sweep, cells: Sequence[Cell], command: Sequence[str]) -> RunManifest:

@@ -1,5 +1,6 @@
 """What a sweep tells while it runs; a terminal, a pipe and a test each listen in their own way."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,9 @@ class Progress(Protocol):
     def skipped(self, trials: int) -> None:
         """`trials` planned trials need not run (their cell turned out to be unsupported)."""
 
+    def more(self, trials: int) -> None:
+        """`trials` beyond those planned so far will run (a second stage, or a trial that is repeated)."""
+
     def finished(self) -> None:
         """The sweep is over, however it ended."""
 
@@ -43,6 +47,7 @@ class Quiet:
     def round(self, number: int, most: int, trials: int) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
     def skipped(self, trials: int) -> None: ...
+    def more(self, trials: int) -> None: ...
     def finished(self) -> None: ...
 
 
@@ -65,7 +70,7 @@ class Eta:
         elapsed = self._clock() - self._since
         if self.done == 0 or self.done * 5 < self.total:
             return max(0.0, self._estimate_s - elapsed)
-        return elapsed / self.done * (self.total - self.done)
+        return elapsed / self.done * max(0, self.total - self.done)
 
     def text(self) -> str:
         """`3 min 20 s`."""
@@ -102,6 +107,10 @@ class PlainLines(Quiet):
         """Fewer are left."""
         self._eta.total -= trials
 
+    def more(self, trials: int) -> None:
+        """More are left."""
+        self._eta.total += trials
+
     def ended(self, record: TrialRecord) -> None:
         """One line with the trial's figure or what went wrong."""
         self._eta.done += 1
@@ -113,5 +122,7 @@ class PlainLines(Quiet):
         self._say(f"[{self._eta.done}/{self._eta.total}] {record.cell.label}: {figure}")
 
     def _say(self, text: str) -> None:
-        self._out.write(text + "\n")
-        self._out.flush()
+        # A reader that is gone (head) or a log on a full disk must not cost the measurement.
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(text + "\n")
+            self._out.flush()

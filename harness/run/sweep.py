@@ -5,11 +5,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from harness.analysis.intervals import stein_trials
 from harness.environment import usable_cores
 from harness.errors import Interrupted
-from harness.plan import make_plan, missing_groups
+from harness.plan import beside_bases, make_plan, missing_groups
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
@@ -26,6 +27,8 @@ from harness.trial.protocol import Request
 
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
+PREPARE_LIMIT_S = 3600.0
+"""Preparing a data set may download it."""
 
 
 @dataclass
@@ -49,6 +52,11 @@ class SweepRun:
         """Planned trials that are still to run."""
         return self._left()
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to run or to plan."""
+        return not self._left() and self._second_stage() is None
+
     def requests(self) -> list[Request]:
         """What the trial of each cell will be asked."""
         return [self._request(cell) for cell in self.cells.values()]
@@ -60,11 +68,11 @@ class SweepRun:
             with self._interrupts:
                 self._run_plans(zygote)
         except (Interrupted, KeyboardInterrupt):
-            self._close("interrupted")
+            self.close("interrupted")
             raise Interrupted("interrupted") from None
         finally:
             self.progress.finished()
-        self._close("finished")
+        self.close("finished")
 
     def _run_plans(self, zygote: Zygote) -> None:
         self._prepare_data(zygote)
@@ -73,45 +81,47 @@ class SweepRun:
         if plan_two := self._second_stage():
             plans = [*self.store.manifest.plans, plan_two]
             self.store.update_manifest(self.store.manifest.model_copy(update={"plans": plans}))
+            self.progress.more(self._left())
             self._run_plan(zygote, plan_two)
 
     def _run_plan(self, zygote: Zygote, plan: PlanRecord) -> None:
         blocks = sum(len(p.blocks) for p in self.store.manifest.plans)
         for offset, planned in enumerate(plan.blocks):
             block = plan.first_block + offset
-            for group in missing_groups(planned, self._done_in(block), self.cells):
-                self.progress.block(block, blocks, len(group))
-                self._run_group(zygote, block, group)
+            for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
+                # What an earlier group of this block found unsupported may be a base case of this one too.
+                if group := [cell_id for cell_id in planned_group if cell_id not in self._unsupported]:
+                    self.progress.block(block, blocks, len(group))
+                    self._run_group(zygote, block, group)
 
     def _run_group(self, zygote: Zygote, block: int, group: Sequence[str]) -> None:
         """Run a group; what memory had no room for, or what ran out of it in company, runs again by itself."""
-        attempt = 1 + max((t.attempt for t in self.trials if t.block == block and t.cell_id in group), default=0)
         waiting = list(group)
         crowded: list[str] = []
         part = 0
         while waiting:
-            trials = self._live_trials(zygote, block, waiting, attempt, part)
+            trials = self._live_trials(zygote, block, waiting)
             before = len(self.trials)
             left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
             if len(waiting) - len(left) > 1:
                 crowded += [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
-            waiting = [trial.cell.cell_id for trial in left]
+            waiting = beside_bases([trial.cell.cell_id for trial in left], self.cells, self._unsupported)
+            self.progress.more(len(waiting) - len(left))
             part += 1
+        self.progress.more(len(crowded))
         for cell_id in crowded:
-            trials = self._live_trials(zygote, block, [cell_id], attempt + 1, part)
+            trials = self._live_trials(zygote, block, [cell_id])
             TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
             part += 1
 
-    def _live_trials(
-        self, zygote: Zygote, block: int, group: Sequence[str], attempt: int, part: int
-    ) -> list[LiveTrial]:
-        name = hashlib.sha256("/".join([str(block), str(attempt), str(part), *group]).encode()).hexdigest()[:8]
+    def _live_trials(self, zygote: Zygote, block: int, group: Sequence[str]) -> list[LiveTrial]:
+        name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]
         alone = "none" if len(self.cells) == 1 else "blocks"
         return [
             LiveTrial(
                 cell=self.cells[cell_id],
                 place=Place(
-                    self.store.manifest.run_id, block, f"b{block}-{name}", order, attempt,
+                    self.store.manifest.run_id, block, f"b{block}-{name}", order, self._attempt(block, cell_id),
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
                 zygote=zygote,
@@ -121,6 +131,10 @@ class SweepRun:
             )
             for order, cell_id in enumerate(group)
         ]  # fmt: skip
+
+    def _attempt(self, block: int, cell_id: str) -> int:
+        earlier = (t.attempt for t in self.trials if t.block == block and t.cell_id == cell_id)
+        return 1 + max(earlier, default=0)
 
     def _request(self, cell: Cell) -> Request:
         """Thread pools are resolved here so that the record and the trial agree.
@@ -153,8 +167,7 @@ class SweepRun:
             self.progress.skipped(left - self._left())
 
     def _done_in(self, block: int) -> set[str]:
-        done = {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
-        return done | set(self._unsupported)
+        return {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
 
     def _left(self) -> int:
         plans = self.store.manifest.plans
@@ -162,7 +175,7 @@ class SweepRun:
             len(group)
             for plan in plans
             for offset, block in enumerate(plan.blocks)
-            for group in missing_groups(block, self._done_in(plan.first_block + offset), self.cells)
+            for group in missing_groups(block, self._done_in(plan.first_block + offset), self.cells, self._unsupported)
         )
 
     def _prepare_data(self, zygote: Zygote) -> None:
@@ -171,7 +184,8 @@ class SweepRun:
             cells = [cell for cell in self.cells.values() if cell.data == name]
             request = self._request(cells[0]).model_copy(update={"task": "prepare"})
             place = Place(self.store.manifest.run_id, 0, "prepare", 0, 1, "none")
-            trial = LiveTrial(cells[0], place, zygote, request, self.sweep.timeout, self._interrupts)
+            limit_s = max(self.sweep.timeout, PREPARE_LIMIT_S)
+            trial = LiveTrial(cells[0], place, zygote, request, limit_s, self._interrupts)
             trial.start()
             trial.finish_task()
             if trial.status == "ok":
@@ -199,7 +213,8 @@ class SweepRun:
         first = len(plans[0].blocks)
         return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, self.catalogue), 2, first)
 
-    def _close(self, status: str) -> None:
+    def close(self, status: Literal["finished", "interrupted"]) -> None:
+        """Write in the manifest how the run ended."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         changes = {"status": status, "finished_utc": now}
         self.store.update_manifest(self.store.manifest.model_copy(update=changes))

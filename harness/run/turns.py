@@ -56,10 +56,10 @@ class TurnGroup:
         while self._waiting and self._room_for_one_more():
             trial = self._waiting.pop(0)
             before = available_memory_bytes()
-            self._live.append(trial)
             self._progress.phase(trial.cell, "build")
+            trial.start()
+            self._live.append(trial)
             try:
-                trial.start()
                 trial.set_up()
             except Ended:
                 self._ended(trial)
@@ -101,16 +101,20 @@ class TurnGroup:
 
     def _judge(self, rounds: int) -> int | None:
         """The round from which windows are measured: steady state of all, or the cap on warm-up."""
-        times = {trial.cell.cell_id: [window.seconds for window in trial.windows] for trial in self._live}
+        times = {_name(trial): [window.seconds for window in trial.windows] for trial in self._live}
+        cap = self._rules.max_warmup
         start = block_steady_from(times)
-        if start is None and rounds < self._rules.max_warmup + self._rules.windows:
+        if start is not None and start > cap:
+            start = None
+        if start is None and rounds < cap + self._rules.windows:
             return None
         steady = trials_steady_from(times)
         for trial in self._live:
-            trial.steady = start is not None or steady.get(trial.cell.cell_id) is not None
-            trial.measured_from = self._rules.max_warmup if start is None else start
+            own = steady.get(_name(trial))
+            trial.steady = start is not None or (own is not None and own <= cap)
+            trial.measured_from = cap if start is None else start
             trial.phase = "steady"
-        return self._rules.max_warmup if start is None else start
+        return cap if start is None else start
 
     def _ended(self, trial: LiveTrial) -> None:
         if trial in self._live:
@@ -126,3 +130,8 @@ class TurnGroup:
                 trial.interrupt()
             except Ended:
                 self._ended(trial)
+
+
+def _name(trial: LiveTrial) -> str:
+    """Tells the trials of a group apart, also where one cell is measured against itself."""
+    return f"trial {trial.place.order}, {trial.cell.label}"

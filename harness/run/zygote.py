@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.errors import HarnessError
 from harness.trial.protocol import Channel, Request, encode
@@ -64,13 +64,21 @@ class Zygote:
         self._next = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True)
+        self._hung_up = False
+        try:
+            self._scratch = tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True)
+        except OSError as error:
+            raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
         self.scratch = self._scratch.name
         """A folder for what trials share, removed with the zygote."""
         self.versions: dict[str, str] = {}
 
     def __enter__(self) -> "Zygote":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +89,7 @@ class Zygote:
         """Start (or restart) the process and wait until TensorFlow is imported."""
         ours, theirs = socket.socketpair()
         log = Path(self._scratch.name) / "zygote.log"
-        with log.open("wb") as stderr:
+        with self._log(log) as stderr:
             self._process = subprocess.Popen(
                 [self._python, "-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())],
                 env=self._environment,
@@ -93,6 +101,7 @@ class Zygote:
             )
         theirs.close()
         self._channel = Channel(ours)
+        self._hung_up = False
         try:
             line = self._channel.receive_line(START_LIMIT_S)
         except EOFError:
@@ -108,7 +117,11 @@ class Zygote:
     @property
     def alive(self) -> bool:
         """Whether the fork server still runs."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and not self._hung_up and self._process.poll() is None
+
+    def lost(self, spawned: Spawned) -> bool:
+        """Whether the fork server of this trial is gone, so that nobody knows how the trial ended."""
+        return spawned.number not in self._spawned or not self.alive
 
     def stop(self) -> None:
         """End the zygote; trials that still live end with it."""
@@ -133,11 +146,17 @@ class Zygote:
         ours, theirs = socket.socketpair()
         stderr = Path(self._scratch.name) / f"trial-{number}.log"
         spawned = Spawned(number, Channel(ours), stderr)
-        with theirs, stderr.open("wb") as log:
+        with theirs, self._log(stderr) as log:
             message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"
             self._send_fds(message.encode(), [theirs.fileno(), log.fileno()])
         self._spawned[number] = spawned
         return spawned
+
+    def _log(self, path: Path) -> BinaryIO:
+        try:
+            return path.open("wb")
+        except OSError as error:
+            raise ZygoteError(f"TMPDIR: cannot write '{path}': {error.strerror or error}") from None
 
     def _send_fds(self, data: bytes, fds: list[int]) -> None:
         assert self._channel is not None
@@ -163,7 +182,7 @@ class Zygote:
     def wait(self, spawned: Spawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
         """The exit status of a trial that is ending, or None after `limit_s`."""
         deadline = time.monotonic() + limit_s
-        while spawned.status is None:
+        while spawned.status is None and spawned.number in self._spawned:
             left = deadline - time.monotonic()
             if left <= 0 or not self._read_control(left):
                 break
@@ -180,6 +199,7 @@ class Zygote:
         try:
             line = self._channel.receive_line(timeout_s)
         except (EOFError, OSError, ValueError):
+            self._hung_up = True
             return False
         if line is None:
             return False

@@ -9,8 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harness.errors import UsageError, nearest
 from harness.spec.cell import BatchScope, Loop, Precision
 
-Count = Annotated[int, Field(ge=1, strict=True)]
-Seconds = Annotated[float, Field(gt=0)]
+LARGEST = 2**31 - 1
+"""What TensorFlow's 32-bit counts can hold."""
+MOST_SECONDS = 7 * 24 * 3600.0
+
+Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
+"""Trials: each is in the plan by name, and the plan is sealed before the first runs."""
+Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
 
 
 class Sweep(BaseModel):
@@ -21,13 +29,13 @@ class Sweep(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "sweep"
     device: list[str] = ["virtual-cpu"]
     strategy: list[str] = ["none", "mirrored"]
-    replicas: list[Count] = [1, 2]
-    workers: list[Count] = [1]
+    replicas: list[Devices] = [1, 2]
+    workers: list[Devices] = [1]
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
-    num_packs: list[Annotated[int, Field(ge=0, strict=True)]] = []
-    bytes_per_pack: list[Annotated[int, Field(ge=0, strict=True)]] = []
+    num_packs: list[Natural] = []
+    bytes_per_pack: list[Natural] = []
     model: list[str] = ["mnist_cnn"]
     data: list[str] = ["digits"]
     precision: list[Precision] = ["float32"]
@@ -35,18 +43,18 @@ class Sweep(BaseModel):
     optimizer: list[str] = ["adam"]
     loop: list[Loop] = ["custom"]
 
-    trials: Count = 5
-    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    trials: Few = 5
+    seed: Natural = 1
     timeout: Seconds = 120.0
     window: Seconds = 0.1
     windows: Annotated[int, Field(ge=5, le=100, strict=True)] = 10
     max_warmup: Annotated[int, Field(ge=0, le=1000, strict=True)] = 20
-    half_width: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    max_trials: Count = 20
-    live_trials: Annotated[int, Field(ge=0, strict=True)] = 0
-    intra_op_threads: Annotated[int, Field(ge=0, strict=True)] = 0
-    inter_op_threads: Annotated[int, Field(ge=0, strict=True)] = 0
-    gpu_memory_mb: Annotated[int, Field(ge=0, strict=True)] = 0
+    half_width: Annotated[float, Field(ge=0, lt=1, strict=True)] = 0.0
+    max_trials: Few = 20
+    live_trials: Natural = 0
+    intra_op_threads: Natural = 0
+    inter_op_threads: Natural = 0
+    gpu_memory_mb: Natural = 0
     tpu: str = "local"
     data_dir: str = ""
 
@@ -78,7 +86,7 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
     """Validate `values` into a Sweep; raise UsageError with one line that names the key."""
     for key in values:
         if key not in Sweep.model_fields:
-            raise UsageError(f"{source}: unknown key '{key}'{nearest(key, Sweep.model_fields)}")
+            raise UsageError(f"{source}: unknown key {key!r}{nearest(key, Sweep.model_fields)}")
     try:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
@@ -86,8 +94,8 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
     for key in sorted(AXES - _MAY_BE_EMPTY):
         if not getattr(sweep, key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
-    if sweep.max_trials < sweep.trials:
-        raise UsageError(f"{source}: max_trials: {sweep.max_trials} is below trials ({sweep.trials})")
+    if sweep.half_width and sweep.max_trials < sweep.trials:
+        raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
     return sweep
 
 

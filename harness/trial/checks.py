@@ -5,6 +5,7 @@ Each check returns None when it passes, else the evidence in plain words.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.trial.reference import Reference
@@ -80,36 +81,48 @@ def _explain_sum(position: int, replica: int, weights: list[float], factors: "np
     return text
 
 
+@dataclass(frozen=True)
+class UpdateCheck:
+    """How the updates compare: `share` is the worst difference as a share of what is allowed for it.
+
+    `evidence` describes it where it is more than is allowed, and is None where everything is within.
+    """
+
+    share: float
+    evidence: str | None
+
+
 def check_update(
     states: Sequence[Sequence[VariableState]], initial: Sequence[VariableState], reference: Reference, precision: str
-) -> str | None:
+) -> UpdateCheck:
     """Compare weights, statistics and optimizer state of every replica with the reference, after each update.
 
     Optimizer state is compared too because Adam's step hides the gradient's scale: a mean where a
     sum belongs moves the weights alike, but not the moments. The worst offender is the evidence.
     """
-    worst: tuple[float, str] = (0.0, "")
+    worst = UpdateCheck(0.0, None)
     for update, state in enumerate(states):
         masks = iter(reference.trusted)
         for v, now in enumerate(state):
             mask = next(masks) if now.kind == "weight" else None
             found = _compare(now, initial[v], reference.states[update][v], mask, reference.noise[update][v], precision)
-            if found is not None and not found[0] <= worst[0]:
-                worst = (found[0], f"after update {update + 1} {found[1]}")
-    return worst[1] or None
+            if found.share > worst.share:
+                evidence = found.evidence and f"after update {update + 1} {found.evidence}"
+                worst = UpdateCheck(found.share, evidence)
+    return worst
 
 
 def _compare(
     now: VariableState, start: VariableState, expected: "Array", mask: "Array | None", noise: float, precision: str
-) -> tuple[float, str] | None:
-    """(how many times over the limit, evidence) of the worst replica's copy; None when all are within it.
+) -> UpdateCheck:
+    """The worst replica's copy of one variable.
 
     A statistic is compared with what its own replica's share gives. Where replicas share one copy
     (central storage) they overwrite each other in no fixed order, and only its size can be checked.
     """
     import numpy as np
 
-    worst: tuple[float, str] | None = None
+    worst = UpdateCheck(0.0, None)
     for r, copy in enumerate(now.copies):
         wanted, factor = expected.astype(np.float64), STATE_TOLERANCE[precision]
         if now.kind == "statistic":
@@ -120,12 +133,19 @@ def _compare(
         error = float(np.linalg.norm((got - wanted)[chosen]))
         change = float(np.linalg.norm((wanted - start.copies[0].astype(np.float64))[chosen]))
         limit = factor * change + NOISE_FACTOR * noise
-        if error <= limit:
-            continue
-        excess = error / limit if limit > 0 and math.isfinite(error) else math.inf
-        if worst is None or excess > worst[0]:
-            worst = (excess, _explain_update(now, r, got, np.where(chosen, wanted, got), start, error, limit, change))
+        share = _share(error, limit)
+        if share > worst.share:
+            seen = np.where(chosen, wanted, got)
+            told = None if share <= 1 else _explain_update(now, r, got, seen, start, error, limit, change)
+            worst = UpdateCheck(share, told)
     return worst
+
+
+def _share(error: float, limit: float) -> float:
+    """error ÷ limit; infinite where the error is not a number or nothing at all is allowed."""
+    if error == 0:
+        return 0.0
+    return error / limit if limit > 0 and math.isfinite(error) else math.inf
 
 
 def _explain_update(

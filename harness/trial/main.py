@@ -38,6 +38,10 @@ UNSUPPORTED_MESSAGES = (
 """What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
 
 
+LARGEST_SHARE = 1e9
+"""JSON has no infinity."""
+
+
 class WrongResult(Exception):
     """The gate found a wrong answer; there is nothing to time."""
 
@@ -97,7 +101,9 @@ class Trial:
             self._enter("check")
             self._judge("loss_finite", check_losses(clock.losses))
             reference = run_reference(training, initial)
-            self._judge("update", check_update(states, initial, reference, training.cell.precision))
+            update = check_update(states, initial, reference, training.cell.precision)
+            self._checks["update_error"] = min(update.share, LARGEST_SHARE)
+            self._judge("update", update.evidence)
             self._outcome["executed"] = inspect(loop.program(), training.cell)
             gc.enable()
             self._enter("warmup")

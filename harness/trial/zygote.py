@@ -12,6 +12,7 @@ descriptors (the trial's channel and its standard error), `{"kill": id, "signal"
 negative status for a signal.
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -137,10 +138,8 @@ class Zygote:
 
 
 def _prefer_as_victim() -> None:
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
-    except OSError:
-        pass
 
 
 def preload() -> dict[str, str]:

@@ -84,42 +84,52 @@ START = [state("weight", [1.0, 1.0, 1.0])]
 """One weight of three elements before the update."""
 
 
+def wrong(after: list[VariableState], expected: Reference) -> str | None:
+    """The evidence that one update from START went wrong, if it did."""
+    return check_update([after], START, expected, "float32").evidence
+
+
+def test_the_margin_is_told_also_when_the_update_is_right() -> None:
+    near = check_update([[state("weight", [0.9, 1.1, 1.00005])]], START, reference([0.9, 1.1, 1.0]), "float32")
+    assert near.evidence is None
+    assert 0.2 < near.share < 0.5
+
+
 def test_a_weight_that_moves_as_the_reference_does_passes() -> None:
-    assert check_update([[state("weight", [0.9, 1.1, 1.0])]], START, reference([0.9, 1.1, 1.0]), "float32") is None
+    assert wrong([state("weight", [0.9, 1.1, 1.0])], reference([0.9, 1.1, 1.0])) is None
 
 
 @pytest.mark.parametrize("replica", [0, 1])
 def test_a_wrong_copy_on_any_replica_is_found_and_named(replica: int) -> None:
     copies = [[0.9, 1.1, 1.0], [0.9, 1.1, 1.0]]
     copies[replica] = [0.95, 1.1, 1.0]
-    evidence = check_update([[state("weight", *copies)]], START, reference([0.9, 1.1, 1.0]), "float32")
+    evidence = wrong([state("weight", *copies)], reference([0.9, 1.1, 1.0]))
     assert evidence is not None
     assert f"on replica {replica}" in evidence
     assert "element [0]: started at 1, expected 0.9, got 0.95" in evidence
 
 
 def test_what_rounding_alone_moves_is_allowed_for() -> None:
-    moved = [[state("weight", [0.91, 1.1, 1.0])]]
-    assert check_update(moved, START, reference([0.9, 1.1, 1.0]), "float32") is not None
-    assert check_update(moved, START, reference([0.9, 1.1, 1.0], noise=0.005), "float32") is None
+    moved = [state("weight", [0.91, 1.1, 1.0])]
+    assert wrong(moved, reference([0.9, 1.1, 1.0])) is not None
+    assert wrong(moved, reference([0.9, 1.1, 1.0], noise=0.005)) is None
 
 
 def test_elements_whose_gradient_is_noise_are_not_compared() -> None:
-    moved = [[state("weight", [1.1, 1.1, 1.0])]]
-    expected = reference([0.9, 1.1, 1.0], trusted=[False, True, True])
-    assert check_update(moved, START, expected, "float32") is None
+    moved = [state("weight", [1.1, 1.1, 1.0])]
+    assert wrong(moved, reference([0.9, 1.1, 1.0], trusted=[False, True, True])) is None
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_never_passes(bad: float) -> None:
-    assert check_update([[state("weight", [bad, 1.1, 1.0])]], START, reference([0.9, 1.1, 1.0], 1e6), "float32")
+    assert wrong([state("weight", [bad, 1.1, 1.0])], reference([0.9, 1.1, 1.0], noise=1e6))
 
 
 def test_a_replicas_statistics_are_held_against_its_own_share() -> None:
     start = [state("statistic", [0.0], [0.0])]
     expected = Reference([[np.array([[0.1], [0.3]], dtype=np.float32)]], [[0.0]], [])
-    assert check_update([[state("statistic", [0.1], [0.3])]], start, expected, "float32") is None
-    assert check_update([[state("statistic", [0.3], [0.1])]], start, expected, "float32") is not None
+    assert check_update([[state("statistic", [0.1], [0.3])]], start, expected, "float32").evidence is None
+    assert check_update([[state("statistic", [0.3], [0.1])]], start, expected, "float32").evidence is not None
 
 
 def test_replicas_that_differ_in_one_bit_do_not_agree() -> None:

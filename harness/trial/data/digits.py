@@ -95,7 +95,7 @@ def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray
     """The builder; its class is made here because this module must import without tensorflow-datasets."""
     tfds = import_tfds()
 
-    class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[name-defined,call-arg]
+    class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[name-defined,call-arg,misc]
         name = NAME
         VERSION = tfds.core.Version(VERSION)
 

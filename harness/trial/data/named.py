@@ -93,11 +93,11 @@ def _folder(data_dir: Path, dataset: str) -> Path | None:
 def _image_and_label(source: NamedSource, info: Any) -> tuple[str, str]:
     """The names of the image and the label feature; UsageError when this is not image classification."""
     tfds = import_tfds()
-    features = info.features
     image, label = info.supervised_keys if len(info.supervised_keys or ()) == 2 else ("image", "label")
-    names = isinstance(features, tfds.features.FeaturesDict) and isinstance(image, str) and isinstance(label, str)
+    features = dict(info.features) if isinstance(info.features, tfds.features.FeaturesDict) else {}
     if (
-        names
+        isinstance(image, str)
+        and isinstance(label, str)
         and isinstance(features.get(image), tfds.features.Image)
         and isinstance(features.get(label), tfds.features.ClassLabel)
     ):

@@ -1,0 +1,117 @@
+"""`pytest benchmarks/`: each benchmark is a cell, measured by its own trials, for pytest-benchmark.
+
+A module `bench_*.py` names its spec in `SPEC` and has a test that takes `cell` and `measured`. Before
+the first of its tests the cells that are going to be tested (and their base cases) are measured
+together: fresh processes, taking turns, block after block, as a sweep does. The run is recorded under
+`results/`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from benchmarks.suite import MeasuredCell, measured_cells, quick, read_spec
+from harness.errors import HarnessError, Interrupted
+from harness.plan import estimate
+from harness.record.reading import Run
+from harness.run.measure import measure
+from harness.run.progress import PlainLines, Progress, Quiet, duration
+from harness.spec import Cell, Sweep
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--spec` and `--results`."""
+    group = parser.getgroup("harness")
+    group.addoption("--spec", metavar="FILE.toml", help="Measure this spec's cells instead of the module's own.")
+    group.addoption("--results", metavar="DIR", help="Folder that runs are kept in (default: results).")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test a cell of the module's spec."""
+    if "cell" not in metafunc.fixturenames:
+        return
+    try:
+        _, cells = read_spec(_spec_of(metafunc.config, metafunc.module))
+    except HarnessError as error:
+        raise pytest.Collector.CollectError(str(error)) from None
+    # By name, so that a saved benchmark's `params` are text; the fixture below turns it into the cell.
+    metafunc.parametrize("cell", list(cells), ids=list(cells), indirect=True)
+
+
+@pytest.fixture
+def cell(request: pytest.FixtureRequest) -> Cell:
+    """The cell that the test is about."""
+    _, cells = read_spec(_spec_of(request.config, request.module))
+    return cells[request.param]
+
+
+@pytest.fixture(scope="module")
+def measured(request: pytest.FixtureRequest) -> Mapping[str, MeasuredCell]:
+    """What was measured of the module's selected cells, by cell id; measured now."""
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        pytest.skip("cells are timed by turns in one process: run the suite without -n")
+    config = request.config
+    sweep, cells = read_spec(_spec_of(config, request.module))
+    if config.getoption("benchmark_disable") and not config.getoption("benchmark_enable"):
+        sweep = quick(sweep)
+    try:
+        return measured_cells(_measure(config, sweep, [cells[name] for name in _selected(request)]))
+    except Interrupted as error:
+        pytest.exit(str(error), returncode=error.exit_code)
+    except HarnessError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def measured_cell(cell: Cell, measured: Mapping[str, MeasuredCell]) -> MeasuredCell:
+    """What was measured of the test's own cell."""
+    return measured[cell.cell_id]
+
+
+def _spec_of(config: pytest.Config, module: object) -> Path:
+    given = config.getoption("spec")
+    return config.invocation_params.dir / given if given else Path(module.SPEC)  # type: ignore[attr-defined]
+
+
+def _selected(request: pytest.FixtureRequest) -> list[str]:
+    """Names of the cells of the module's tests that are left after -k and the like."""
+    mine = [item for item in request.session.items if getattr(item, "module", None) is request.module]
+    names = (item.callspec.params.get("cell") for item in mine if hasattr(item, "callspec"))
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _measure(config: pytest.Config, sweep: Sweep, cells: list[Cell]) -> Run:
+    """Measure, and say so: pytest is silent for a minute otherwise. With -v one line a trial."""
+    given = config.getoption("results")
+    results = config.invocation_params.dir / given if given else config.rootpath / "results"
+    expected = estimate(sweep, cells)
+    say = _teller(config)
+    say(f"\nmeasuring {len(cells)} cells, {expected.trials} trials, about {duration(expected.seconds)}")
+    command = ["pytest", *map(str, config.invocation_params.args)]
+    run = measure(sweep, cells, results, command, _progress(config, say))
+    say(f"records: {run.path}")
+    return run
+
+
+def _teller(config: pytest.Config) -> Callable[[str], None]:
+    """A function that prints a line past pytest's capture."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)
+
+    return say
+
+
+def _progress(config: pytest.Config, say: Callable[[str], None]) -> Progress:
+    class Lines(PlainLines):
+        """The lines of a sweep in a pipe."""
+
+        def _say(self, text: str) -> None:
+            say(text)
+
+    return Lines() if config.get_verbosity() >= 0 else Quiet()

@@ -1,0 +1,220 @@
+"""From axes to cells: what is measured, what is left out and why, and the base cases."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec.expand import base_of
+
+CATALOGUE = Catalogue(
+    devices={name: DeviceTraits(name, "") for name in ("virtual-cpu", "gpu", "tpu")},
+    strategies={
+        "none": StrategyTraits("none", "", max_replicas=1),
+        "one_device": StrategyTraits("one_device", "", max_replicas=1),
+        "mirrored": StrategyTraits("mirrored", "", takes_cross_device_op=True),
+        "workers": StrategyTraits("workers", "", takes_cross_device_op=True, multi_worker=True),
+        "tpu": StrategyTraits("tpu", "", devices=("tpu",)),
+    },
+    cross_device_ops={
+        "auto": CrossDeviceOpTraits("auto", "", packing="bytes_per_pack"),
+        "nccl": CrossDeviceOpTraits("nccl", "", packing="num_packs"),
+        "to_one": CrossDeviceOpTraits("to_one", ""),
+    },
+    models={"mnist_cnn": "", "mlp": ""},
+    data={"digits": "", "synthetic": ""},
+    optimizers={"adam": "", "sgd": ""},
+)
+
+
+def matrix_of(**axes: Any) -> Matrix:
+    lists = {key: value if isinstance(value, list) else [value] for key, value in axes.items()}
+    return expand(Sweep(**lists), CATALOGUE)
+
+
+def asked_for(matrix: Matrix) -> list[tuple[str, int, int, int]]:
+    """(strategy, replicas, batch size, global batch size) of the cells that are no mere base cases."""
+    return [
+        (cell.strategy, cell.replicas, cell.batch_size, cell.global_batch_size)
+        for cell in matrix.cells
+        if cell.cell_id not in matrix.added_base
+    ]
+
+
+def test_under_weak_scaling_the_global_batch_grows_with_the_replicas() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=[1, 2, 3, 5], batch_size=16)
+    assert asked_for(matrix) == [("mirrored", n, 16, 16 * n) for n in (1, 2, 3, 5)]
+
+
+def test_under_strong_scaling_the_global_batch_is_fixed_and_split() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=[1, 2, 4], batch_size=64, batch_scope="global")
+    assert asked_for(matrix) == [("mirrored", n, 64, 64) for n in (1, 2, 4)]
+    assert [cell.replica_batch_size for cell in matrix.cells if cell.strategy == "mirrored"] == [64, 32, 16]
+
+
+def test_both_scopes_and_several_batch_sizes_go_into_one_sweep() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=2, batch_size=[8, 16], batch_scope=["per_replica", "global"])
+    assert sorted(asked_for(matrix)) == sorted(
+        [("mirrored", 2, 8, 16), ("mirrored", 2, 16, 32), ("mirrored", 2, 8, 8), ("mirrored", 2, 16, 16)]
+    )
+
+
+def test_a_global_batch_that_the_replicas_do_not_divide_is_left_out_with_its_reason() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=[2, 3], batch_size=64, batch_scope="global")
+    assert asked_for(matrix) == [("mirrored", 2, 64, 64)]
+    assert [(item.combination, item.reason) for item in matrix.left_out] == [
+        ("global batch 64 over 3 replicas", "3 replicas do not divide a global batch of 64")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axes", "combination", "reason"),
+    [
+        ({"strategy": "one_device", "cross_device_op": "nccl"}, "one_device with nccl", "takes no cross-device op"),
+        ({"strategy": "one_device", "replicas": 2}, "one_device × 2 replicas", "runs on 1 replica"),
+        ({"strategy": "mirrored", "cross_device_op": "nccl"}, "1 replica with nccl", "nothing to reduce"),
+        ({"strategy": "mirrored", "workers": 2}, "mirrored, 2 workers", "runs in one process"),
+        ({"strategy": "tpu"}, "tpu on virtual-cpu", "runs on tpu only"),
+    ],
+)
+def test_a_combination_that_makes_no_sense_is_left_out_with_its_reason(
+    axes: dict[str, Any], combination: str, reason: str
+) -> None:
+    sensible = {"strategy": "none", "replicas": 1, "workers": 1, "cross_device_op": "auto"}
+    matrix = matrix_of(**{key: list(dict.fromkeys([value, axes.get(key, value)])) for key, value in sensible.items()})
+    found = [item for item in matrix.left_out if combination in item.combination]
+    assert found, matrix.left_out
+    assert all(reason in item.reason for item in found)
+
+
+def test_when_nothing_is_left_the_error_gives_every_reason_in_one_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        matrix_of(strategy=["one_device", "tpu"], replicas=2)
+    message = str(caught.value)
+    assert message.startswith("no combination is left to run (")
+    assert "one_device × 2 replicas: strategy 'one_device' runs on 1 replica" in message
+    assert "tpu on virtual-cpu: strategy 'tpu' runs on tpu only" in message
+    assert "\n" not in message
+
+
+def test_each_op_takes_the_packing_that_it_knows_and_the_rest_is_listed() -> None:
+    matrix = matrix_of(
+        strategy="mirrored", replicas=2, cross_device_op=["auto", "nccl", "to_one"], num_packs=[0, 2],
+        bytes_per_pack=[1024],
+    )  # fmt: skip
+    packings = [(c.cross_device_op, c.packing) for c in matrix.cells if c.strategy == "mirrored"]
+    assert packings == [
+        ("auto", "bytes_per_pack=1024"),
+        ("nccl", "num_packs=0"),
+        ("nccl", "num_packs=2"),
+        ("to_one", "default"),
+    ]
+    refused = {(item.combination, item.reason) for item in matrix.left_out}
+    assert ("mirrored with auto, num_packs=2", "auto takes no num_packs") in refused
+    assert ("mirrored with nccl, bytes_per_pack=1024", "nccl takes no bytes_per_pack") in refused
+    assert ("mirrored with to_one, num_packs=0", "to_one takes no num_packs") in refused
+
+
+def test_one_replica_reduces_nothing_so_its_packing_is_no_axis() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=1, num_packs=[1, 2, 4])
+    assert [cell.packing for cell in matrix.cells] == ["default", "default"]
+    assert asked_for(matrix) == [("mirrored", 1, 64, 64)]
+
+
+def test_a_users_own_op_is_taken_as_it_is() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=2, cross_device_op="my.ops:ring", num_packs=[2])
+    assert [(c.cross_device_op, c.packing) for c in matrix.cells if c.strategy == "mirrored"] == [
+        ("my.ops:ring", "default")
+    ]
+
+
+def test_the_base_case_is_added_for_every_batch_and_marked_as_such() -> None:
+    matrix = matrix_of(strategy="mirrored", replicas=[2, 4], batch_size=[8, 16])
+    bases = [cell for cell in matrix.cells if cell.cell_id in matrix.added_base]
+    assert [(c.strategy, c.replicas, c.batch_size, c.global_batch_size, c.cross_device_op) for c in bases] == [
+        ("none", 1, 8, 8, "auto"),
+        ("none", 1, 16, 16, "auto"),
+    ]
+
+
+def test_a_base_case_that_was_asked_for_is_measured_once_and_not_marked() -> None:
+    matrix = matrix_of(strategy=["none", "mirrored"], replicas=[1, 2])
+    assert sum(cell.strategy == "none" for cell in matrix.cells) == 1
+    assert matrix.added_base == frozenset()
+
+
+def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
+    cell = next(c for c in matrix_of(strategy="mirrored", replicas=4, batch_size=64, batch_scope="global").cells
+                if c.strategy == "mirrored")  # fmt: skip
+    base = base_of(cell)
+    assert (base.strategy, base.replicas, base.batch_size, base.global_batch_size) == ("none", 1, 64, 64)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"device": "virtual_cpu"}, "device: 'virtual_cpu' is not one of virtual-cpu, gpu, tpu"),
+        ({"strategy": "miror"}, "did you mean 'mirrored'?"),
+        ({"cross_device_op": "ncl"}, "or package.module:function; did you mean 'nccl'?"),
+        ({"optimizer": "sdg"}, "optimizer: 'sdg' is not one of adam, sgd; did you mean 'sgd'?"),
+        ({"model": "mnist"}, "package.module:function; did you mean 'mnist_cnn'?"),
+        ({"data": "digit"}, "data: 'digit' is not one of digits, synthetic, tfds:NAME; did you mean 'digits'?"),
+        ({"strategy": ""}, "strategy: '' is not one of"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_names_there_are_and_the_nearest(
+    axes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        matrix_of(**axes)
+    assert message.replace("or package", "package") in str(caught.value)
+
+
+AXES = st.fixed_dictionaries(
+    {
+        "device": st.lists(st.sampled_from(["virtual-cpu", "gpu", "tpu"]), min_size=1, max_size=2, unique=True),
+        "strategy": st.lists(st.sampled_from(sorted(CATALOGUE.strategies)), min_size=1, unique=True),
+        "replicas": st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
+        "workers": st.lists(st.integers(1, 3), min_size=1, max_size=2, unique=True),
+        "batch_size": st.lists(st.integers(1, 48), min_size=1, max_size=2, unique=True),
+        "batch_scope": st.lists(st.sampled_from(["per_replica", "global"]), min_size=1, unique=True),
+        "cross_device_op": st.lists(st.sampled_from(["auto", "nccl", "to_one", "a.b:c"]), min_size=1, unique=True),
+        "num_packs": st.lists(st.integers(0, 3), max_size=2, unique=True),
+        "bytes_per_pack": st.lists(st.integers(0, 3), max_size=2, unique=True),
+        "loop": st.lists(st.sampled_from(["custom", "fit"]), min_size=1, unique=True),
+    }
+)
+
+
+@given(AXES)
+def test_whatever_the_axes_every_cell_makes_sense_and_none_is_there_twice(axes: dict[str, Any]) -> None:
+    try:
+        matrix = expand(Sweep(**axes), CATALOGUE)
+    except UsageError:
+        return  # no combination was left, of which there are tests above
+    ids = [cell.cell_id for cell in matrix.cells]
+    assert len(set(ids)) == len(ids)
+    for cell in matrix.cells:
+        assert cell.global_batch_size == cell.replica_batch_size * cell.replicas_in_sync
+        assert base_of(cell).cell_id in ids
+        traits = CATALOGUE.strategies[cell.strategy]
+        assert traits.max_replicas is None or cell.replicas_in_sync <= traits.max_replicas
+        assert cell.cross_device_op == "auto" or (traits.takes_cross_device_op and cell.replicas_in_sync > 1)
+    assert matrix.added_base < set(ids)
+
+
+@given(AXES)
+def test_the_order_of_the_values_on_an_axis_does_not_change_the_matrix(axes: dict[str, Any]) -> None:
+    backwards = {key: list(reversed(values)) for key, values in axes.items()}
+    try:
+        matrix = expand(Sweep(**axes), CATALOGUE)
+    except UsageError:
+        with pytest.raises(UsageError):
+            expand(Sweep(**backwards), CATALOGUE)
+        return
+    other = expand(Sweep(**backwards), CATALOGUE)
+    assert other.cells == matrix.cells
+    assert set(other.left_out) == set(matrix.left_out)

@@ -1,0 +1,163 @@
+"""A sweep from raw keys: defaults, validation, and errors that a person can act on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.spec import Sweep, load_sweep, sweep_from
+from harness.spec.sweep import AXES, LARGEST
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+def error_of(**values: Any) -> str:
+    """The text of the UsageError that `values` give; it is one line."""
+    with pytest.raises(UsageError) as caught:
+        sweep_from(values)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_one_value_is_an_axis_of_one() -> None:
+    assert sweep_from({"replicas": 4, "strategy": "mirrored", "xla": True}) == Sweep(
+        replicas=[4], strategy=["mirrored"], xla=[True]
+    )
+
+
+def test_a_whole_number_of_seconds_is_a_number_of_seconds() -> None:
+    assert sweep_from({"timeout": 5, "window": 1}).timeout == 5.0
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "expected"),
+    [
+        ("replicas", 0, "greater than or equal to 1"),
+        ("replicas", -2, "greater than or equal to 1"),
+        ("replicas", 1.5, "valid integer"),
+        ("replicas", "2", "valid integer"),
+        ("replicas", True, "valid integer"),
+        ("replicas", 10**30, "less than or equal to 4096"),
+        ("batch_size", [8, 0], "greater than or equal to 1"),
+        ("batch_size", [[8]], "valid integer"),
+        ("batch_size", {"a": 1}, "valid integer"),
+        ("batch_size", LARGEST + 1, f"less than or equal to {LARGEST}"),
+        ("strategy", 3, "valid string"),
+        ("strategy", [None], "valid string"),
+        ("xla", "maybe", "true or false"),
+        ("trials", 0, "greater than or equal to 1"),
+        ("trials", [5], "valid integer"),
+        ("trials", 10**9, "less than or equal to 1000"),
+        ("seed", -1, "greater than or equal to 0"),
+        ("seed", 2**40, f"less than or equal to {LARGEST}"),
+        ("timeout", 0, "greater than 0"),
+        ("timeout", -1.0, "greater than 0"),
+        ("timeout", NAN, "finite number"),
+        ("timeout", INFINITY, "finite number"),
+        ("timeout", 1e300, "less than or equal to 604800"),
+        ("timeout", True, "valid number"),
+        ("timeout", "5", "valid number"),
+        ("window", NAN, "finite number"),
+        ("window", 1e300, "less than or equal to 604800"),
+        ("window", -0.1, "greater than 0"),
+        ("windows", 4, "greater than or equal to 5"),
+        ("windows", 101, "less than or equal to 100"),
+        ("max_warmup", -1, "greater than or equal to 0"),
+        ("half_width", 1.0, "less than 1"),
+        ("half_width", NAN, "less than 1"),
+        ("name", "", "match pattern"),
+        ("name", "../escape", "match pattern"),
+        ("name", "a b", "match pattern"),
+        ("name", "x" * 65, "match pattern"),
+        ("data_dir", 3, "valid string"),
+    ],
+)
+def test_a_bad_value_is_answered_with_its_key_what_was_given_and_what_is_expected(
+    key: str, given: Any, expected: str
+) -> None:
+    message = error_of(**{key: given})
+    assert message.startswith(f"spec: {key}: given ")
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "nearest"),
+    [
+        ("batch_scope", "per-replica", "per_replica"),
+        ("loop", "costum", "custom"),
+        ("precision", "bfloat16", "mixed_bfloat16"),
+    ],
+)
+def test_a_bad_choice_is_answered_with_the_nearest_one(key: str, given: str, nearest: str) -> None:
+    message = error_of(**{key: given})
+    assert f"{key}: given '{given}'" in message
+    assert message.endswith(f"did you mean '{nearest}'?")
+
+
+def test_an_unknown_key_is_answered_with_the_nearest_one() -> None:
+    assert error_of(replica=[2]) == "spec: unknown key 'replica'; did you mean 'replicas'?"
+    assert error_of(zzz=1) == "spec: unknown key 'zzz'"
+
+
+@pytest.mark.parametrize("key", sorted(AXES))
+def test_a_value_that_is_listed_twice_is_refused(key: str) -> None:
+    first = getattr(Sweep(), key) or [1]
+    assert f"{key}: " in error_of(**{key: [first[0], first[0]]})
+    assert "a value is listed twice" in error_of(**{key: [first[0], first[0]]})
+
+
+@pytest.mark.parametrize("key", sorted(AXES - {"num_packs", "bytes_per_pack"}))
+def test_an_axis_needs_a_value(key: str) -> None:
+    assert error_of(**{key: []}) == f"spec: {key}: expected at least one value, given an empty list"
+
+
+def test_the_most_trials_matter_only_where_a_second_stage_may_be_planned() -> None:
+    assert sweep_from({"trials": 30}).trials == 30
+    message = error_of(trials=30, max_trials=20, half_width=0.01)
+    assert message == "spec: max_trials: given 20, expected at least trials (30)"
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Sweep.model_fields)), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=5,
+), max_size=3))  # fmt: skip
+def test_whatever_is_given_the_answer_is_a_sweep_that_can_be_stored_or_one_line(values: dict[str, Any]) -> None:
+    try:
+        sweep = sweep_from(values)
+    except UsageError as error:
+        said = str(error)
+    else:
+        said = ""
+        assert Sweep.model_validate_json(sweep.model_dump_json()) == sweep
+    assert len(said.splitlines()) <= 1
+
+
+def test_a_spec_is_read_from_toml(tmp_path: Path) -> None:
+    spec = tmp_path / "ünïcode and space.toml"
+    spec.write_text('name = "x"\nreplicas = [1, 3]\n', encoding="utf-8")
+    assert load_sweep(spec) == {"name": "x", "replicas": [1, 3]}
+
+
+def test_a_spec_that_is_not_there_a_folder_not_text_or_not_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "broken.toml").write_text("replicas = [1,\n")
+    for name, expected in {
+        "none.toml": "no file at",
+        ".": "Is a directory",
+        "binary.toml": "cannot read",
+        "broken.toml": "is not valid TOML",
+    }.items():
+        with pytest.raises(UsageError, match=expected) as caught:
+            load_sweep(tmp_path / name)
+        assert str(caught.value).startswith("SPEC: ")
+        assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", sorted(Path("benchmarks").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_spec_that_comes_with_the_project_is_valid(spec: Path) -> None:
+    sweep_from(load_sweep(spec), str(spec))

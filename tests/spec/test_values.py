@@ -1,0 +1,142 @@
+"""Flags and TOML are two spellings of one thing."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli.sweep import read_values
+from harness.errors import UsageError
+from harness.spec import Sweep, sweep_from
+
+FLAGS = {
+    "name": "night-run",
+    "device": "virtual-cpu,gpu",
+    "strategy": "none,mirrored",
+    "replicas": "1,2,4",
+    "workers": "1",
+    "batch_size": "32, 64",
+    "batch_scope": "per_replica,global",
+    "cross_device_op": "auto,my.ops:ring",
+    "num_packs": "0,2",
+    "bytes_per_pack": "1024",
+    "model": "mlp",
+    "data": "digits,tfds:mnist",
+    "precision": "float32,mixed_bfloat16",
+    "xla": "false,TRUE",
+    "optimizer": "adam",
+    "loop": "custom,fit",
+    "trials": "3",
+    "seed": "7",
+    "timeout": "12.5",
+    "window": "1",
+    "windows": "5",
+    "max_warmup": "0",
+    "half_width": "0.01",
+    "max_trials": "30",
+    "live_trials": "2",
+    "intra_op_threads": "1",
+    "inter_op_threads": "8",
+    "gpu_memory_mb": "512",
+    "tpu": "grpc://10.0.0.2:8470",
+    "data_dir": "/data/ü b",
+}
+TOML = """
+name = "night-run"
+device = ["virtual-cpu", "gpu"]
+strategy = ["none", "mirrored"]
+replicas = [1, 2, 4]
+workers = 1
+batch_size = [32, 64]
+batch_scope = ["per_replica", "global"]
+cross_device_op = ["auto", "my.ops:ring"]
+num_packs = [0, 2]
+bytes_per_pack = 1024
+model = "mlp"
+data = ["digits", "tfds:mnist"]
+precision = ["float32", "mixed_bfloat16"]
+xla = [false, true]
+optimizer = "adam"
+loop = ["custom", "fit"]
+trials = 3
+seed = 7
+timeout = 12.5
+window = 1
+windows = 5
+max_warmup = 0
+half_width = 0.01
+max_trials = 30
+live_trials = 2
+intra_op_threads = 1
+inter_op_threads = 8
+gpu_memory_mb = 512
+tpu = "grpc://10.0.0.2:8470"
+data_dir = "/data/ü b"
+"""
+
+
+def sweep_of_flags(flags: dict[str, str]) -> Sweep:
+    return sweep_from(read_values(None, flags)[0])
+
+
+def test_every_key_has_both_spellings_and_they_mean_the_same() -> None:
+    assert set(FLAGS) == set(Sweep.model_fields)
+    assert sweep_of_flags(FLAGS) == sweep_from(tomllib.loads(TOML))
+
+
+@given(st.sampled_from(sorted(FLAGS)), st.data())
+def test_any_selection_of_keys_means_the_same_in_either_spelling(first: str, data: st.DataObject) -> None:
+    chosen = {first, *data.draw(st.sets(st.sampled_from(sorted(FLAGS))))} | {"trials", "max_trials"}
+    raw = tomllib.loads(TOML)
+    assert sweep_of_flags({key: FLAGS[key] for key in chosen}) == sweep_from({key: raw[key] for key in chosen})
+
+
+def test_flags_are_laid_over_a_spec(tmp_path: Path) -> None:
+    spec = tmp_path / "s.toml"
+    spec.write_text("replicas = [1, 2]\ntrials = 9\n")
+    values, source = read_values(spec, {"trials": "2"})
+    assert values == {"replicas": [1, 2], "trials": 2}
+    assert source == f"{spec} and flags"
+
+
+def test_without_a_spec_and_flags_the_default_sweep_is_meant() -> None:
+    values, source = read_values(None, {})
+    assert values["name"] == "default"
+    assert source.endswith("default.toml")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"replicas": "1,,2"}, "replicas: given '', expected a whole number"),
+        ({"replicas": ""}, "replicas: given '', expected a whole number"),
+        ({"replicas": "two"}, "replicas: given 'two', expected a whole number"),
+        ({"replicas": "1.0"}, "replicas: given '1.0', expected a whole number"),
+        ({"timeout": "soon"}, "timeout: given 'soon', expected a number"),
+        ({"timeout": "nan"}, "timeout: given nan, expected a finite number"),
+        ({"timeout": "1e999"}, "timeout: given inf, expected a finite number"),
+        ({"seed": "-1"}, "seed: given -1, expected greater than or equal to 0"),
+        ({"xla": "perhaps"}, "xla: given 'perhaps', expected true or false"),
+        ({"batch_scope": "globl"}, "batch_scope: given 'globl', expected 'per_replica' or 'global'; did you mean"),
+    ],
+)
+def test_a_bad_flag_is_answered_with_its_key_what_was_given_and_what_is_expected(
+    flags: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        sweep_of_flags(flags)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(FLAGS)), st.text(max_size=12), max_size=3))
+def test_whatever_a_flag_holds_the_answer_is_a_sweep_or_one_line(flags: dict[str, Any]) -> None:
+    said = ""
+    try:
+        sweep_of_flags(flags)
+    except UsageError as error:
+        said = str(error)
+    assert len(said.splitlines()) <= 1
