@@ -9,13 +9,14 @@ INSTALLED := $(VENV)/.installed
 SPEC ?= benchmarks/default.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sweep test clean
+.PHONY: help setup sweep test goals clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make sweep   measure what benchmarks/default.toml lists on this machine, then write the report'
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
 	@echo 'make test    lint, types, import rules and every test'
+	@echo 'make goals   print what the project promises beside what it measures here (ten minutes, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
 	@echo 'make clean   remove the environment and caches; results and reports stay'
 
@@ -30,6 +31,10 @@ test: $(INSTALLED)
 	$(BIN)/python -m mypy
 	$(BIN)/python -c 'from importlinter.cli import lint_imports_command as main; main()'
 	$(BIN)/python -m pytest
+
+goals: $(INSTALLED)
+	@for goal in startup fixed_cost bare_loop repeatability gate_margins; do \
+	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 
 setup: $(INSTALLED)
 

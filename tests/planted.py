@@ -46,6 +46,18 @@ class DroppedInOneTensor(Faulty):
         return tf.zeros_like(value) if (replica, position) == (1, 3) else value
 
 
+class QuietlyDropped(Faulty):
+    """Right for the gate's own few tensors, wrong for a model's many: only the update shows it."""
+
+    def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> Any:
+        if len(pairs) > 4:
+            return super().batch_reduce_implementation(reduce_op, pairs, options)
+        return tf.distribute.ReductionToOneDevice.batch_reduce_implementation(self, reduce_op, pairs, options)
+
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        return tf.zeros_like(value) if replica == 1 else value
+
+
 class Doubled(Faulty):
     def before(self, replica: int, position: int, value: Any) -> Any:
         return 2 * value if replica == 1 else value
@@ -96,6 +108,7 @@ class NotANumber(Faulty):
 
 
 dropped_op, dropped_in_one_tensor_op, doubled_op, mean_op = Dropped, DroppedInOneTensor, Doubled, Mean
+quietly_dropped_op = QuietlyDropped
 delayed_op, never_updated_op, rounded_op, nan_op = Delayed, NeverUpdated, Rounded, NotANumber
 
 

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.text import Text
 
 from harness.record.trial import TrialRecord
 from harness.run.progress import Eta, duration
@@ -19,7 +20,7 @@ class TerminalProgress:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[eta]:>12}"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=self._console,
             transient=True,
         )
@@ -51,9 +52,8 @@ class TerminalProgress:
         self._eta.done += 1
         if record.status != "ok":
             style = {"wrong_result": "bold red", "unsupported": "yellow"}.get(record.status, "red")
-            text = f"[{style}]{record.status.replace('_', ' ')}[/]  {record.cell.label}: "
-            self._console.print(text, end="", highlight=False)
-            self._console.print(record.reason or "", markup=False, highlight=False)
+            said = (record.status.replace("_", " "), style), f"  {record.cell.label}: {record.reason or ''}"
+            self._console.print(Text.assemble(*said))  # in one go: the bar is drawn anew after each print
         if self._task is not None:
             self._bar.update(self._task, completed=self._eta.done)
         self._show(f"{self._block} · done · {record.cell.label}")

@@ -90,7 +90,9 @@ class SweepRun:
             block = plan.first_block + offset
             for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
                 # What an earlier group of this block found unsupported may be a base case of this one too.
-                if group := [cell_id for cell_id in planned_group if cell_id not in self._unsupported]:
+                group = [cell_id for cell_id in planned_group if cell_id not in self._unsupported]
+                self.progress.skipped(len(planned_group) - len(group))
+                if group:
                     self.progress.block(block, blocks, len(group))
                     self._run_group(zygote, block, group)
 
@@ -162,9 +164,18 @@ class SweepRun:
         self.store.append(record)
         self.trials.append(record)
         if record.status in FINAL and record.cell_id not in self._unsupported:
-            left = self._left()
             self._unsupported[record.cell_id] = record.reason or ""
-            self.progress.skipped(left - self._left())
+            self.progress.skipped(self._still_planned(record.cell_id))
+
+    def _still_planned(self, cell_id: str) -> int:
+        """Trials of a cell in blocks that have none yet."""
+        return sum(
+            group.count(cell_id)
+            for plan in self.store.manifest.plans
+            for offset, block in enumerate(plan.blocks)
+            if cell_id not in self._done_in(plan.first_block + offset)
+            for group in block
+        )
 
     def _done_in(self, block: int) -> set[str]:
         return {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}

@@ -3,12 +3,8 @@
 import faulthandler
 import gc
 import os
-import re
 import signal
 import socket
-import sys
-import traceback
-from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
@@ -23,20 +19,15 @@ from harness.trial.checks import (
 )
 from harness.trial.clock import Clock
 from harness.trial.devices.base import Unsupported
+from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.executed import inspect
 from harness.trial.loops import loops
+from harness.trial.memory import peak_device_memory_bytes, peak_memory_bytes
 from harness.trial.protocol import Channel, Outcome, Report, Request
 from harness.trial.reference import run_reference
 from harness.trial.state import VariableState, capture, copies_of
+from harness.trial.tasks import OTHER_TASKS
 from harness.trial.training import GATE_UPDATES, Training, build
-
-UNSUPPORTED_MESSAGES = (
-    r"No OpKernel was registered to support Op '\w+'",
-    r"Could not find (a valid )?device for node",
-    r"[Nn]ot supported|[Uu]nsupported|not implemented",
-)
-"""What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
-
 
 LARGEST_SHARE = 1e9
 """JSON has no infinity."""
@@ -69,8 +60,8 @@ class Trial:
         except EOFError:
             os._exit(1)  # The parent is gone; nobody is left to tell.
         except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
-            status, reason = _classify(error)
-            evidence = traceback.format_exc()[-4000:]
+            status, reason = classify(error)
+            evidence = None if status == "unsupported" else traceback_without_paths()
         self._outcome.setdefault("resources", Resources())
         return Outcome(
             status=status,
@@ -117,7 +108,7 @@ class Trial:
     def _prove_afterwards(self, training: Training, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
-        self._outcome["peak_device_memory_bytes"] = _peak_device_memory(training)
+        self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(training.devices.names)
         applied = int(training.optimizer.iterations.numpy()) - counted_before
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
         state = capture(training.model, training.optimizer)
@@ -178,51 +169,6 @@ def _synchroniser(probes: list[Any]) -> Any:
     return synchronise
 
 
-def _classify(error: Exception) -> tuple[str, str]:
-    """(status, reason) for what TensorFlow or a model raised."""
-    import tensorflow as tf
-
-    reason = f"{type(error).__name__}: {_telling_line(str(error))}"
-    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
-        return "out_of_memory", reason
-    refused = isinstance(error, tf.errors.OpError) and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
-    if refused or isinstance(error, NotImplementedError | tf.errors.UnimplementedError):
-        return "unsupported", reason
-    return "crashed", reason
-
-
-def _telling_line(message: str) -> str:
-    """The first line that says something: Keras puts which layer was called before what went wrong."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
-    lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
-    if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
-        return f"{lines[0].removesuffix('.')}: {lines[1]}"
-    return lines[0]
-
-
-def peak_memory_bytes() -> int | None:
-    """The process's largest resident set since its start, shared pages of the zygote included."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _peak_device_memory(training: Training) -> int | None:
-    """Largest sum of device memory over the replicas' GPUs; None where TensorFlow does not count it."""
-    import tensorflow as tf
-
-    gpus = {name.rpartition("/device:")[2] for name in training.devices.names if "GPU" in name}
-    if not gpus:
-        return None
-    return sum(int(tf.config.experimental.get_memory_info(gpu)["peak"]) for gpu in gpus)
-
-
 def run_trial(connection: socket.socket, request_json: str) -> None:
     """Entry point of a forked trial; the zygote's fork leaves by os._exit afterwards."""
     channel = Channel(connection)
@@ -239,48 +185,5 @@ def _trial(request: Request, channel: Channel) -> Outcome:
     return Trial(request, channel).run()
 
 
-def _prepare(request: Request, _: Channel) -> Outcome:
-    """Make the cell's data ready on disk, once a run."""
-    from harness.trial.data import load_source
-
-    try:
-        load_source(request.cell.data).prepare(Path(request.data_dir))
-    except HarnessError as error:
-        return Outcome(status="unsupported", reason=str(error))
-    return Outcome(status="ok")
-
-
-def _probe(request: Request, _: Channel) -> Outcome:
-    """Whether the cell's device, strategy and op run here at all, and reduce rightly, for `doctor`."""
-    from harness.trial.cross_device import build_op
-    from harness.trial.devices import device_kinds
-    from harness.trial.strategies import strategies
-
-    cell = request.cell
-    try:
-        devices = device_kinds()[cell.device].set_up(request)
-        wrong = check_reduction(strategies()[cell.strategy].build(cell, devices, build_op(cell)))
-    except Unsupported as error:
-        return Outcome(status="unsupported", reason=str(error))
-    except Exception as error:  # noqa: BLE001  the reason is what is asked for
-        status, reason = _classify(error)
-        return Outcome(status=status, reason=reason)
-    return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
-
-
-def _preflight(request: Request, _: Channel) -> Outcome:
-    """Load a user's own model and op; a UsageError becomes the reason."""
-    from harness.trial.cross_device import build_op
-    from harness.trial.workloads import load_workload
-
-    try:
-        build_op(request.cell)
-        workload = load_workload(request.cell.model)
-        if workload.input_shape is None:
-            workload.build((), 0)
-    except HarnessError as error:
-        return Outcome(status="crashed", reason=str(error))
-    return Outcome(status="ok")
-
-
-TASKS = {"trial": _trial, "prepare": _prepare, "probe": _probe, "preflight": _preflight}
+TASKS = {"trial": _trial, **OTHER_TASKS}
+"""What a process may be asked to do, by `Request.task`."""

@@ -1,0 +1,75 @@
+"""What the goal scripts share."""
+
+import contextlib
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from scipy import stats
+
+from harness.run.interrupts import Interrupts
+from harness.run.live import LiveTrial, Place
+from harness.run.zygote import Zygote
+from harness.spec import Cell, Sweep, expand
+from harness.trial.catalogue import load_catalogue
+from harness.trial.data import default_data_dir
+from harness.trial.protocol import Request
+
+__all__ = ["cell", "interval", "live", "prepared_zygote", "scratch", "table"]
+
+
+def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str) -> Cell:
+    """One cell of the default workload."""
+    sweep = Sweep(
+        strategy=[strategy], replicas=[replicas], batch_size=[batch_size], **{k: [v] for k, v in keys.items()}
+    )  # type: ignore[arg-type]
+    matrix = expand(sweep, load_catalogue())
+    return next(c for c in matrix.cells if c.strategy == strategy and c.replicas == replicas)
+
+
+@contextlib.contextmanager
+def prepared_zygote() -> Iterator[Zygote]:
+    """A zygote, with the digits prepared."""
+    with Zygote() as zygote:
+        task = live(zygote, cell("none", 1), 0, 0, task="prepare")
+        task.start()
+        task.finish_task()
+        yield zygote
+
+
+def live(
+    zygote: Zygote, measured: Cell, block: int, order: int, window_s: float = 0.1, task: str = "trial"
+) -> LiveTrial:
+    """A trial of `measured`, not yet started, with the thread pools that a sweep would give it."""
+    request = Request(
+        cell=measured,
+        seed=1,
+        data_dir=str(default_data_dir()),
+        window_s=window_s,
+        intra_op_threads=1,
+        inter_op_threads=max(2, 2 * measured.replicas),
+        task=task,  # type: ignore[arg-type]
+    )
+    place = Place("goals", block, f"b{block}", order, 1, "turns")
+    return LiveTrial(measured, place, zygote, request, 120.0, Interrupts())
+
+
+def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float, float]:
+    """(mean, low, high, standard deviation) by Student's t."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
+    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * deviation / math.sqrt(n)
+    return mean, mean - half, mean + half, deviation
+
+
+def table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows as aligned columns."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder for runs that nobody will read again."""
+    return tempfile.TemporaryDirectory(prefix="harness-goals-")

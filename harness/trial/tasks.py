@@ -1,0 +1,53 @@
+"""What a fresh process is asked to do besides a trial: prepare data, probe the machine, load a user's own."""
+
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.trial.checks import check_reduction
+from harness.trial.cross_device import build_op
+from harness.trial.data import load_source
+from harness.trial.devices import device_kinds
+from harness.trial.devices.base import Unsupported
+from harness.trial.ending import classify
+from harness.trial.protocol import Channel, Outcome, Request
+from harness.trial.strategies import strategies
+from harness.trial.workloads import load_workload
+
+
+def _prepare(request: Request, _: Channel) -> Outcome:
+    """Make the cell's data ready on disk, once a run."""
+    try:
+        load_source(request.cell.data).prepare(Path(request.data_dir))
+    except HarnessError as error:
+        return Outcome(status="unsupported", reason=str(error))
+    return Outcome(status="ok")
+
+
+def _probe(request: Request, _: Channel) -> Outcome:
+    """Whether the cell's device, strategy and op run here at all, and reduce rightly, for `doctor`."""
+    cell = request.cell
+    try:
+        devices = device_kinds()[cell.device].set_up(request)
+        wrong = check_reduction(strategies()[cell.strategy].build(cell, devices, build_op(cell)))
+    except Unsupported as error:
+        return Outcome(status="unsupported", reason=str(error))
+    except Exception as error:  # noqa: BLE001  the reason is what is asked for
+        status, reason = classify(error)
+        return Outcome(status=status, reason=reason)
+    return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
+
+
+def _preflight(request: Request, _: Channel) -> Outcome:
+    """Load a user's own model and op; a UsageError becomes the reason."""
+    try:
+        build_op(request.cell)
+        workload = load_workload(request.cell.model)
+        if workload.input_shape is None:
+            workload.build((), 0)
+    except HarnessError as error:
+        return Outcome(status="crashed", reason=str(error))
+    return Outcome(status="ok")
+
+
+OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight}
+"""By `Request.task`."""

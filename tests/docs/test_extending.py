@@ -1,0 +1,81 @@
+"""The examples of docs/extending.md: each is loaded by the registry, and all of them run in one sweep."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.trial.registry import registered
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+EXAMPLES = {
+    match["path"]: match["code"]
+    for match in re.finditer(r"```python\n# (?P<path>harness/\S+\.py)\n(?P<code>.*?)```", PAGE, re.DOTALL)
+}
+AGREED = {
+    "strategies": "STRATEGY", "cross_device": "OP", "workloads": "WORKLOAD",
+    "data": "SOURCE", "devices": "DEVICE", "loops": "LOOP",
+}  # fmt: skip
+
+
+def test_there_is_one_example_for_each_registry() -> None:
+    assert {Path(path).parent.name for path in EXAMPLES} == set(AGREED)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: Path(path).stem)
+def test_an_example_registers_itself_without_importing_tensorflow(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = f"examples_of_{Path(path).stem}"
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").touch()
+    (tmp_path / package / Path(path).name).write_text(EXAMPLES[path], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    top_level = [line for line in EXAMPLES[path].splitlines() if line.startswith(("import ", "from "))]
+    assert not any("tensorflow" in line or "keras" in line for line in top_level)
+    found = registered(package, AGREED[Path(path).parent.name])
+    name = Path(path).stem
+    assert [registered_name.replace("-", "_") for registered_name in found] == [name]
+
+
+@pytest.fixture
+def extended(tmp_path: Path) -> Path:
+    """A copy of the package with every example in it, and the loop's name where the page says."""
+    shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    for path, code in EXAMPLES.items():
+        (tmp_path / path).write_text(code, encoding="utf-8")
+    cell = tmp_path / "harness" / "spec" / "cell.py"
+    text = cell.read_text(encoding="utf-8")
+    assert 'Loop = Literal["custom", "fit"]' in text
+    cell.write_text(text.replace('Literal["custom", "fit"]', 'Literal["custom", "fit", "in_graph"]'), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
+    flags = {
+        "strategy": "none,mirrored_reversed", "replicas": "1,2", "cross-device-op": "auto,reduction_to_host",
+        "device": "virtual-cpu,whole-cpu", "model": "linear", "data": "stripes", "loop": "custom,in_graph",
+        "batch-size": "8", "trials": "1", "windows": "5", "max-warmup": "0", "window": "0.02",
+        "data-dir": str(extended / "data"), "results": str(extended / "results"),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "harness", "sweep"]
+    for key, value in flags.items():
+        command += [f"--{key}", value]
+    done = subprocess.run(command, cwd=extended, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    # As plain JSON: this process does not know the new loop's name.
+    lines = next((extended / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
+    trials = [json.loads(line) for line in lines]
+    assert {trial["status"] for trial in trials} == {"ok"}, [(t["cell"], t["reason"]) for t in trials]
+    by_host = [t["executed"] for t in trials if t["cell"]["cross_device_op"] == "reduction_to_host"]
+    assert len(by_host) == 2
+    assert all("AddN" in executed["operations"] for executed in by_host)
+    assert {t["cell"]["device"] for t in trials} == {"virtual-cpu", "whole-cpu"}
+    assert {t["cell"]["loop"] for t in trials} == {"custom", "in_graph"}
+    assert {t["cell"]["strategy"] for t in trials} == {"none", "mirrored_reversed"}

@@ -1,0 +1,232 @@
+"""A zygote and trials without TensorFlow: threads that speak the channel protocol over socket pairs.
+
+What a trial does is a `Play`: how its windows last, and where and how it goes wrong. The zygote keeps a
+`diary` of what happened in which order, by cell id.
+"""
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.record import Checks, RunManifest, RunStore
+from harness.record.trial import PhaseName
+from harness.run.progress import Progress, Quiet
+from harness.run.sweep import SweepRun, live_limits
+from harness.run.zygote import Spawned
+from harness.spec import Cell, Sweep
+from harness.trial.catalogue import load_catalogue
+from harness.trial.protocol import Channel, Outcome, Report, Request, Turn, WindowTimes
+from tests.record.examples import manifest
+
+PROVED = Checks(
+    reduction=True, update=True, replicas_agree=True, updates_applied=9, updates_scheduled=9, loss_finite=True
+)
+WELL = Outcome(status="ok", checks=PROVED, final_loss=0.5)
+SET_UP: tuple[PhaseName, ...] = ("build", "check", "first_step", "check", "warmup")
+
+
+@dataclass
+class Play:
+    """One trial. `at` is a phase, or the round of a window, in which `happens` is called."""
+
+    at: str | int | None = None
+    happens: Callable[["Actor"], None] | None = None
+    seconds: Callable[[int], float] = lambda number: 0.1 + 1e-6 * (number % 2)
+    outcome: Outcome = WELL
+
+
+Plays = Callable[[Request], Play]
+"""What each trial does."""
+
+
+def only(sick: Cell, play: Play) -> Plays:
+    """`play` for the trials of one cell, and a good play for the rest."""
+    return lambda request: play if request.cell == sick and request.task == "trial" else Play()
+
+
+def all_play(play: Play) -> Plays:
+    """`play` for every trial."""
+    return lambda request: play if request.task == "trial" else Play()
+
+
+class Gone(Exception):
+    """The trial's process has ended."""
+
+
+class Actor:
+    """A trial's end of the channel, run by a thread."""
+
+    def __init__(self, zygote: "FakeZygote", request: Request, channel: Channel, log: Path, play: Play) -> None:
+        self.zygote, self.request, self.channel, self.play = zygote, request, channel, play
+        self.killed = threading.Event()
+        self.log = log
+        self.attempt = 1
+
+    @property
+    def cell_id(self) -> str:
+        return self.request.cell.cell_id
+
+    def end(self, status: int) -> None:
+        """End the process with `status`, without a word."""
+        self.zygote.statuses[self.channel] = status
+        raise Gone
+
+    def hang(self) -> None:
+        """Do nothing until killed."""
+        self.killed.wait(20)
+        raise Gone
+
+    def say(self, status: Any, reason: str | None = None) -> None:
+        """Hand over an outcome and end."""
+        self.channel.send(Report(outcome=Outcome(status=status, reason=reason)))
+        self.end(0)
+
+    def run(self) -> None:
+        try:
+            self.channel.send(Report(phase="start"))
+            if self.request.task == "trial":
+                self._act()
+            elif self.play.happens is not None:
+                self.play.happens(self)
+            self.channel.send(Report(outcome=self.play.outcome))
+            self.zygote.statuses[self.channel] = 0
+        except (Gone, OSError, EOFError):
+            pass
+        finally:
+            self.channel.close()
+
+    def _act(self) -> None:
+        for phase in SET_UP:
+            self._reach(phase)
+            self.channel.send(Report(phase=phase))
+        self.zygote.note(self, "ready")
+        self.channel.send(Report(ready=True, sync_seconds=0.001))
+        count = 0
+        while (turn := Turn.model_validate_json(self.channel.receive_line() or "")).do == "window":
+            self.zygote.note(self, f"window {turn.round}")
+            self._reach(turn.round)
+            self.zygote.note(self, f"done {turn.round}")
+            self.channel.send(Report(window=self._window(turn.round, count)))
+            count += 1
+        self.channel.send(Report(phase="check"))
+        self._reach("finish")
+
+    def _reach(self, at: str | int) -> None:
+        if self.play.at == at and self.play.happens is not None:
+            self.play.happens(self)
+
+    def _window(self, number: int, count: int) -> WindowTimes:
+        return WindowTimes(
+            round=number, steps=4, seconds=self.play.seconds(count), cpu_seconds=0.05, waiting_seconds=0.25,
+            waiting_cpu_seconds=0.0,
+        )  # fmt: skip
+
+
+class FakeZygote:
+    """Stands in for `harness.run.zygote.Zygote`; `plays` says what each trial does."""
+
+    def __init__(self, folder: Path, plays: Plays) -> None:
+        self.scratch = str(folder)
+        self.alive = True
+        self.diary: list[tuple[str, str]] = []
+        self.spawned: list[Request] = []
+        self.statuses: dict[Channel, int] = {}
+        self._plays = plays
+        self._actors: dict[int, tuple[Actor, threading.Thread]] = {}
+
+    def note(self, actor: Actor, what: str) -> None:
+        self.diary.append((actor.cell_id, what))
+
+    def trials(self) -> list[str]:
+        """The cell ids of the trials that were started, in order."""
+        return [request.cell.cell_id for request in self.spawned if request.task == "trial"]
+
+    def spawn(self, request: Request) -> Spawned:
+        number = len(self.spawned)
+        attempt = 1 + sum((old.cell, old.task) == (request.cell, request.task) for old in self.spawned)
+        self.spawned.append(request)
+        ours, theirs = socket.socketpair()
+        log = Path(self.scratch) / f"trial-{number}.log"
+        log.write_text("")
+        actor = Actor(self, request, Channel(theirs), log, self._plays(request))
+        actor.attempt = attempt
+        thread = threading.Thread(target=actor.run, daemon=True)
+        self._actors[number] = actor, thread
+        thread.start()
+        return Spawned(number, Channel(ours), log)
+
+    def signal(self, spawned: Spawned, number: int) -> None:
+        actor, _ = self._actors[spawned.number]
+        if number == signal.SIGUSR1:
+            actor.log.write_text("Thread 0x01 (most recent call first):\n  in hang")
+        elif number == signal.SIGKILL:
+            self.statuses.setdefault(actor.channel, -signal.SIGKILL)
+            actor.killed.set()
+
+    def kill(self, spawned: Spawned) -> None:
+        self.signal(spawned, signal.SIGKILL)
+        self.wait(spawned)
+
+    def wait(self, spawned: Spawned, limit_s: float = 5.0) -> int | None:
+        actor, thread = self._actors[spawned.number]
+        deadline = time.monotonic() + limit_s
+        while actor.channel not in self.statuses and thread.is_alive() and time.monotonic() < deadline:
+            thread.join(0.01)
+        spawned.status = self.statuses.get(actor.channel)
+        return spawned.status
+
+    def lost(self, spawned: Spawned) -> bool:
+        return not self.alive
+
+    def release(self, spawned: Spawned) -> None:
+        spawned.forget()
+
+
+@dataclass
+class Bench:
+    """A run in a folder, with a fake zygote; `start` and `resume` do what the command line does."""
+
+    folder: Path
+    cells: Sequence[Cell]
+    plays: Plays = field(default=all_play(Play()))
+    sweep: dict[str, Any] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Quiet)
+
+    def __post_init__(self) -> None:
+        self.zygote = FakeZygote(self.folder, self.plays)
+
+    def manifest(self) -> RunManifest:
+        from harness.plan import make_plan
+
+        settings = {"trials": 1, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01, **self.sweep}
+        sweep = Sweep(**settings)
+        limits = live_limits(sweep, load_catalogue())
+        plan = make_plan(self.cells, sweep.trials, sweep.seed, limits)
+        return manifest(sweep=sweep, cells=list(self.cells), plans=[plan])
+
+    def start(self) -> SweepRun:
+        """Run from the beginning."""
+        with RunStore.create(self.folder / "results", self.manifest()) as store:
+            return self._run(store)
+
+    def resume(self) -> SweepRun:
+        """Run what is missing."""
+        with RunStore.open_for_resume(self.path) as store:
+            return self._run(store)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "results" / self.manifest().run_id
+
+    def _run(self, store: RunStore) -> SweepRun:
+        run = SweepRun(
+            store, store.manifest.sweep, load_catalogue(), self.progress, self.folder / "data",
+            trials=list(store.earlier_trials),
+        )  # fmt: skip
+        run.run(self.zygote, 1.0)  # type: ignore[arg-type]
+        return run
