@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.analysis.intervals import Interval, Sample, throughput_interval
+from harness.analysis.intervals import Interval, Sample, stein_estimate, throughput_interval
 from harness.analysis.steady import diagnose
 from harness.record.trial import Executed, Phases, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
@@ -103,8 +103,12 @@ class CellTrials:
         return sum(self.counts.values())
 
 
-def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int) -> CellTrials:
-    """Everything about one cell that its own trials tell."""
+def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blocks: int | None = None) -> CellTrials:
+    """Everything about one cell that its own trials tell.
+
+    `pilot_blocks` is the number of blocks of the first stage where a second was planned from its
+    variance: the interval then keeps the first stage's s0 and t (Stein).
+    """
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
     ok = [trial for trial in trials if trial.status == "ok"]
@@ -116,7 +120,7 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int) -> CellTr
         status=status,
         counts={name: counts[name] for name in ("ok", "wrong_result", *WORST_FIRST) if counts[name]},
         planned=planned,
-        measured=_measure(cell, ok) if status == "ok" else None,
+        measured=_measure(cell, ok, pilot_blocks) if status == "ok" else None,
         phases_s=_phase_medians(trials),
         fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
         problems=_problems(trials),
@@ -135,14 +139,17 @@ def status_of(counts: Mapping[Status, int]) -> CellStatus:
     return next((status for status in WORST_FIRST if counts.get(status)), "missing")
 
 
-def _measure(cell: Cell, trials: Sequence[TrialRecord]) -> Measured:
+def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None) -> Measured:
+    trials = sorted(trials, key=lambda trial: trial.block)
     sample = Sample.of_step_times(
         [trial.step_time_s for trial in trials if trial.step_time_s is not None],
         cell.global_batch_size,
         [trial.group for trial in trials],
         [trial.block for trial in trials],
     )
-    throughput = throughput_interval(sample)
+    pilot = sum(trial.block < pilot_blocks for trial in trials) if pilot_blocks is not None else 0
+    planned_in_two = 2 <= pilot < len(trials)
+    throughput = stein_estimate(sample.values, pilot).interval() if planned_in_two else throughput_interval(sample)
     return Measured(
         sample=sample,
         throughput=throughput,

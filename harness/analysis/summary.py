@@ -129,7 +129,9 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummar
         by_cell[trial.cell_id].append(trial)
         cells.setdefault(trial.cell_id, trial.cell)
     planned = _planned(manifest)
-    read = [read_cell(cell, by_cell[cell_id], planned[cell_id]) for cell_id, cell in cells.items()]
+    second = any(plan.stage == 2 for plan in manifest.plans)
+    pilot_blocks = sum(len(plan.blocks) for plan in manifest.plans if plan.stage == 1) if second else None
+    read = [read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks) for cell_id, cell in cells.items()]
     workloads = _workloads(read, frozenset(manifest.base_cell_ids))
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:

@@ -1,10 +1,12 @@
 """A whole run in one object."""
 
+import math
 from dataclasses import fields
 
 import pytest
 
 from harness.analysis import CellSummary, RunSummary, summarise
+from harness.analysis.intervals import stein_estimate
 from harness.errors import HarnessError
 from harness.record.trial import TrialRecord
 from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run
@@ -134,3 +136,20 @@ def test_summaries_are_immutable() -> None:
     summary = summarise(*make_run(default_cells((1,), (32,)), blocks=2))
     with pytest.raises(AttributeError):
         setattr(summary, fields(summary)[0].name, "changed")
+
+
+def test_a_second_stage_keeps_the_first_stages_variance_in_the_interval() -> None:
+    """Stein: the number of trials was chosen from s0, so the final interval must not use another s."""
+    manifest, trials = make_run([make_cell("none", 1)], blocks=6, faults=False)
+    plan = manifest.plans[0]
+    stages = [
+        plan.model_copy(update={"blocks": plan.blocks[:3]}),
+        plan.model_copy(update={"blocks": plan.blocks[3:], "stage": 2, "first_block": 3}),
+    ]
+    (cell,) = summarise(manifest.model_copy(update={"plans": stages}), trials).cells
+    assert cell.measured is not None
+    values = [math.log(t.throughput_examples_per_s or 0.0) for t in sorted(trials, key=lambda t: t.block)]
+    expected = stein_estimate(values, 3).interval()
+    assert cell.measured.throughput.method == "Stein t"
+    assert cell.measured.throughput.low == pytest.approx(expected.low)
+    assert cell.measured.throughput.high == pytest.approx(expected.high)
