@@ -88,6 +88,8 @@ class CellTrials:
     fixed_s: float | None
     """Median fixed cost of a trial that ran to its end: every phase but warm-up, steady state, waiting."""
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    """What the gate remarks on trials that passed it, once each."""
     executed: Executed
     physical_devices: int
     shared: bool
@@ -124,6 +126,7 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
         phases_s=_phase_medians(trials),
         fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
         problems=_problems(trials),
+        notes=tuple(dict.fromkeys(text for trial in ok for text in trial.checks.detail.values())),
         executed=executed,
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),

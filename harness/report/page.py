@@ -7,11 +7,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.analysis import RunSummary, WorkloadSummary, summarise
-from harness.errors import StorageError
-from harness.record.files import replace_file
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.answer import AnswerText, answers, run_sentences
+from harness.report.export.base import write
 from harness.report.figures import (
     Picture,
     efficiency_figure,
@@ -56,14 +55,7 @@ def write_report(manifest: RunManifest, trials: Sequence[TrialRecord], output: P
     """
     summary = summarise(manifest, trials)
     page = render(manifest, trials, summary).encode("utf-8", "replace")
-    if output.is_dir():
-        raise StorageError(f"cannot write '{output}': it is a folder; name a file with --output FILE.html")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(output, page)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StorageError(f"cannot write '{output}': {reason}; choose another place with --output FILE.html") from None
+    write(output, page, "FILE.html")
     return summary
 
 

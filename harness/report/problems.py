@@ -95,6 +95,7 @@ def _remarks_on(cell: CellSummary) -> list[str]:
         texts.append(f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run")
     if measured.trials == 1:
         texts.append("one trial: how certain its throughput is cannot be known")
+    texts += [printable(note) for note in cell.trials.notes[:1]]  # trials differ in the figure only
     if cell.trials.executed.differs_from_request:
         texts.append(f"what ran is not what was asked for: {printable(cell.trials.executed.differs_from_request)}")
     return texts

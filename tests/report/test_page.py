@@ -1,6 +1,7 @@
 """The page: whole, safe, self-contained, honest about what is not known."""
 
 import functools
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -234,3 +235,15 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
         with pytest.raises(StorageError, match=r"--output FILE\.html"):
             write_report(manifest, trials, target)
     assert in_the_way.read_text(encoding="utf-8") == "x"
+
+
+def test_what_the_gate_remarks_on_a_right_cell_is_on_the_page() -> None:
+    remark = "each replica keeps its own untrained statistics: 'moving_mean' differs"
+
+    def remarked(trial: TrialRecord) -> TrialRecord:
+        return trial.model_copy(update={"checks": trial.checks.model_copy(update={"detail": {"statistics": remark}})})
+
+    manifest, trials = make_run([make_cell()], blocks=2, faults=False, change=remarked)
+    assert html.escape(remark, quote=False).replace("'", "&#39;") in render(
+        manifest, trials, summarise(manifest, trials)
+    )

@@ -49,13 +49,13 @@ def deliver(content: str, target: Path | None) -> str | None:
     return None
 
 
-def write(target: Path, data: bytes) -> None:
-    """Write `data` whole or not at all. Raises StorageError."""
+def write(target: Path, data: bytes, example: str = "FILE") -> None:
+    """Write `data` whole or not at all. Raises StorageError; `example` is what its remedy says to name."""
     if target.is_dir():
-        raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output FILE")
+        raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_file(target, data)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StorageError(f"cannot write '{target}': {reason}; choose another place with --output FILE") from None
+        raise StorageError(f"cannot write '{target}': {reason}; choose another place with --output {example}") from None
