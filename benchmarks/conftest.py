@@ -1,9 +1,9 @@
 """`pytest benchmarks/`: each benchmark is a cell, measured by its own trials, for pytest-benchmark.
 
-A module `bench_*.py` names its spec in `SPEC` and has a test that takes `cell` and `measured`. Before
-the first of its tests the cells that are going to be tested (and their base cases) are measured
-together: fresh processes, taking turns, block after block, as a sweep does. The run is recorded under
-`results/`.
+A module `bench_*.py` names its spec in `SPEC`, seen from the repository's root, and has a test that takes
+`cell` and `measured`. Before the first of its tests the cells that are going to be tested (and their base
+cases) are measured together: fresh processes, taking turns, block after block, as a sweep does. The run
+is recorded under `results/`.
 """
 
 import os
@@ -73,7 +73,8 @@ def measured_cell(cell: Cell, measured: Mapping[str, MeasuredCell]) -> MeasuredC
 
 def _spec_of(config: pytest.Config, module: object) -> Path:
     given = config.getoption("spec")
-    return config.invocation_params.dir / given if given else Path(module.SPEC)  # type: ignore[attr-defined]
+    own: str | Path = getattr(module, "SPEC")  # noqa: B009
+    return config.invocation_params.dir / given if given else config.rootpath / own
 
 
 def _selected(request: pytest.FixtureRequest) -> list[str]:

@@ -168,18 +168,25 @@ def hungry_model() -> Any:
     raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[1000000,1000000]")
 
 
-def _late(after: int, action: Any) -> Any:
-    """A model that behaves for `after` steps and then does `action`."""
+def _late(action: Any) -> Any:
+    """A model that behaves until its third turn at the clock, and then does `action` in a step."""
     import keras
 
-    class Late(keras.layers.Layer):  # type: ignore[misc]
-        def build(self, shape: Any) -> None:
-            self.count = 0
+    from harness.trial.clock import Clock
 
+    begin, rounds = Clock.begin, [0]
+
+    def noted(clock: Clock) -> int:
+        steps = begin(clock)
+        rounds[0] = clock._round
+        return steps
+
+    Clock.begin = noted  # type: ignore[method-assign]  this process is the trial's own
+
+    class Late(keras.layers.Layer):  # type: ignore[misc]
         def call(self, x: Any) -> Any:
             def step(value: Any) -> Any:
-                self.count += 1
-                if self.count > after:
+                if rounds[0] >= 2:
                     action()
                 return value
 
@@ -190,18 +197,18 @@ def _late(after: int, action: Any) -> Any:
 
 
 def late_crash_model() -> Any:
-    """Ends its process some windows into the measurement."""
+    """Ends its process in its third window."""
     import os
     import signal
 
-    return _late(60, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    return _late(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def late_hang_model() -> Any:
-    """Hangs some windows into the measurement."""
+    """Hangs in its third window."""
     import time
 
-    return _late(60, lambda: time.sleep(3600))
+    return _late(lambda: time.sleep(3600))
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
@@ -56,6 +57,8 @@ class LiveTrial:
     measured_from: int | None = None
     steady: bool = False
     sync_seconds: float = 0.0
+    watch: Callable[[Cell, str], None] | None = None
+    """Told of every phase that the trial enters."""
 
     def start(self) -> None:
         """Fork the process; the clock of its phases starts."""
@@ -148,6 +151,8 @@ class LiveTrial:
         if report.phase is not None:
             self._close_phase()
             self.phase = report.phase
+            if self.watch is not None:
+                self.watch(self.cell, report.phase)
         if report.outcome is not None:
             self._see_out(report.outcome)
         return report

@@ -56,7 +56,7 @@ class TurnGroup:
         while self._waiting and self._room_for_one_more():
             trial = self._waiting.pop(0)
             before = available_memory_bytes()
-            self._progress.phase(trial.cell, "build")
+            trial.watch = self._progress.phase
             trial.start()
             self._live.append(trial)
             try:

@@ -119,5 +119,7 @@ def _in_one_line(error: ValidationError) -> str:
     expected = first["msg"].removeprefix("Value error, ")
     expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
     given = first["input"]
+    if first["type"] == "value_error":
+        return f"{key}: given {given!r}: {expected}"
     hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""
     return f"{key}: given {given!r}, expected {expected}{hint}"

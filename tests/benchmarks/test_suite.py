@@ -84,10 +84,10 @@ def recorded_step_times(folder: Path, cell_id: str) -> list[float]:
 def test_every_measured_window_reaches_the_statistics_exactly(run: Runner, tmp_path: Path) -> None:
     outcome = run("--benchmark-json", str(tmp_path / "b.json"))
     assert outcome.code == 0, outcome.text
-    assert len(outcome.saved) == 8
+    assert len(outcome.saved) == 7
     for benchmark in outcome.saved.values():
         expected = recorded_step_times(outcome.folder, benchmark["extra_info"]["cell_id"])
-        assert len(expected) == 3 * 8
+        assert len(expected) == 3 * 6
         assert benchmark["stats"]["data"] == expected
         assert benchmark["stats"]["mean"] == pytest.approx(sum(expected) / len(expected), rel=1e-12)
 
@@ -108,9 +108,9 @@ def test_a_benchmark_carries_its_cell_its_throughput_with_interval_and_its_proof
 
 
 def test_only_selected_cells_are_measured(run: Runner) -> None:
-    outcome = run("-k", "one_device-1x64 or central_storage-2x64")
+    outcome = run("-k", "mirrored-1x64 or central_storage-2x64")
     assert outcome.code == 0, outcome.text
-    assert [asked["cells"] for asked in outcome.asked] == [["central_storage ×2 b64", "one_device ×1 b64"]]
+    assert [asked["cells"] for asked in outcome.asked] == [["central_storage ×2 b64", "mirrored ×1 b64"]]
 
 
 @pytest.mark.parametrize("arguments", [["--collect-only"], ["--benchmark-skip"], ["-k", "nothing_is_called_so"]])
@@ -183,16 +183,15 @@ def test_an_interrupted_measurement_ends_the_session_with_130(run: Runner) -> No
     assert "go on with" in outcome.text
 
 
-def test_a_spec_of_ones_own_is_a_module_of_two_lines(run: Runner, tmp_path: Path, faulty: str) -> None:
-    module = tmp_path / "bench_mine.py"
-    module.write_text(
-        "from benchmarks.bench_cells import test_step\n"
-        "from benchmarks.conftest import *\n"
-        f"SPEC = {faulty!r}\n__all__ = ['test_step']\n"
-    )
-    outcome = run("-k", "reduction_to_one_device and 3x64", str(module))
+def test_the_module_that_the_how_to_shows_measures_its_own_spec(run: Runner, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n# benchmarks/bench_mine.py\n")[2].partition("```")[0]
+    assert "SPEC = " in code
+    # Outside benchmarks/ its conftest.py does not apply, so it is imported.
+    (tmp_path / "bench_mine.py").write_text("from benchmarks.conftest import *  # noqa: F403\n" + code)
+    outcome = run("-k", "bench_mine and mirrored-3x256", str(tmp_path / "bench_mine.py"))
     assert outcome.code == 0, outcome.text
-    assert [asked["cells"] for asked in outcome.asked] == [["mirrored ×3 b64 reduction_to_one_device"]]
+    assert [asked["cells"] for asked in outcome.asked] == [["mirrored ×3 b256"]]
 
 
 @pytest.mark.slow

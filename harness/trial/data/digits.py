@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.trial.data.base import DataInfo, Source
-from harness.trial.data.store import forget, import_tfds, locked, read, unusable
+from harness.trial.data.store import behind, forget, import_tfds, locked, read, unusable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,8 +87,10 @@ def _write(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[A
         with contextlib.redirect_stdout(io.StringIO()):  # tensorflow-datasets announces itself by print
             _builder(data_dir, images, labels).download_and_prepare(download_config=config, file_format="tfrecord")
         _seal(_folder(data_dir))
-    except (OSError, tf.errors.OpError) as error:
-        raise unusable(data_dir, error) from error
+    except (OSError, RuntimeError, tf.errors.OpError) as error:
+        if not isinstance(behind(error), OSError | tf.errors.OpError):
+            raise
+        raise unusable(data_dir, behind(error)) from error
 
 
 def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, UsageError, nearest
 from harness.trial.data.base import DataInfo, Source
-from harness.trial.data.store import TRAIN, forget, import_tfds, locked, opened, read, unusable
+from harness.trial.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -133,15 +133,25 @@ def _download(source: NamedSource, data_dir: Path) -> None:
     try:
         with contextlib.redirect_stdout(sys.stderr):  # progress is for people, standard output for results
             builder.download_and_prepare(download_config=config, file_format="tfrecord")
-    except (ConnectionError, TimeoutError, tfds.download.DownloadError) as error:
-        raise _no_download(source, error) from error
-    except ImportError as error:
-        reason = str(error).partition("\n")[0]
-        raise HarnessError(f"data: '{source.name}' needs a package that is not installed: {reason}") from error
-    except (OSError, tf.errors.OpError) as error:
-        if type(error).__module__.startswith(("requests.", "urllib3.")):  # both derive from OSError
-            raise _no_download(source, error) from error
-        raise unusable(data_dir, error) from error
+    except (OSError, RuntimeError, ImportError, tf.errors.OpError, tfds.download.DownloadError) as error:
+        fault = _fault(source, data_dir, behind(error))
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def _fault(source: NamedSource, data_dir: Path, error: Exception) -> HarnessError | None:
+    """A failed download in a person's words; None for one that they cannot mend."""
+    import tensorflow as tf
+
+    tfds = import_tfds()
+    # What requests and urllib3 raise derives from OSError, as does a full disk.
+    from_network = type(error).__module__.startswith(("requests.", "urllib3."))
+    if from_network or isinstance(error, ConnectionError | TimeoutError | tfds.download.DownloadError):
+        return _no_download(source, error)
+    if isinstance(error, ImportError):
+        return _no_package(source, error)
+    return unusable(data_dir, error) if isinstance(error, OSError | tf.errors.OpError) else None
 
 
 def _from_code(source: NamedSource, data_dir: Path) -> Any:
@@ -158,8 +168,7 @@ def _from_code(source: NamedSource, data_dir: Path) -> Any:
             f"data: '{source.name}': tensorflow-datasets {tfds.__version__} has no '{name}'{nearest(name, known)}"
         ) from None
     except ImportError as error:
-        reason = str(error).partition("\n")[0]
-        raise HarnessError(f"data: '{source.name}' needs a package that is not installed: {reason}") from error
+        raise _no_package(source, error) from error
     except (ValueError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"data: '{source.name}': {reason}") from error
@@ -191,6 +200,11 @@ def _check_network(source: NamedSource, builder: Any) -> None:
             return
     if failure is not None:
         raise _no_download(source, failure)
+
+
+def _no_package(source: NamedSource, error: ImportError) -> HarnessError:
+    reason = str(error).partition("\n")[0]
+    return HarnessError(f"data: '{source.name}' needs a package that is not installed: {reason}")
 
 
 def _no_download(source: NamedSource, error: Exception) -> HarnessError:

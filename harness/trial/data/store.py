@@ -33,6 +33,12 @@ def unusable(data_dir: Path, error: Exception) -> HarnessError:
     return HarnessError(f"data_dir: cannot write to '{data_dir}': {reason}; mend that or name another folder")
 
 
+def behind(error: Exception) -> Exception:
+    """What really failed: tensorflow-datasets raises some exceptions again as a RuntimeError."""
+    cause = error.__cause__
+    return cause if type(error) is RuntimeError and isinstance(cause, Exception) else error
+
+
 @contextlib.contextmanager
 def locked(data_dir: Path, name: str) -> Iterator[None]:
     """Hold `name`'s lock under `data_dir` against other processes; the system frees it if we are killed."""

@@ -26,14 +26,11 @@ def read_all(data_dir: Path) -> list[tuple[Any, int]]:
 def test_every_digit_of_scikit_learn_comes_back_from_the_shards(digits_dir: Path) -> None:
     from sklearn.datasets import load_digits
 
-    original = load_digits()
-    expected = sorted((np.round(i * 255 / 16).astype(np.uint8).tobytes(), int(t)) for i, t in zip(*pair(original)))
+    images, labels = load_digits(return_X_y=True)
+    pixels = np.round(images * 255 / 16).astype(np.uint8)
+    expected = sorted((image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True))
     assert sorted((image.tobytes(), label) for image, label in read_all(digits_dir)) == expected
     assert len(shards(digits_dir)) == 4
-
-
-def pair(original: Any) -> tuple[Any, Any]:
-    return original.images, original.target
 
 
 def test_info_is_what_the_shards_hold(digits_dir: Path) -> None:
@@ -131,10 +128,11 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("wrapped", [False, True])
 def test_a_disk_that_fills_up_while_writing_is_reported_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool
 ) -> None:
-    monkeypatch.setattr(digits, "_builder", lambda *_: Full())
+    monkeypatch.setattr(digits, "_builder", lambda *_: Full(wrapped))
     with pytest.raises(HarnessError, match=r"^data_dir: cannot write to '.*': No space left on device; mend that"):
         load_source("digits").prepare(tmp_path)
 
@@ -142,9 +140,25 @@ def test_a_disk_that_fills_up_while_writing_is_reported_in_one_line(
 class Full:
     """A builder on a full disk."""
 
+    def __init__(self, wrapped: bool) -> None:
+        self.wrapped = wrapped
+
     def download_and_prepare(self, **_: Any) -> None:
-        """Fail as the operating system does."""
-        raise OSError(28, "No space left on device")
+        """Fail as the operating system does, or as tensorflow-datasets tells it."""
+        fault = OSError(28, "No space left on device")
+        if self.wrapped:
+            raise RuntimeError("Failed to write") from fault
+        raise fault
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_fault_of_another_kind_is_not_taken_for_the_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(digits, "_builder", broken)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        load_source("digits").prepare(tmp_path)
 
 
 @pytest.mark.usefixtures("tf")

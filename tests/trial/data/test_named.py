@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from harness.errors import HarnessError, UsageError
 from harness.trial.data import DataInfo, load_source, named
@@ -89,6 +90,48 @@ def test_without_a_network_the_remedy_is_given_at_once(tmp_path: Path, monkeypat
     monkeypatch.setattr(socket, "create_connection", unreachable)
     with pytest.raises(HarnessError, match=r"'tfds:mnist' cannot be downloaded \(.*unreachable\); prepare it where"):
         load_source("tfds:mnist").prepare(tmp_path)
+
+
+def fails_with(error: Exception) -> Any:
+    class Builder:
+        def download_and_prepare(self, **_: Any) -> None:
+            raise error
+
+        info = None
+
+    return Builder()
+
+
+def raised_again(cause: Exception) -> RuntimeError:
+    """As tensorflow-datasets raises some exceptions."""
+    error = RuntimeError("Failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (requests.ConnectionError("reset by peer"), r"'tfds:mnist' cannot be downloaded \(reset by peer\); prepare it"),
+        (raised_again(requests.Timeout("too slow")), r"'tfds:mnist' cannot be downloaded \(too slow\); prepare it"),
+        (
+            raised_again(OSError(28, "No space left on device")),
+            r"^data_dir: cannot write to '.*': No space left on dev",
+        ),
+        (ImportError("No module named 'cv2'"), r"'tfds:mnist' needs a package that is not installed: .*'cv2'$"),
+    ],
+)
+def test_a_download_that_fails_half_way_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    monkeypatch.setattr(named, "_from_code", lambda *_: fails_with(error))
+    for check in ("_image_and_label", "_check_manual_files", "_check_network"):
+        monkeypatch.setattr(named, check, lambda *_: None)
+    monkeypatch.setattr(named, "_folder", lambda *_: None)
+    monkeypatch.setattr(named._folder, "cache_clear", lambda: None, raising=False)
+    with pytest.raises(HarnessError, match=message) as caught:
+        load_source("tfds:mnist").prepare(tmp_path)
+    assert "\n" not in str(caught.value)
 
 
 def test_what_must_be_downloaded_by_hand_says_where_to_put_it(tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ class Numbered(Source):
     def prepare(self, data_dir: Path) -> None:
         """Nothing to do."""
 
-    def info(self, data_dir: Path) -> DataInfo:  # noqa: ARG002
+    def info(self, data_dir: Path) -> DataInfo:
         """Sizes are open where they differ."""
         side = self.sizes[0] if len(self.sizes) == 1 else None
         return DataInfo((side, side, 1), 3, self.count)
 
-    def examples(self, data_dir: Path) -> Any:  # noqa: ARG002
+    def examples(self, data_dir: Path) -> Any:
         """Images of the sizes in turn; counts how many were asked for."""
         import tensorflow as tf
 
@@ -77,6 +77,11 @@ def test_every_pass_gives_each_example_once_in_another_order(tf: Any) -> None:  
     assert sorted(first) == sorted(second) == list(range(20))
     assert first != second
     assert first != sorted(first)
+
+
+def test_the_whole_data_set_is_shuffled_not_only_what_lies_close_together(tf: Any) -> None:  # noqa: ARG001
+    ((x, y),) = some(pipeline(Numbered(200), Path(), (4, 4, 1), 3, 50, seed=1), 1)
+    assert max(numbers((x, y))) > 150
 
 
 def test_a_seed_gives_the_same_batches_and_another_seed_others(digits_dir: Path) -> None:

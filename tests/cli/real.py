@@ -1,0 +1,107 @@
+"""Real sweeps in processes of their own, with real TensorFlow, as small as they can be."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from harness.record import Run, TrialRecord, load_run
+
+SMALL = [
+    "--model=mlp", "--data=synthetic", "--batch-size=8", "--trials=1", "--windows=5", "--max-warmup=0",
+    "--window=0.02", "--timeout=60",
+]  # fmt: skip
+ROOT = Path.cwd()
+
+
+def argv(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "harness", *arguments]
+
+
+def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
+    """`python -m harness ARGUMENTS` in `folder`, its output in pipes."""
+    return subprocess.Popen(
+        argv(*arguments), cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+
+
+def run(*arguments: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """As `start`, to its end; two minutes are more than any of these sweeps takes."""
+    process = start(*arguments, folder=folder, **environment)
+    out, error = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def only_run(results: Path) -> Run:
+    """The one run in a results folder."""
+    [path] = [entry for entry in results.iterdir() if entry.is_dir()]
+    return load_run(path)
+
+
+def wait_for_lines(results: Path, count: int, limit_s: float = 60) -> Path:
+    """Wait until the only run in `results` has so many records; returns its folder."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        for path in results.glob("*/trials.jsonl"):
+            if path.read_bytes().count(b"\n") >= count:
+                return path.parent
+        time.sleep(0.02)
+    raise AssertionError(f"no {count} records within {limit_s} s")
+
+
+def processes_of(run_process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    """The zygote and the trials of a sweep."""
+    try:
+        return psutil.Process(run_process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def wait_for_trials(run_process: "subprocess.Popen[str]", count: int, limit_s: float = 60) -> list[psutil.Process]:
+    """Wait until a sweep has a zygote and so many trials."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        found = processes_of(run_process)
+        if len(found) > count:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"no {count} trials within {limit_s} s")
+
+
+def still_alive(processes: Sequence[psutil.Process], within_s: float = 5.0) -> list[psutil.Process]:
+    """Those that have not ended within a time."""
+    _, alive = psutil.wait_procs(processes, timeout=within_s)
+    return [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def repeated(trials: Sequence[TrialRecord]) -> list[tuple[str, int, int]]:
+    """Trials that were recorded twice."""
+    keys = [(trial.cell_id, trial.block, trial.attempt) for trial in trials]
+    return [key for key in set(keys) if keys.count(key) > 1]
+
+
+def unmeasured(run: Run) -> list[tuple[str, int]]:
+    """Planned trials, as (cell id, block), without a record that is ok."""
+    ok = {(trial.cell_id, trial.block) for trial in run.trials if trial.status == "ok"}
+    planned = {
+        (cell_id, plan.first_block + number)
+        for plan in run.manifest.plans
+        for number, block in enumerate(plan.blocks)
+        for group in block
+        for cell_id in group
+    }
+    return sorted(planned - ok)
+
+
+def shown(results: Path, folder: Path, name: str = "latest") -> dict[str, object]:
+    """What `show --json` says of a run."""
+    done = run("show", name, "--results", str(results), "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer

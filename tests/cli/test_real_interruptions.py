@@ -1,0 +1,182 @@
+"""Kills, Ctrl-C and full disks: no process is left behind, nothing is lost, and a resumed run is complete."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.record import load_run
+from tests.cli.real import (
+    SMALL,
+    only_run,
+    processes_of,
+    repeated,
+    run,
+    start,
+    still_alive,
+    unmeasured,
+    wait_for_lines,
+    wait_for_trials,
+)  # fmt: skip
+
+pytestmark = pytest.mark.slow
+
+CELLS = [*SMALL, "--strategy", "none,mirrored", "--replicas", "2", "--trials", "2"]
+LONG = [*CELLS, "--windows", "100", "--window", "0.1"]
+
+
+def test_a_kill_during_the_import_leaves_a_run_that_can_be_resumed_and_no_process(tmp_path: Path) -> None:
+    process = start("sweep", *CELLS, folder=tmp_path)
+    children = wait_for_trials(process, 0)
+    process.kill()
+    process.communicate()
+    assert still_alive(children) == []
+    assert only_run(tmp_path / "results").trials == []
+
+
+def test_a_kill_while_trials_take_turns_leaves_no_process_and_the_run_says_so(tmp_path: Path) -> None:
+    process = start("sweep", *LONG, folder=tmp_path)
+    children = wait_for_trials(process, 2)
+    time.sleep(2)
+    process.kill()
+    process.communicate()
+    assert len(children) == 3
+    assert still_alive(children) == []
+    assert "killed" in run("list", folder=tmp_path).stdout
+    assert run("show", "latest", folder=tmp_path).returncode == 0
+
+
+def test_a_kill_between_two_blocks_loses_nothing_and_a_resumed_run_is_complete(tmp_path: Path) -> None:
+    process = start("sweep", *CELLS, folder=tmp_path)
+    path = wait_for_lines(tmp_path / "results", 2)
+    children = processes_of(process)
+    process.kill()
+    process.communicate()
+    assert len(children) >= 1
+    assert still_alive(children) == []
+
+    before = load_run(path).trials
+    assert len(before) >= 2
+    assert {trial.status for trial in before} == {"ok"}
+    done = run("sweep", "--resume", "latest", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = load_run(path)
+    assert after.trials[: len(before)] == before
+    assert unmeasured(after) == []
+    assert repeated(after.trials) == []
+    assert json.loads(done.stdout)["path"] == f"results/{path.name}"
+
+
+def test_ctrl_c_ends_within_seconds_says_how_to_resume_and_resuming_completes(tmp_path: Path) -> None:
+    process = start("sweep", *LONG, folder=tmp_path)
+    children = wait_for_trials(process, 2)
+    time.sleep(3)
+    pressed = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=20)
+    assert time.monotonic() - pressed < 5
+    assert process.returncode == 130
+    assert still_alive(children) == []
+    last = error.splitlines()[-1]
+    stored = only_run(tmp_path / "results")
+    assert last.startswith("harness: interrupted; ")
+    assert last.endswith(f"go on with: python -m harness sweep --resume results/{stored.path.name}")
+    assert stored.manifest.status == "interrupted"
+    assert {trial.status for trial in stored.trials} == {"interrupted"}
+    assert "Traceback" not in error
+
+    for verb in (["show", "latest"], ["report", "latest"], ["export", "latest"]):
+        assert run(*verb, folder=tmp_path).returncode == 0
+    assert "interrupted" in run("list", folder=tmp_path).stdout
+
+    # The rest with fewer windows: this is not about measuring.
+    manifest = json.loads((stored.path / "run.json").read_text())
+    manifest["sweep"]["windows"] = 5
+    (stored.path / "run.json").write_text(json.dumps(manifest))
+    done = run(*last.partition("python -m harness ")[2].split(), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = load_run(stored.path)
+    assert unmeasured(after) == []
+    assert repeated(after.trials) == []
+    assert after.manifest.status == "finished"
+
+
+def test_ctrl_c_during_the_import_says_how_to_resume_too(tmp_path: Path) -> None:
+    process = start("sweep", *CELLS, folder=tmp_path)
+    children = wait_for_trials(process, 0)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert still_alive(children) == []
+    stored = only_run(tmp_path / "results")
+    assert error == (
+        f"harness: interrupted; 0 trials are kept in results/{stored.path.name}; "
+        f"go on with: python -m harness sweep --resume results/{stored.path.name}\n"
+    )
+    assert stored.manifest.status == "interrupted"
+
+
+def test_a_fork_server_that_is_killed_costs_its_trials_and_not_the_sweep(tmp_path: Path) -> None:
+    process = start("sweep", *LONG, "--window", "0.03", folder=tmp_path)
+    zygote = wait_for_trials(process, 2)[0]
+    time.sleep(2)
+    zygote.kill()
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    stored = only_run(tmp_path / "results")
+    first = [trial for trial in stored.trials if trial.block == 0]
+    assert "crashed" in {trial.status for trial in first}
+    assert all("ended during" in (trial.reason or "") for trial in first if trial.status == "crashed")
+    assert [trial.status for trial in stored.trials if trial.block == 1] == ["ok"] * 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for a manifest and little else; only root can mount one."""
+    if os.geteuid() != 0 or sys.platform != "linux" or shutil.which("mount") is None:
+        pytest.skip("mounting a tmpfs needs root on Linux")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no tmpfs may be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_fills_up_is_a_clear_error_and_nothing_is_lost(small_disk: Path) -> None:
+    process = start("sweep", *CELLS, "--results", str(small_disk), folder=small_disk.parent)
+    path = wait_for_lines(small_disk, 1)
+    filler = small_disk / "filler"
+    while filler.stat().st_size < 65536 if filler.exists() else True:
+        try:
+            with filler.open("ab", buffering=0) as stream:
+                stream.write(b"x" * 4096)
+        except OSError:
+            break
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "Traceback" not in error
+    assert error.splitlines()[-1] == (
+        f"harness: cannot append to '{path}/trials.jsonl': No space left on device; "
+        f"free some space, then go on with --resume {path.name}"
+    )
+    kept = load_run(path)
+    assert len(kept.trials) >= 1
+    assert not kept.torn
+
+    filler.unlink()
+    subprocess.run(["mount", "-o", "remount,size=1m", str(small_disk)], check=True)
+    done = run("sweep", "--resume", path.name, "--results", str(small_disk), "--quiet", folder=small_disk.parent)
+    assert done.returncode == 0, done.stderr
+    after = load_run(path)
+    assert unmeasured(after) == []
+    assert repeated(after.trials) == []

@@ -1,0 +1,248 @@
+"""The command line without a measurement: what is said, where, with which exit code, and that nothing is written."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cli import run
+from harness.record import RunStore
+from tests.record.examples import RUN_ID, manifest, trial
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`harness ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("sweep --replicas 1,,2", "replicas: given '', expected a whole number"),
+        ("sweep --replicas 0", "sweep: replicas: given 0, expected greater than or equal to 1"),
+        ("sweep --replicas 100000", "less than or equal to 4096"),
+        ("sweep --seed -1", "seed: given -1, expected greater than or equal to 0"),
+        ("sweep --timeout nan", "timeout: given nan, expected a finite number"),
+        ("sweep --window inf", "window: given inf, expected a finite number"),
+        ("sweep --window 1e308", "window: given 1e+308, expected less than or equal to"),
+        ("sweep --trials 999999999", "trials: given 999999999, expected less than or equal to 1000"),
+        ("sweep --strategy miror", "did you mean 'mirrored'?"),
+        ("sweep --strategy mirrored,mirrored", "strategy: given ['mirrored', 'mirrored']: a value is listed twice"),
+        ("sweep --cross-device-op ncll --strategy mirrored", "did you mean 'nccl'?"),
+        ("sweep --model minst_cnn", "did you mean 'mnist_cnn'?"),
+        ("sweep --data digit", "did you mean 'digits'?"),
+        ("sweep --device cpu", "device: 'cpu' is not one of gpu, tpu, virtual-cpu, virtual-gpu"),
+        ("sweep --strategy one_device --cross-device-op nccl --replicas 2", "no combination is left to run ("),
+        ("sweep --batch-size 9 --batch-scope global --replicas 2 --strategy mirrored", "do not divide a global batch"),
+        ("sweep --name a/b", "name: given 'a/b'"),
+        ("sweep --batchsize 3", "no flag '--batchsize'; did you mean '--batch-size'?"),
+        ("sweep --replicas", "--replicas"),
+        ("sweep none.toml", "SPEC: no file at 'none.toml'"),
+        ("sweep .", "SPEC: cannot read '.'"),
+        ("sweep a.toml b.toml", "unexpected extra argument"),
+        ("sweep --resume nonsense", "RUN: no run 'nonsense'"),
+        ("sweep --resume latest", "RUN: no run 'latest'"),
+        ("sweep --resume x --replicas 2", "--resume: continues a run as it was planned; it takes no --replicas"),
+        ("sweep --resume x spec.toml", "it takes no SPEC"),
+        ("sweep --resume x --dry-run", "--dry-run: plans a new sweep"),
+        ("swep", "no verb 'swep'; expected one of"),
+        ("report", "RUN"),
+        ("show nothing", "RUN: no run 'nothing'"),
+        ("export nothing", "RUN: no run 'nothing'"),
+    ],
+)
+def test_bad_usage_is_exit_code_two_one_line_and_nothing_written(
+    harness: Run, tmp_path: Path, arguments: str, says: str
+) -> None:
+    code, out, error = harness(*arguments.split())
+    assert code == 2
+    assert out == ""
+    assert error.startswith("harness: ")
+    assert error.count("\n") == 1
+    assert says.lower() in error.lower()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("argument", ["--strategy=", "--name=", "--replicas= ", "--device=,"])
+def test_an_empty_value_is_bad_usage(harness: Run, tmp_path: Path, argument: str) -> None:
+    code, _, error = harness("sweep", argument, "--dry-run")
+    assert (code, error.count("\n")) == (2, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("replica = [1]", "unknown key 'replica'; did you mean 'replicas'?"),
+        ('replicas = "2"', "replicas: given '2'"),
+        ("replicas = [[1]]", "replicas: given [1]"),
+        ("replicas = {n = 1}", "replicas: given {'n': 1}"),
+        ("replicas = []", "replicas: expected at least one value"),
+        ("trials = 2.0", "trials: given 2.0"),
+        ("timeout = true", "timeout: given True"),
+        ("timeout = inf", "timeout: given inf"),
+        ("model = 2026-01-01", "model: given datetime.date"),
+        ("[replicas]\n", "replicas: given {}"),
+        ('"a\\nb" = 1', "unknown key 'a\\nb'"),
+        ("replicas = [1", "not valid TOML"),
+        ('name = "x\\ny"', "name: given 'x\\ny'"),
+    ],
+)
+def test_a_bad_spec_is_exit_code_two_and_one_line_that_names_the_file(
+    harness: Run, tmp_path: Path, toml: str, says: str
+) -> None:
+    spec = tmp_path / "a spec.toml"
+    spec.write_text(toml)
+    code, out, error = harness("sweep", str(spec))
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert str(spec) in error
+    assert says in error
+    assert list(tmp_path.iterdir()) == [spec]
+
+
+def test_a_dry_run_prints_the_matrix_the_order_and_an_estimate_and_writes_nothing(harness: Run, tmp_path: Path) -> None:
+    code, out, error = harness(
+        "sweep", "--dry-run", "--strategy", "mirrored,one_device", "--replicas", "1,2", "--trials", "2", "--model=mlp"
+    )
+    assert (code, error) == (0, "")
+    assert "4 cells, 8 trials, about " in out
+    assert "none ×1 b64  mlp, digits, virtual-cpu  (base case)" in out
+    assert "one_device × 2 replicas: strategy 'one_device' runs on 1 replica" in out
+    assert out.count("\nblock ") == 2
+    assert "seed 1, plan " in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_can_be_read_by_a_machine(harness: Run, tmp_path: Path) -> None:
+    code, out, _ = harness("sweep", "--dry-run", "--json", "--strategy=mirrored", "--replicas=2,3", "--trials=2")
+    plan = json.loads(out)
+    assert code == 0
+    assert len(plan["cells"]) == 3
+    assert plan["trials"] == 6
+    assert len(plan["base_cell_ids"]) == 1
+    [group] = plan["plan"]["blocks"][0]
+    assert sorted(group) == sorted(cell["cell_id"] for cell in plan["cells"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_the_default_sweep_is_planned(harness: Run) -> None:
+    code, out, _ = harness("sweep", "--dry-run")
+    assert code == 0
+    assert "mnist_cnn, digits, virtual-cpu" in out
+    assert "nccl" in out
+
+
+def test_a_path_with_spaces_and_letters_of_other_alphabets_is_a_path(harness: Run, tmp_path: Path) -> None:
+    spec = tmp_path / "Größe λ.toml"
+    spec.write_text('name = "ok"\nstrategy = ["none"]\nreplicas = [1]\n', encoding="utf-8")
+    assert harness("sweep", str(spec), "--dry-run")[0] == 0
+    results = tmp_path / "Ergebnisse für λ"
+    RunStore.create(results, manifest()).close()
+    code, out, _ = harness("list", "--results", str(results))
+    assert code == 0
+    assert RUN_ID in out
+
+
+def test_help_names_every_verb_and_every_flag(harness: Run) -> None:
+    _, out, _ = harness("--help")
+    for verb in ("sweep", "report", "doctor", "list", "show", "export"):
+        assert verb in out
+    _, out, _ = harness("sweep", "--help")
+    for flag in ("--cross-device-op", "--num-packs", "--resume", "--dry-run", "--json", "--results"):
+        assert flag in out
+
+
+def test_an_empty_results_folder_says_how_to_begin(harness: Run, tmp_path: Path) -> None:
+    code, out, _ = harness("list")
+    assert code == 0
+    assert "python -m harness sweep" in out
+    assert harness("list", "--json")[1] == "[]\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A run of two trials under `results`."""
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        for block in (0, 1):
+            store.append(trial(block))
+    return store.path
+
+
+@pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:12], f"results/{RUN_ID}", f"results/{RUN_ID}/run.json"])
+def test_a_run_is_named_by_latest_its_id_its_beginning_or_its_path(harness: Run, stored: Path, name: str) -> None:
+    assert stored.is_dir()
+    code, out, error = harness("show", name)
+    assert (code, error) == (0, "")
+    assert "mirrored ×2" in out
+
+
+def test_what_is_for_machines_parses(harness: Run, stored: Path) -> None:
+    [row] = json.loads(harness("list", "--json")[1])
+    assert (row["run_id"], row["trials"], row["planned"]) == (RUN_ID, 2, 2)
+    assert row["path"] == str(stored.relative_to(Path.cwd()))
+    shown = json.loads(harness("show", "latest", "--json")[1])
+    assert RUN_ID in json.dumps(shown)
+    assert json.loads(harness("export", "latest", "--format", "json")[1]) == shown
+
+
+def test_resuming_a_run_that_is_complete_but_was_killed_before_it_said_so_finishes_it(
+    harness: Run, stored: Path
+) -> None:
+    code, out, error = harness("sweep", "--resume", RUN_ID)
+    assert (code, error) == (0, "")
+    assert "records: " in out
+    assert json.loads((stored / "run.json").read_text())["status"] == "finished"
+    assert len((stored / "trials.jsonl").read_text().splitlines()) == 2
+
+
+def test_an_unknown_export_format_is_answered_with_those_there_are(harness: Run, stored: Path) -> None:
+    assert stored.is_dir()
+    code, _, error = harness("export", "latest", "--format", "cvs")
+    assert code == 2
+    assert "did you mean 'csv'?" in error
+
+
+@pytest.mark.parametrize("verb", ["show", "export"])
+def test_a_run_that_cannot_be_read_is_exit_code_four(harness: Run, stored: Path, verb: str) -> None:
+    (stored / "run.json").write_text("{}")
+    code, _, error = harness(verb, str(stored))
+    assert (code, error.count("\n")) == (4, 1)
+    assert "run.json" in error
+
+
+def test_a_results_place_that_cannot_be_used_is_exit_code_four(harness: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, error = harness("sweep", "--strategy=none", "--replicas=1", "--results=file/below")
+    assert (code, error.count("\n")) == (4, 1)
+    assert "file/below" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--help", "list", "show --help", "sweep --dry-run"],
+)
+def test_the_command_line_never_imports_tensorflow(tmp_path: Path, arguments: str) -> None:
+    code = (
+        "import sys; from harness.cli import run; run(sys.argv[1:]); "
+        "sys.exit(','.join(sorted({'tensorflow', 'keras', 'tensorflow_datasets'} & set(sys.modules))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments.split()], capture_output=True, text=True, cwd=tmp_path,
+        env={"PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 1  # sys.exit of a text
+    assert done.stderr.splitlines()[-1] == ""

@@ -1,0 +1,75 @@
+"""What the pages state about keys, verbs and constants is what the code has."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from harness.analysis import steady
+from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
+from harness.record.trial import Checks, Executed, Phases, Resources, TrialRecord, Windows
+from harness.report.text import STATUS_WORDS
+from harness.spec import Cell
+from harness.trial import checks, clock, reference
+from tests.synthetic import make_run
+
+ROOT = Path(__file__).parents[2]
+RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
+FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+MODELS = [
+    TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_key_of_a_record_is_explained(model: type[BaseModel]) -> None:
+    missing = [key for key in model.model_fields if f"`{key}`" not in RECORDS]
+    assert not missing
+
+
+def test_every_status_is_explained() -> None:
+    assert all(f"| `{status}` |" in FIGURES for status in STATUS_WORDS if status != "missing")
+
+
+def test_every_check_of_the_gate_is_explained() -> None:
+    for check in ("reduction", "update", "replicas_agree", "updates_applied", "loss_finite"):
+        assert f"| `{check}` |" in FIGURES
+
+
+def test_the_figures_page_states_the_constants_of_the_code() -> None:
+    assert f"at\nleast {clock.SYNC_MULTIPLE} synchronisations" in FIGURES
+    assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
+    assert checks.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+    assert (checks.NOISE_FACTOR, reference.SIGNAL, reference.PERTURBED_RUNS, checks.POWERS) == (10, 10, 2, 15)
+
+
+def test_the_python_of_the_records_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest, trials = make_run()
+    folder = tmp_path / "results" / manifest.run_id
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(manifest.model_dump_json(), encoding="utf-8")
+    (folder / "trials.jsonl").write_text("".join(trial.model_dump_json() + "\n" for trial in trials), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"```python\n(.*?)```", RECORDS, re.DOTALL):
+        exec(code, {})
+    assert "mirrored ×2 b32" in capsys.readouterr().out
+
+
+def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)[^|]*` \|", readme, re.MULTILINE))
+    verbs = {
+        path.stem.removesuffix("_runs")
+        for path in (ROOT / "harness" / "cli").glob("*.py")
+        if "\nVERB" in path.read_text()
+    }
+    assert listed == verbs
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("how-to", "figures", "platform"))])
+def test_pages_name_no_place_of_one_machine(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert not re.search(r"/home/|/work/|/root/|/tmp/|localhost:|pypi", text)
