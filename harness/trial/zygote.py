@@ -150,7 +150,10 @@ def preload() -> dict[str, str]:
 
     from harness.trial.data import PRELOAD
 
-    for name in (*PRELOAD, "harness.trial.main", "harness.trial.catalogue"):
+    for name in PRELOAD:
+        with contextlib.suppress(ImportError):  # a data source that needs it will say so, with the remedy
+            importlib.import_module(name)
+    for name in ("harness.trial.main", "harness.trial.catalogue"):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.

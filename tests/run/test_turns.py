@@ -7,6 +7,8 @@ import pytest
 
 from harness.record import load_run
 from harness.run import turns
+from harness.run.progress import Quiet
+from harness.spec import Cell
 from harness.spec.expand import base_of
 from harness.trial.protocol import Outcome
 from tests.record.examples import cell
@@ -217,3 +219,20 @@ def test_two_trials_live_together_however_little_memory_there_is(
     run = Bench(tmp_path, CELLS).start()
     sizes = [sum(t.group == group for t in run.trials) for group in {t.group for t in run.trials}]
     assert set(sizes) == {2}
+
+
+class Hearing(Quiet):
+    """Keeps the phases that it is told of."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, list[str]] = {}
+
+    def phase(self, cell: Cell, phase: str) -> None:
+        self.phases.setdefault(cell.cell_id, []).append(phase)
+
+
+def test_progress_hears_of_every_phase_of_every_trial_as_it_begins(tmp_path: Path) -> None:
+    hearing = Hearing()
+    Bench(tmp_path, CELLS, only(TWO, Play("first_step", lambda actor: actor.end(1))), progress=hearing).start()
+    assert hearing.phases[TWO.cell_id] == ["start", "build", "check"]
+    assert hearing.phases[BASE.cell_id][:6] == ["start", "build", "check", "first_step", "check", "warmup"]
