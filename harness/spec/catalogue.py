@@ -5,7 +5,7 @@ wants to know of them, so that it depends on nothing of ours.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
@@ -52,4 +52,5 @@ class Catalogue:
     cross_device_ops: Mapping[str, CrossDeviceOpTraits]
     models: Mapping[str, str]
     data: Mapping[str, str]
-    optimizers: Mapping[str, str] = field(default_factory=dict)
+    optimizers: Mapping[str, str]
+    loops: Mapping[str, str]

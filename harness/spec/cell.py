@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 BatchScope = Literal["per_replica", "global"]
-Loop = Literal["custom", "fit"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 
 
@@ -35,7 +34,7 @@ class Cell(BaseModel):
     precision: Precision = "float32"
     xla: bool = False
     optimizer: str = "adam"
-    loop: Loop = "custom"
+    loop: str = "custom"
 
     @property
     def cell_id(self) -> str:

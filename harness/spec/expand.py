@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import BatchScope, Cell, Loop, Precision
+from harness.spec.cell import BatchScope, Cell, Precision
 from harness.spec.sweep import Sweep
 
 OWN = "package.module:function"
@@ -36,6 +36,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known("strategy", sweep.strategy, list(catalogue.strategies))
     _known("cross_device_op", sweep.cross_device_op, list(catalogue.cross_device_ops), or_like=OWN, mark=":")
     _known("optimizer", sweep.optimizer, list(catalogue.optimizers))
+    _known("loop", sweep.loop, list(catalogue.loops))
     _known("model", sweep.model, list(catalogue.models), or_like=OWN, mark=":")
     _known("data", sweep.data, list(catalogue.data), or_like="tfds:NAME", mark="tfds:")
     cells: dict[Cell, None] = {}
@@ -78,7 +79,7 @@ class _Combination(NamedTuple):
     precision: Precision
     xla: bool
     optimizer: str
-    loop: Loop
+    loop: str
     scope: BatchScope
     batch: int
     strategy: str

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
-from harness.spec.cell import BatchScope, Loop, Precision
+from harness.spec.cell import BatchScope, Precision
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -41,7 +41,7 @@ class Sweep(BaseModel):
     precision: list[Precision] = ["float32"]
     xla: list[bool] = [False]
     optimizer: list[str] = ["adam"]
-    loop: list[Loop] = ["custom"]
+    loop: list[str] = ["custom"]
 
     trials: Few = 5
     seed: Natural = 1

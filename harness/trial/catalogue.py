@@ -4,6 +4,7 @@ from harness.spec.catalogue import Catalogue
 from harness.trial.cross_device import cross_device_ops
 from harness.trial.data import sources
 from harness.trial.devices import device_kinds
+from harness.trial.loops import loops
 from harness.trial.strategies import strategies
 from harness.trial.workloads import OPTIMIZERS, workloads
 
@@ -17,4 +18,5 @@ def load_catalogue() -> Catalogue:
         models={name: workload.summary for name, workload in workloads().items()},
         data={name: source.summary for name, source in sources().items()},
         optimizers=dict(OPTIMIZERS),
+        loops={name: kind.summary for name, kind in loops().items()},
     )

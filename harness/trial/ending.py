@@ -35,6 +35,10 @@ def telling_line(message: str) -> str:
     lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
     if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
         return f"{lines[0].removesuffix('.')}: {lines[1]}"
+    if lines[0].startswith("Graph execution error") and len(lines) > 1:
+        # Keras puts where the op was made between this line and what went wrong.
+        said = [line for line in lines[1:] if not line.startswith(("[[", "File ", "Detected at node", "Stack trace"))]
+        return said[-1] if said else lines[0]
     if lines[0].startswith("No OpKernel was registered"):
         # The node's attributes come in no fixed order; what matters is which devices have the kernel.
         devices = next((line for line in lines if line.startswith("Registered devices")), "")

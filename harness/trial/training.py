@@ -43,6 +43,10 @@ class Training:
         """What was asked for."""
         return self.request.cell
 
+    def placement(self) -> contextlib.AbstractContextManager[None]:
+        """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
+        return placement(self.cell, self.devices)
+
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
         import tensorflow as tf
@@ -69,13 +73,24 @@ def build(request: Request) -> Training:
     source = load_source(cell.data)
     data_dir = Path(request.data_dir)
     classes = source.info(data_dir).classes
-    model, optimizer = build_model(workload, cell, classes, request.seed, strategy)
+    with placement(cell, devices):
+        model, optimizer = build_model(workload, cell, classes, request.seed, strategy)
     input_shape = workload.input_shape or tuple(model.input_shape[1:])
     classes = model.output_shape[-1]
     batches = gate_batches(source, data_dir, input_shape, classes, cell.global_batch_size, GATE_UPDATES)
     return Training(
         request, devices, strategy, workload, model, optimizer, loss_of(model), source, input_shape, classes, batches
     )
+
+
+def placement(cell: Cell, devices: Devices) -> contextlib.AbstractContextManager[None]:
+    """A tf.device scope for a cell without a strategy on a TPU; nothing elsewhere."""
+    import tensorflow as tf
+
+    if cell.device == "tpu" and cell.strategy == "none":
+        scope: contextlib.AbstractContextManager[None] = tf.device(devices.names[0])
+        return scope
+    return contextlib.nullcontext()
 
 
 def build_model(

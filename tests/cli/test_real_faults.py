@@ -38,7 +38,7 @@ def sick_models(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Every planted model beside a healthy one, in one sweep."""
     folder = tmp_path_factory.mktemp("models")
     models = ",".join(["mlp", *(f"tests.planted:{name}_model" for name in MODELS)])
-    flags = ["--strategy", "none", "--replicas", "1", "--model", models, "--timeout", "4"]
+    flags = ["--strategy", "none", "--replicas", "1", "--model", models, "--timeout", "8"]
     done = run("sweep", *SMALL, *flags, folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
@@ -81,9 +81,9 @@ def test_what_is_wrong_is_in_no_ranking_and_what_is_right_is(wrong_ops: Run) -> 
         ("skipping_model", "wrong_result", "update"),
         ("hungry_model", "out_of_memory", "OOM when allocating tensor"),
         ("crashing_model", "crashed", "ended by SIGSEGV during build"),
-        ("hanging_model", "timeout", "no sign of life within 4 s during build"),
+        ("hanging_model", "timeout", "no sign of life within 8 s during build"),
         ("late_crash_model", "crashed", "ended by SIGKILL during warmup"),
-        ("late_hang_model", "timeout", "no sign of life within 4 s during warmup"),
+        ("late_hang_model", "timeout", "no sign of life within 8 s during warmup"),
     ],
 )
 def test_a_model_that_fails_is_a_record_with_its_status_phase_and_reason(

@@ -45,14 +45,10 @@ def test_an_example_registers_itself_without_importing_tensorflow(
 
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
-    """A copy of the package with every example in it, and the loop's name where the page says."""
+    """A copy of the package with every example in it."""
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     for path, code in EXAMPLES.items():
         (tmp_path / path).write_text(code, encoding="utf-8")
-    cell = tmp_path / "harness" / "spec" / "cell.py"
-    text = cell.read_text(encoding="utf-8")
-    assert 'Loop = Literal["custom", "fit"]' in text
-    cell.write_text(text.replace('Literal["custom", "fit"]', 'Literal["custom", "fit", "in_graph"]'), encoding="utf-8")
     return tmp_path
 
 

@@ -1,4 +1,4 @@
-"""No waiting where a test has nothing to wait for."""
+"""No waiting where a test has nothing to wait for, and memory that others do not use up meanwhile."""
 
 import pytest
 
@@ -6,3 +6,8 @@ import pytest
 @pytest.fixture(autouse=True)
 def stacks_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.run.live.STACKS_S", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.run.turns.available_memory_bytes", lambda: 2**50)

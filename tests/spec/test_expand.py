@@ -27,6 +27,7 @@ CATALOGUE = Catalogue(
     models={"mnist_cnn": "", "mlp": ""},
     data={"digits": "", "synthetic": ""},
     optimizers={"adam": "", "sgd": ""},
+    loops={"custom": "", "fit": ""},
 )
 
 
@@ -218,3 +219,8 @@ def test_the_order_of_the_values_on_an_axis_does_not_change_the_matrix(axes: dic
     other = expand(Sweep(**backwards), CATALOGUE)
     assert other.cells == matrix.cells
     assert set(other.left_out) == set(matrix.left_out)
+
+
+def test_a_misspelt_loop_is_answered_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match=r"loop: 'costum' is not one of custom, fit; did you mean 'custom'\?"):
+        matrix_of(loop="costum")

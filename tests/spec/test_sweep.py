@@ -88,7 +88,6 @@ def test_a_bad_value_is_answered_with_its_key_what_was_given_and_what_is_expecte
     ("key", "given", "nearest"),
     [
         ("batch_scope", "per-replica", "per_replica"),
-        ("loop", "costum", "custom"),
         ("precision", "bfloat16", "mixed_bfloat16"),
     ],
 )

@@ -44,3 +44,12 @@ def test_evidence_names_no_folder_of_this_machine() -> None:
         text = traceback_without_paths()
     assert "json/decoder.py" in text
     assert '"/' not in text
+
+
+def test_keras_graph_error_is_not_the_reason_but_what_follows_is() -> None:
+    message = (
+        "Graph execution error:\n\nDetected at node x defined at (most recent call last):\n"
+        '  File "a.py", line 1, in f\n\n\nTrying to access resource r located in device CPU:1 from device CPU:0\n'
+        "\t [[{{node x}}]] [Op:__inference_f_1]"
+    )
+    assert telling_line(message) == "Trying to access resource r located in device CPU:1 from device CPU:0"

@@ -15,7 +15,7 @@ class CustomLoop:
 
     def __init__(self, training: "Training") -> None:
         self._training = training
-        self._step = _make_step(training)
+        self._step = make_step(training)
         self._example: Any = None
         self._input: Iterator[tuple[Any, Any]] | None = None
 
@@ -40,7 +40,8 @@ class CustomLoop:
         return int(self._step.experimental_get_tracing_count())
 
 
-def _make_step(training: "Training") -> Any:
+def make_step(training: "Training") -> Any:
+    """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
     import tensorflow as tf
 
     cell, model, optimizer = training.cell, training.model, training.optimizer
@@ -66,7 +67,8 @@ def _make_step(training: "Training") -> Any:
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
-        losses = strategy.run(replica_step, args=(x, y))
+        with training.placement():
+            losses = strategy.run(replica_step, args=(x, y))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     return step
