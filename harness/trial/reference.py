@@ -10,13 +10,11 @@ rounding noise. That is measured, not guessed: the reference is run again from w
 few units in the last place, and what changes then is the noise that the comparison allows for.
 """
 
-import hashlib
 import math
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.trial.kept import kept
 from harness.trial.state import VariableState, capture
 from harness.trial.training import Training, build_model
 
@@ -59,45 +57,29 @@ def run_reference(training: Training, initial: list[VariableState]) -> Reference
     The result is kept in the run's scratch folder under a hash of all that it depends on: cells that
     differ in strategy or op alone, and every further trial, are held against the same reference.
     """
-    folder = training.request.scratch
-    kept = Path(folder) / f"reference-{_key(training, initial)}.npz" if folder else None
-    if kept is not None and kept.exists():
-        return _load(kept, len(training.batches), len(initial))
-    reference = _compute(training, initial)
-    if kept is not None:
-        _save(kept, reference)
-    return reference
+    arrays = kept(
+        training.request.scratch, "reference", _key(training, initial), lambda: _arrays(_compute(training, initial))
+    )
+    states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
+    weights = sum(state.kind == "weight" for state in initial)
+    return Reference(states, arrays["noise"].tolist(), [arrays[f"trusted-{w}"] for w in range(weights)])
 
 
-def _key(training: Training, initial: list[VariableState]) -> str:
-    """Hash of the initial state, the batches, and the keys of the cell that bear on a single device."""
+def _key(training: Training, initial: list[VariableState]) -> bytes:
+    """The initial state, the batches, and the keys of the cell that bear on a single device."""
     cell = training.cell
     parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_in_sync, cell.xla)
-    digest = hashlib.sha256(repr(parts).encode())
-    for array in [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]:
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()[:24]
+    arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
+    shapes = [(array.shape, str(array.dtype)) for array in arrays]
+    return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)
 
 
-def _save(kept: Path, reference: Reference) -> None:
+def _arrays(reference: Reference) -> "dict[str, Array]":
     import numpy as np
 
     arrays = {f"state-{u}-{v}": a for u, state in enumerate(reference.states) for v, a in enumerate(state)}
     arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
-    scratch = kept.with_suffix(f".{os.getpid()}.npz")
-    arrays["noise"] = np.array(reference.noise)
-    np.savez(scratch, allow_pickle=False, **arrays)
-    scratch.rename(kept)
-
-
-def _load(kept: Path, updates: int, variables: int) -> Reference:
-    import numpy as np
-
-    with np.load(kept, allow_pickle=False) as arrays:
-        states = [[arrays[f"state-{u}-{v}"] for v in range(variables)] for u in range(updates)]
-        masks = sorted((int(name.split("-")[1]), name) for name in arrays if name.startswith("trusted-"))
-        return Reference(states, arrays["noise"].tolist(), [arrays[name] for _, name in masks])
+    return arrays | {"noise": np.array(reference.noise)}
 
 
 def _compute(training: Training, initial: list[VariableState]) -> Reference:

@@ -10,6 +10,7 @@ from harness.trial.cross_device import build_op
 from harness.trial.data import Source, load_source
 from harness.trial.data.pipeline import gate_batches, pipeline
 from harness.trial.devices import Devices, device_kinds
+from harness.trial.kept import kept
 from harness.trial.protocol import Request
 from harness.trial.strategies import strategies
 from harness.trial.workloads import Workload, load_workload, loss_of, optimizer_of
@@ -77,10 +78,25 @@ def build(request: Request) -> Training:
         model, optimizer = build_model(workload, cell, classes, request.seed, strategy)
     input_shape = workload.input_shape or tuple(model.input_shape[1:])
     classes = model.output_shape[-1]
-    batches = gate_batches(source, data_dir, input_shape, classes, cell.global_batch_size, GATE_UPDATES)
+    batches = _gate_batches(request, source, input_shape, classes)
     return Training(
         request, devices, strategy, workload, model, optimizer, loss_of(model), source, input_shape, classes, batches
     )
+
+
+def _gate_batches(
+    request: Request, source: Source, input_shape: tuple[int, ...], classes: int
+) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+    """The gate's global batches (x, y), read from the data set once a sweep."""
+
+    def compute() -> "dict[str, np.ndarray[Any, Any]]":
+        size = request.cell.global_batch_size
+        found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES)
+        return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
+
+    key = (request.cell.data, request.data_dir, input_shape, classes, request.cell.global_batch_size)
+    arrays = kept(request.scratch, "batches", repr(key).encode(), compute)
+    return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
 
 
 def placement(cell: Cell, devices: Devices) -> contextlib.AbstractContextManager[None]:
