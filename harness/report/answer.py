@@ -154,7 +154,7 @@ def _caveats(work: WorkloadSummary) -> list[str]:
     if any(cell.device == "virtual-cpu" and cell.replicas_in_sync > 1 for cell in cells.values()):
         caveats.append(
             "These are virtual devices: a replica is about one core, and so is the case without a strategy unless "
-            "intra_op_threads says otherwise. One process on all cores is another cell, and may be faster."
+            "intra_op_threads says otherwise. One process on all cores (--intra-op-threads) may be faster."
         )
     if answer.best_id is not None and answer.base_id is not None:
         ours, theirs = cells[answer.best_id].global_batch_size, cells[answer.base_id].global_batch_size

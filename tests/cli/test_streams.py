@@ -11,15 +11,16 @@ from harness.record import RunStore
 from tests.record.examples import manifest, trial
 
 HERE = Path.cwd()
-HARNESS = f"{sys.executable} -m harness"
+HARNESS = f"'{sys.executable}' -m harness"
 DRY = "sweep --dry-run --trials 40"
 
 
 def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A shell command in `folder`; `$HARNESS` is the command line, `$?` of a pipe is its first failure."""
-    surroundings = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(HERE), "HARNESS": HARNESS}
+    surroundings = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(HERE)}
+    script = command.replace("$HARNESS", HARNESS)
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], cwd=folder, env={**surroundings, **environment},
+        ["bash", "-o", "pipefail", "-c", script], cwd=folder, env={**surroundings, **environment},
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """The real fork server without TensorFlow: how trials end, what a kill leaves, and how it restarts."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,8 +46,10 @@ HANGS = 100
 
 @pytest.fixture
 def python(tmp_path: Path) -> str:
-    path = tmp_path / "python"
-    path.write_text(WITHOUT_TENSORFLOW)
+    script, path = tmp_path / "zygote.py", tmp_path / "python"
+    script.write_text(WITHOUT_TENSORFLOW)
+    # not as the script's first line, which cannot name an interpreter below a folder with a space
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
     path.chmod(0o755)
     return str(path)
 
