@@ -20,7 +20,7 @@ from harness.spec import Cell
 
 GOAL = 0.02
 BLOCKS = 12
-WINDOWS = 30
+WINDOWS = 60
 """Measured windows of a trial, 0.1 s each. With 10 the deviation was 2.7–3.2 %: the windows' own noise."""
 CELLS = (cell("none", 1), cell("mirrored", 2))
 
