@@ -27,7 +27,7 @@ POWERS = 15
 STATE_TOLERANCE = {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
 """Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by precision, beyond its noise.
 
-`benchmarks/gate_margins.py` prints the largest error of right answers and the smallest of planted
+`benchmarks/goals/gate_margins.py` prints the largest error of right answers and the smallest of planted
 faults; one replica's gradient missing among n changes the gradient by about 1/n."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
