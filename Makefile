@@ -16,7 +16,7 @@ help:
 	@echo 'make sweep   measure what benchmarks/default.toml lists on this machine, then write the report'
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
 	@echo 'make test    lint, types, import rules and every test'
-	@echo 'make goals   print what the project promises beside what it measures here (ten minutes, idle machine)'
+	@echo 'make goals   print what the project promises beside what it measures here (twenty minutes, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
 	@echo 'make clean   remove the environment and caches; results and reports stay'
 
