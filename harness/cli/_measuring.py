@@ -1,20 +1,16 @@
 """What `sweep` does once its spec is read: plan, create the run, measure, and say the answer."""
 
-import datetime
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import harness
 from harness.cli._live import TerminalProgress
-from harness.environment import facts, warnings
 from harness.plan import Estimate, estimate, make_plan
-from harness.record.manifest import LeftOutRecord, Machine, RunManifest
 from harness.record.reading import load_run, resolve_run
-from harness.record.store import RunStore, new_run_id
-from harness.run.measure import carry_out, data_dir_of
+from harness.record.store import RunStore
+from harness.run.measure import carry_out, data_dir_of, measure_matrix
 from harness.run.progress import PlainLines, Progress, Quiet, duration
 from harness.run.sweep import SweepRun, live_limits
 from harness.spec.expand import Matrix, expand
@@ -62,26 +58,9 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
-    catalogue = load_catalogue()
-    matrix = expand(sweep, catalogue)
-    found = facts()
-    manifest = RunManifest(
-        run_id=new_run_id(sweep.name),
-        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=["harness", *command[1:]],
-        harness_version=harness.__version__,
-        sweep=sweep,
-        cells=list(matrix.cells),
-        base_cell_ids=sorted(matrix.added_base),
-        left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
-        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))],
-        machine=Machine(facts=found, warnings=warnings(found)),
-    )
-    data_dir = data_dir_of(sweep)
-    with RunStore.create(results, manifest) as store:
-        run = SweepRun(store, sweep, catalogue, _progress(quiet, json_out), data_dir)
-        carry_out(run, estimate(sweep, matrix.cells).seconds)
-    return _tell(store.path, json_out)
+    matrix = expand(sweep, load_catalogue())
+    progress = _progress(quiet, json_out)
+    return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
 
 
 def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:

@@ -12,7 +12,7 @@ import harness
 from harness.environment import facts, warnings
 from harness.errors import Interrupted, UsageError
 from harness.plan import estimate, make_plan
-from harness.record.manifest import Machine, RunManifest
+from harness.record.manifest import LeftOutRecord, Machine, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore, new_run_id
 from harness.run.preflight import preflight
@@ -20,7 +20,7 @@ from harness.run.progress import Progress, Quiet
 from harness.run.sweep import SweepRun, live_limits
 from harness.run.zygote import Zygote, ZygoteError
 from harness.spec.cell import Cell
-from harness.spec.expand import base_of
+from harness.spec.expand import Matrix, base_of
 from harness.spec.sweep import Sweep
 from harness.trial.catalogue import load_catalogue
 from harness.trial.data import default_data_dir
@@ -38,12 +38,20 @@ def measure(
     when a user's own model cannot be loaded (nothing is then left), StorageError when `results`
     cannot be used, Interrupted, with how to go on, when the person asked to stop.
     """
-    manifest = _manifest(sweep, cells, command)
+    wanted = {cell.cell_id: cell for cell in cells}
+    bases = {base.cell_id: base for base in map(base_of, cells) if base.cell_id not in wanted}
+    matrix = Matrix((*bases.values(), *wanted.values()), added_base=frozenset(bases))
+    return load_run(measure_matrix(sweep, matrix, results, command, progress or Quiet()))
+
+
+def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: Progress) -> Path:
+    """Measure and record `matrix`; returns the run's folder. Raises what `measure` does."""
+    manifest = _manifest(sweep, matrix, command)
     data_dir = data_dir_of(sweep)
     with RunStore.create(results, manifest) as store:
-        run = SweepRun(store, sweep, load_catalogue(), progress or Quiet(), data_dir)
-        carry_out(run, estimate(sweep, manifest.cells).seconds)
-    return load_run(store.path)
+        run = SweepRun(store, sweep, load_catalogue(), progress, data_dir)
+        carry_out(run, estimate(sweep, matrix.cells).seconds)
+    return store.path
 
 
 def carry_out(run: SweepRun, expected_s: float, resumed: bool = False) -> None:
@@ -76,11 +84,8 @@ def data_dir_of(sweep: Sweep) -> Path:
         raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
 
 
-def _manifest(sweep: Sweep, cells: Sequence[Cell], command: Sequence[str]) -> RunManifest:
+def _manifest(sweep: Sweep, matrix: Matrix, command: Sequence[str]) -> RunManifest:
     """The manifest of a run that is about to begin, its plan sealed."""
-    wanted = {cell.cell_id: cell for cell in cells}
-    bases = {base.cell_id: base for base in map(base_of, cells) if base.cell_id not in wanted}
-    every = [*bases.values(), *wanted.values()]
     found = facts()
     return RunManifest(
         run_id=new_run_id(sweep.name),
@@ -88,8 +93,9 @@ def _manifest(sweep: Sweep, cells: Sequence[Cell], command: Sequence[str]) -> Ru
         command=list(command),
         harness_version=harness.__version__,
         sweep=sweep,
-        cells=every,
-        base_cell_ids=sorted(bases),
-        plans=[make_plan(every, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
+        cells=list(matrix.cells),
+        base_cell_ids=sorted(matrix.added_base),
+        left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
+        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
         machine=Machine(facts=found, warnings=warnings(found)),
     )
