@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.trial import Plant
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
@@ -42,6 +43,84 @@ class Machine(_Part):
     warnings: list[str] = []
 
 
+class SideRecord(_Part):
+    """One side of a comparison: what it is, and in which environment its trials ran."""
+
+    name: Literal["a", "b"]
+    label: str
+    """What sets it apart from the other side, for people: `cross_device_op=auto`, `main (3f2a91c)`."""
+    cell_id: str
+    settings: dict[str, str] = {}
+    """KEY=VALUE given for this side alone."""
+    python: str | None = None
+    """The interpreter given for this side; None is the one that runs the harness."""
+    revision: str | None = None
+    """The revision as it was given for this side; None is the working tree."""
+    commit: str | None = None
+    """The commit that it named then."""
+    environment: dict[str, str] = {}
+    """Environment variables given for this side alone."""
+    sweep: Sweep
+    """Every setting of the side; its axes have one value each."""
+    versions: dict[str, str] = {}
+    """Python, TensorFlow and Keras as the side's own process reports them."""
+
+
+class ComparisonRecord(_Part):
+    """What an `ab` run set out to decide, fixed before the first trial."""
+
+    sides: Annotated[list[SideRecord], Field(min_length=2, max_length=2)]
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    epsilon: Annotated[float, Field(gt=0, lt=1)]
+    margins_source: str
+    half_width: Annotated[float, Field(gt=0, lt=1)]
+    """Half-width of the log interval that the second stage is planned for."""
+    max_blocks: Annotated[int, Field(ge=2)]
+    time_s: Annotated[float, Field(gt=0)] | None = None
+    """The limit on time, if one was given."""
+    remarks: list[str] = []
+    """What is to be known of the sides: uncommitted work that neither has, an empty submodule."""
+
+
+class ArmRecord(_Part):
+    """One arm of a validation's round: a cell, the cell again, or the cell with something planted."""
+
+    name: str
+    against: str | None = None
+    """The arm that is side A of its decision; None for an arm that is only compared with."""
+    plant: Plant | None = None
+
+
+class RoundRecord(_Part):
+    """One round of a validation: the arms of one cell, block after block, and the decisions between them.
+
+    `pilot` and `second` are numbers of blocks; the second stage is planned from the pilot's spread and
+    written here before it runs.
+    """
+
+    cell_id: str
+    arms: Annotated[list[ArmRecord], Field(min_length=2)]
+    pilot: list[int]
+    second: list[int] | None = None
+    """None until it is planned; empty when the pilot was enough."""
+
+    @property
+    def decisions(self) -> list[ArmRecord]:
+        """The arms that are side B of a decision."""
+        return [arm for arm in self.arms if arm.against is not None]
+
+
+class ValidationPlan(_Part):
+    """What a `validate` run set out to do, fixed before the first trial."""
+
+    quick: bool
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    epsilon: Annotated[float, Field(gt=0, lt=1)]
+    half_width: Annotated[float, Field(gt=0, lt=1)]
+    max_blocks: Annotated[int, Field(ge=2)]
+    rounds: Annotated[list[RoundRecord], Field(min_length=1)]
+
+
 class RunManifest(_Part):
     """`run.json`: self-describing; with it and `trials.jsonl` a report needs nothing else."""
 
@@ -58,4 +137,9 @@ class RunManifest(_Part):
     """Cells measured only because others are compared with them."""
     left_out: list[LeftOutRecord] = []
     plans: list[PlanRecord]
+    """In a comparison the groups list sides (`a`, `b`) instead of cell ids."""
+    comparison: ComparisonRecord | None = None
+    """Set for a run of `ab`, None for a sweep."""
+    validation: ValidationPlan | None = None
+    """Set for a run of `validate`; its groups list arms by name."""
     machine: Machine

@@ -13,9 +13,35 @@ from pydantic import BaseModel
 
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
+from harness.spec.catalogue import OWN_LOOP
 
 FOLDER = Path(__file__).with_name("schema")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_PASSED: dict[str, Any] = {"const": True}
+_NOT_FAILED: dict[str, Any] = {"enum": [True, None]}
+
+
+def _checks(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    """What the checks of a trial must say whose gate is passed."""
+    return {"properties": {"checks": {"properties": properties, "required": required}}}
+
+
+_FULL_GATE = _checks(
+    ["reduction", "update", "replicas_agree", "loss_finite"],
+    gate={"const": "full"},  # left out by records from before there was another
+    reduction=_PASSED,
+    update=_PASSED,
+    replicas_agree=_PASSED,
+    loss_finite=_PASSED,
+)
+_OWN_STEPS_GATE = _checks(
+    ["gate", "loss_finite"],
+    gate={"const": "own_step"},
+    loss_finite=_PASSED,
+    losses_agree=_NOT_FAILED,
+    own_check=_NOT_FAILED,
+)
 _NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
     "if": {"properties": {"status": {"const": "ok"}}},
     "then": {
@@ -24,16 +50,10 @@ _NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
             "step_time_s": {"type": "number"},
             "throughput_examples_per_s": {"type": "number"},
             "windows": {"type": "object"},
-            "checks": {
-                "properties": {
-                    "reduction": {"const": True},
-                    "update": {"const": True},
-                    "replicas_agree": {"const": True},
-                    "loss_finite": {"const": True},
-                },
-                "required": ["reduction", "update", "replicas_agree", "loss_finite"],
-            },
         },
+        "if": {"properties": {"cell": {"properties": {"loop": {"const": OWN_LOOP}}, "required": ["loop"]}}},
+        "then": _OWN_STEPS_GATE,
+        "else": _FULL_GATE,
     },
     "else": {"properties": {"throughput_examples_per_s": {"type": "null"}}},
 }

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
 Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
@@ -69,8 +70,14 @@ class Windows(_Part):
 
 
 class Checks(_Part):
-    """The correctness gate. None: the check was not reached. `detail` holds the evidence in words."""
+    """The correctness gate. None: the check was not reached. `detail` holds the evidence in words.
 
+    `gate` says which gate it was. `full` is that of `protocol.md`: all its checks were made. `own_step` is
+    that of a user's own training step, which shows its losses and nothing else: they are finite, and, where each
+    is not None, `losses_agree` and `own_check`; the checks of the full gate are None, for they were not made.
+    """
+
+    gate: Literal["full", "own_step"] = "full"
     reduction: bool | None = None
     update: bool | None = None
     replicas_agree: bool | None = None
@@ -79,6 +86,10 @@ class Checks(_Part):
     loss_finite: bool | None = None
     update_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
+    losses_agree: bool | None = None
+    """Own step: its first losses are those of the same step built anew from the same seed and run uncompiled."""
+    own_check: bool | None = None
+    """Own step: what its own `check()` said, before and after timing; None when it has none."""
     detail: dict[str, str] = {}
 
     @property
@@ -90,12 +101,20 @@ class Checks(_Part):
             "replicas_agree": self.replicas_agree,
             "updates_applied": self.updates_applied == self.updates_scheduled,
             "loss_finite": self.loss_finite,
+            "losses_agree": self.losses_agree,
+            "own_check": self.own_check,
         }
         return tuple(name for name, passed in named.items() if passed is False)
 
     @property
     def complete(self) -> bool:
-        """True when every check was made and passed."""
+        """True when every check that the gate can make was made and passed.
+
+        Of an own step a finite loss is what can always be shown; the others need a step that can be run
+        uncompiled, or that has a `check()`.
+        """
+        if self.gate == "own_step":
+            return self.loss_finite is True and not self.failures
         made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
         return all(made) and self.updates_applied is not None and not self.failures
 
@@ -125,6 +144,15 @@ class Resources(_Part):
     inter_op_threads: int = 0
 
 
+class Plant(_Part):
+    """A slow-down that was planted on purpose, to see whether it is found: see `harness.trial.plants`."""
+
+    kind: str
+    """The registered name: `device_work`, `input_stall`, `slow_replica`."""
+    share: Annotated[float, Field(gt=0, lt=10, allow_inf_nan=False)]
+    """By how much a step takes longer: 0.03 is 3 %."""
+
+
 class TrialRecord(_Part):
     """One line of `trials.jsonl`."""
 
@@ -139,6 +167,10 @@ class TrialRecord(_Part):
     """Position in the group's start order."""
     attempt: Annotated[int, Field(ge=1)] = 1
     interleaving: Literal["turns", "blocks", "none"] = "turns"
+    side: str | None = None
+    """`a` or `b` in a comparison, the arm's name in a validation; None in a sweep."""
+    plant: Plant | None = None
+    """What was planted in this trial, in a validation."""
     status: Status
     phase: PhaseName | None = None
     """The phase under way when a trial that is not `ok` ended."""
@@ -165,6 +197,8 @@ class TrialRecord(_Part):
         if self.status == "ok":
             if not self.checks.complete:
                 raise ValueError("status is ok but the correctness gate is not complete")
+            if (self.checks.gate == "own_step") != (self.cell.loop == OWN_LOOP):
+                raise ValueError(f"the loop is '{self.cell.loop}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput_examples_per_s is None or self.windows is None:
                 raise ValueError("status is ok but there is no measurement")
         elif self.throughput_examples_per_s is not None:

@@ -54,6 +54,8 @@ class Cell(BaseModel):
     @property
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
+        if self.loop == "own":
+            return f"{self.model} b{self.batch_size}"
         parts = [self.strategy]
         if self.workers > 1:
             parts.append(f"{self.workers} workers ×")
