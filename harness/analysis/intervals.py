@@ -167,7 +167,7 @@ def t_quantile(degrees_of_freedom: float, confidence: float = CONFIDENCE) -> flo
 
 def cell_estimate(sample: Sample) -> LogEstimate:
     """x̄ ± t_{P−1}·s/√P of one cell; with one trial there is a mean and nothing else."""
-    return _mean_of(sample.values, "t")
+    return log_mean(sample.values, "t")
 
 
 def throughput_interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
@@ -186,12 +186,12 @@ def log_ratio(numerator: Sample, denominator: Sample) -> LogEstimate:
     left, right = _by_group(numerator), _by_group(denominator)
     shared = [group for group in left if group in right]
     if len(shared) >= 2:
-        return _mean_of([left[group] - right[group] for group in shared], "paired t")
+        return log_mean([left[group] - right[group] for group in shared], "paired t")
     if len(numerator.values) >= 2 and len(denominator.values) >= 2:
         return _welch(numerator, denominator)
     if shared:
-        return _mean_of([left[shared[0]] - right[shared[0]]], "none")
-    return _mean_of([numerator.mean - denominator.mean], "none")
+        return log_mean([left[shared[0]] - right[shared[0]]], "none")
+    return log_mean([numerator.mean - denominator.mean], "none")
 
 
 def compare(numerator: Sample, denominator: Sample, references: Iterable[Sample] = ()) -> LogEstimate:
@@ -238,8 +238,8 @@ def stein_estimate(values: Sequence[float], pilot_trials: int) -> LogEstimate:
     """
     if not 2 <= pilot_trials <= len(values):
         raise HarnessError(f"a pilot of {pilot_trials} of {len(values)} trials: expected between 2 and all of them")
-    pilot = _mean_of(values[:pilot_trials], "t")
-    final = _mean_of(values, "t")
+    pilot = log_mean(values[:pilot_trials], "t")
+    final = log_mean(values, "t")
     assert pilot.deviation is not None
     error = pilot.deviation / math.sqrt(len(values))
     return LogEstimate(final.mean, error, pilot_trials - 1, pilot.deviation, len(values), "Stein t")
@@ -255,8 +255,11 @@ def pooled_deviation(estimates: Iterable[LogEstimate]) -> float | None:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def _mean_of(values: Sequence[float], method: Method) -> LogEstimate:
+def log_mean(values: Sequence[float], method: Method) -> LogEstimate:
+    """The mean of log values with s/√P and P − 1 degrees of freedom; HarnessError unless all are finite."""
     count = len(values)
+    if not count:
+        raise HarnessError("there is no value to average")
     for value in values:
         if not math.isfinite(value):
             raise HarnessError(f"a log value is {value}: it cannot be averaged or compared")
