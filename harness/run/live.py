@@ -48,6 +48,8 @@ class LiveTrial:
     request: Request
     timeout_s: float
     interrupts: Interrupts
+    side: str | None = None
+    """Which side of a comparison it is."""
     status: Status | None = None
     reason: str | None = None
     evidence: str | None = None
@@ -57,6 +59,8 @@ class LiveTrial:
     measured_from: int | None = None
     steady: bool = False
     sync_seconds: float = 0.0
+    steps: int | None = None
+    """Steps of a window: what the trial's pilot chose, unless the group agreed on another number."""
     watch: Callable[[Cell, str], None] | None = None
     """Told of every phase that the trial enters."""
 
@@ -66,24 +70,30 @@ class LiveTrial:
         self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
+        self.deadline = time.monotonic() + self.timeout_s
+        """When its set-up counts as hung."""
         self._taking_turns = False
         request = self.request.model_copy(update={"scratch": self.zygote.scratch})
         self.spawned: Spawned = self.zygote.spawn(request)
 
     def set_up(self) -> None:
         """Follow the trial through build, gate and pilot until it waits for its first turn."""
-        deadline = time.monotonic() + self.timeout_s
-        while True:
-            report = self._receive(deadline)
-            if report.ready:
-                self._close_phase()
-                self._taking_turns = True
-                self.sync_seconds = report.sync_seconds or 0.0
-                return
+        while not self.set_up_step():
+            pass
+
+    def set_up_step(self) -> bool:
+        """Take in one report of a trial being set up; True once it waits for its first turn."""
+        report = self._receive(self.deadline)
+        if report.ready:
+            self._close_phase()
+            self._taking_turns = True
+            self.sync_seconds = report.sync_seconds or 0.0
+            self.steps = report.steps
+        return bool(report.ready)
 
     def take_turn(self, round_number: int) -> None:
         """One window."""
-        self._tell(Turn(do="window", round=round_number))
+        self._tell(Turn(do="window", round=round_number, steps=self.steps))
         report = self._receive(time.monotonic() + self.timeout_s)
         if report.window is not None:
             self.windows.append(report.window)
@@ -221,6 +231,8 @@ class LiveTrial:
             order=self.place.order,
             attempt=self.place.attempt,
             interleaving=self.place.interleaving,
+            side=self.side,
+            plant=self.request.plant,
             status=self.status or "crashed",
             phase=None if ended_well else self.phase,
             reason=self.reason,

@@ -79,9 +79,11 @@ def carry_out(run: SweepRun, expected_s: float, resumed: bool = False) -> None:
 def data_dir_of(sweep: Sweep) -> Path:
     """Where the prepared data of `sweep` are kept; UsageError when nobody knows whose home folder is meant."""
     try:
-        return Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+        folder = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
     except RuntimeError as error:
         raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
+    # absolute, because the process of a side of a comparison may have another working folder
+    return folder.absolute()
 
 
 def _manifest(sweep: Sweep, matrix: Matrix, command: Sequence[str]) -> RunManifest:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from harness.analysis.intervals import stein_trials
-from harness.environment import usable_cores
 from harness.errors import Interrupted
 from harness.plan import beside_bases, make_plan, missing_groups
 from harness.record.manifest import PlanRecord
@@ -18,6 +17,8 @@ from harness.run.interrupts import Interrupts
 from harness.run.live import LiveTrial, Place
 from harness.run.pilot import log_deviation
 from harness.run.progress import Progress
+from harness.run.request import request_for
+from harness.run.steps import StepCounts
 from harness.run.turns import TurnGroup, TurnRules
 from harness.run.zygote import Zygote
 from harness.spec.catalogue import Catalogue
@@ -45,6 +46,7 @@ class SweepRun:
     def __post_init__(self) -> None:
         self.cells = {cell.cell_id: cell for cell in self.store.manifest.cells}
         self._interrupts = Interrupts()
+        self._steps = StepCounts(self.trials)
         self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if t.status in FINAL}
 
     @property
@@ -104,7 +106,7 @@ class SweepRun:
         while waiting:
             trials = self._live_trials(zygote, block, waiting)
             before = len(self.trials)
-            left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
+            left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             if len(waiting) - len(left) > 1:
                 crowded += [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
             waiting = beside_bases([trial.cell.cell_id for trial in left], self.cells, self._unsupported)
@@ -113,7 +115,7 @@ class SweepRun:
         self.progress.more(len(crowded))
         for cell_id in crowded:
             trials = self._live_trials(zygote, block, [cell_id])
-            TurnGroup(trials, self._rules(block, part), self._keep, self.progress).run()
+            TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             part += 1
 
     def _live_trials(self, zygote: Zygote, block: int, group: Sequence[str]) -> list[LiveTrial]:
@@ -139,23 +141,7 @@ class SweepRun:
         return 1 + max(earlier, default=0)
 
     def _request(self, cell: Cell) -> Request:
-        """Thread pools are resolved here so that the record and the trial agree.
-
-        One intra-op thread makes a virtual replica about one core. An inter-op pool smaller than twice
-        the replicas gives two-state timings, as collectives block its threads (`facts.md`,
-        `protocol.md`).
-        """
-        virtual = cell.device == "virtual-cpu"
-        return Request(
-            cell=cell,
-            seed=self.sweep.seed,
-            data_dir=str(self.data_dir),
-            window_s=self.sweep.window,
-            intra_op_threads=self.sweep.intra_op_threads or (1 if virtual else 0),
-            inter_op_threads=self.sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
-            gpu_memory_mb=self.sweep.gpu_memory_mb,
-            tpu=self.sweep.tpu,
-        )
+        return request_for(cell, self.sweep, self.data_dir)
 
     def _rules(self, block: int, part: int) -> TurnRules:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))

@@ -1,6 +1,8 @@
 """A group of live trials: set up one after the other, then a window each in turn, then seen out."""
 
 import random
+import select
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +10,7 @@ from harness.analysis.steady import block_steady_from, trials_steady_from
 from harness.environment import available_memory_bytes
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
-from harness.run.live import Ended, LiveTrial
+from harness.run.live import SLICE_S, Ended, LiveTrial
 from harness.run.progress import Progress
 
 MEMORY_RESERVE = 0.15
@@ -22,26 +24,40 @@ class TurnRules:
     windows: int
     max_warmup: int
     seed: int
+    together: int = 1
+    """Trials that are set up at the same time. More than one saves time on a machine with idle cores, but
+    then what each phase of the set-up took is what it took in company."""
 
 
 class TurnGroup:
-    """Runs one group. `keep` is called with each record as soon as its trial has ended."""
+    """Runs one group. `keep` is called with each record as soon as its trial has ended.
+
+    `agree` may set the steps of a window of the trials that are set up, before the first turn.
+    """
 
     def __init__(
-        self, trials: Sequence[LiveTrial], rules: TurnRules, keep: Callable[[TrialRecord], None], progress: Progress
+        self,
+        trials: Sequence[LiveTrial],
+        rules: TurnRules,
+        keep: Callable[[TrialRecord], None],
+        progress: Progress,
+        agree: Callable[[Sequence[LiveTrial]], None] | None = None,
     ) -> None:
+        self._agree = agree
         self._waiting = list(trials)
         self._rules = rules
         self._keep = keep
         self._progress = progress
         self._live: list[LiveTrial] = []
-        self._largest = 0
+        self._largest = 0.0
         self._shuffler = random.Random(rules.seed)
 
     def run(self) -> list[LiveTrial]:
         """Run the group; returns the trials that memory had no room for, to run as a group of their own."""
         try:
             self._set_up()
+            if self._agree is not None:
+                self._agree(self._live)
             self._take_turns()
             for trial in list(self._live):
                 self._progress.phase(trial.cell, "exit")
@@ -54,16 +70,29 @@ class TurnGroup:
 
     def _set_up(self) -> None:
         while self._waiting and self._room_for_one_more():
-            trial = self._waiting.pop(0)
             before = available_memory_bytes()
-            trial.watch = self._progress.phase
-            trial.start()
-            self._live.append(trial)
+            setting_up: list[LiveTrial] = []
+            while self._waiting and len(setting_up) < self._rules.together and self._room_for_one_more():
+                trial = self._waiting.pop(0)
+                trial.watch = self._progress.phase
+                trial.start()
+                self._live.append(trial)
+                setting_up.append(trial)
+            started = len(setting_up)
+            while setting_up:
+                self._follow(setting_up)
+            self._largest = max(self._largest, (before - available_memory_bytes()) / started)
+
+    def _follow(self, setting_up: list[LiveTrial]) -> None:
+        """Take in what has been reported; take those out of the list that are ready or have ended."""
+        for trial in _with_news(setting_up):
             try:
-                trial.set_up()
+                done = trial.set_up_step()
             except Ended:
                 self._ended(trial)
-            self._largest = max(self._largest, before - available_memory_bytes())
+                done = True
+            if done:
+                setting_up.remove(trial)
 
     def _room_for_one_more(self) -> bool:
         """As many trials as fit memory, but at least two: the room is what the largest so far took."""
@@ -130,6 +159,18 @@ class TurnGroup:
                 trial.interrupt()
             except Ended:
                 self._ended(trial)
+
+
+def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:
+    """Those that have something to take in, or are overdue; waits a moment for it. One alone may be waited for."""
+    if len(trials) == 1:
+        return list(trials)
+    trials[0].interrupts.check()
+    if held := [trial for trial in trials if trial.spawned.channel.holds_line]:
+        return held
+    readable, _, _ = select.select([trial.spawned.channel.connection for trial in trials], [], [], SLICE_S)
+    now = time.monotonic()
+    return [t for t in trials if t.spawned.channel.connection in readable or now >= t.deadline]
 
 
 def _name(trial: LiveTrial) -> str:

@@ -59,6 +59,7 @@ class Clock:
             if turn.do == "finish":
                 return 0
             self._round = turn.round
+            self._steps = turn.steps or self._steps
             now, cpu = time.perf_counter(), time.process_time()
             self._waited, self._waited_cpu = now - self._idle_since, cpu - self._idle_cpu_since
         self._wall, self._cpu = time.perf_counter(), time.process_time()
@@ -94,7 +95,7 @@ class Clock:
         sync = statistics.median(self._time_of_sync() for _ in range(SYNC_SAMPLES))
         self._steps = max(1, math.ceil(max(target, SYNC_MULTIPLE * sync) / min(self._paces)))
         self._piloting = False
-        self._channel.send(Report(ready=True, sync_seconds=sync))
+        self._channel.send(Report(ready=True, sync_seconds=sync, steps=self._steps))
 
     def _time_of_sync(self) -> float:
         start = time.perf_counter()

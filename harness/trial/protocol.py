@@ -7,11 +7,11 @@ the trial sends `Report`s. A closed socket means that the other side is gone.
 import json
 import select
 import socket
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from harness.record.trial import Checks, Executed, PhaseName, Resources
+from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources
 from harness.spec.cell import Cell
 
 
@@ -33,6 +33,8 @@ class Request(_Message):
     gpu_memory_mb: int = 0
     tpu: str = "local"
     task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
+    plant: Plant | None = None
+    """A slow-down to plant (`harness.trial.plants`), for a validation."""
 
 
 class Turn(_Message):
@@ -40,6 +42,8 @@ class Turn(_Message):
 
     do: Literal["window", "finish"]
     round: int = 0
+    steps: Annotated[int, Field(ge=1)] | None = None
+    """Steps of the window; None is what the trial's own pilot chose."""
 
 
 class WindowTimes(_Message):
@@ -74,6 +78,8 @@ class Report(_Message):
     ready: bool | None = None
     """The trial is set up and waits for its first turn."""
     sync_seconds: float | None = None
+    steps: int | None = None
+    """With `ready`: the steps a window that the pilot chose."""
     window: WindowTimes | None = None
     outcome: Outcome | None = None
 
@@ -108,6 +114,11 @@ class Channel:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode()
+
+    @property
+    def holds_line(self) -> bool:
+        """Whether a line has arrived already, which no select on the socket would tell."""
+        return b"\n" in self._buffer
 
     def close(self) -> None:
         """Close the socket; the other side reads an end of file."""

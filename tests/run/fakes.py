@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.record import Checks, RunManifest, RunStore
 from harness.record.trial import PhaseName
@@ -37,7 +37,10 @@ class Play:
     at: str | int | None = None
     happens: Callable[["Actor"], None] | None = None
     seconds: Callable[[int], float] = lambda number: 0.1 + 1e-6 * (number % 2)
+    """What a window of `steps` steps takes, by its number; one of more steps takes longer in proportion."""
     outcome: Outcome = WELL
+    steps: int = 4
+    """Steps a window that its pilot chooses."""
 
 
 Plays = Callable[[Request], Play]
@@ -105,13 +108,13 @@ class Actor:
             self._reach(phase)
             self.channel.send(Report(phase=phase))
         self.zygote.note(self, "ready")
-        self.channel.send(Report(ready=True, sync_seconds=0.001))
+        self.channel.send(Report(ready=True, sync_seconds=0.001, steps=self.play.steps))
         count = 0
         while (turn := Turn.model_validate_json(self.channel.receive_line() or "")).do == "window":
             self.zygote.note(self, f"window {turn.round}")
             self._reach(turn.round)
             self.zygote.note(self, f"done {turn.round}")
-            self.channel.send(Report(window=self._window(turn.round, count)))
+            self.channel.send(Report(window=self._window(turn, count)))
             count += 1
         self.channel.send(Report(phase="check"))
         self._reach("finish")
@@ -120,27 +123,38 @@ class Actor:
         if self.play.at == at and self.play.happens is not None:
             self.play.happens(self)
 
-    def _window(self, number: int, count: int) -> WindowTimes:
+    def _window(self, turn: Turn, count: int) -> WindowTimes:
+        steps = turn.steps or self.play.steps
+        share = steps / self.play.steps
         return WindowTimes(
-            round=number, steps=4, seconds=self.play.seconds(count), cpu_seconds=0.05, waiting_seconds=0.25,
-            waiting_cpu_seconds=0.0,
+            round=turn.round, steps=steps, seconds=self.play.seconds(count) * share, cpu_seconds=0.05 * share,
+            waiting_seconds=0.25, waiting_cpu_seconds=0.0,
         )  # fmt: skip
 
 
 class FakeZygote:
-    """Stands in for `harness.run.zygote.Zygote`; `plays` says what each trial does."""
+    """Stands in for `harness.run.zygote.Zygote`; `plays` says what each trial does.
 
-    def __init__(self, folder: Path, plays: Plays) -> None:
+    With a `name`, what its trials do is in the diary under that instead of their cell.
+    """
+
+    versions: ClassVar[dict[str, str]] = {"python": "3.11.9", "tensorflow": "2.21.0", "keras": "3.11.0"}
+
+    def __init__(
+        self, folder: Path, plays: Plays, name: str | None = None, diary: list[tuple[str, str]] | None = None
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.scratch = str(folder)
+        self.name = name
         self.alive = True
-        self.diary: list[tuple[str, str]] = []
+        self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []
         self.statuses: dict[Channel, int] = {}
         self._plays = plays
         self._actors: dict[int, tuple[Actor, threading.Thread]] = {}
 
     def note(self, actor: Actor, what: str) -> None:
-        self.diary.append((actor.cell_id, what))
+        self.diary.append((self.name or actor.cell_id, what))
 
     def trials(self) -> list[str]:
         """The cell ids of the trials that were started, in order."""
@@ -150,6 +164,8 @@ class FakeZygote:
         number = len(self.spawned)
         attempt = 1 + sum((old.cell, old.task) == (request.cell, request.task) for old in self.spawned)
         self.spawned.append(request)
+        if self.name is not None:
+            self.diary.append((self.name, f"{request.task} is spawned"))
         ours, theirs = socket.socketpair()
         log = Path(self.scratch) / f"trial-{number}.log"
         log.write_text("")

@@ -1,0 +1,30 @@
+"""What a trial is asked, from its cell and the settings of the sweep it belongs to."""
+
+from pathlib import Path
+
+from harness.environment import usable_cores
+from harness.record.trial import Plant
+from harness.spec.cell import Cell
+from harness.spec.sweep import Sweep
+from harness.trial.protocol import Request
+
+
+def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:
+    """The request of a trial of `cell`.
+
+    Thread pools are resolved here so that the record and the trial agree. One intra-op thread makes a
+    virtual replica about one core. An inter-op pool smaller than twice the replicas gives two-state
+    timings, as collectives block its threads (`facts.md`, `protocol.md`).
+    """
+    virtual = cell.device == "virtual-cpu"
+    return Request(
+        cell=cell,
+        seed=sweep.seed,
+        data_dir=str(data_dir),
+        window_s=sweep.window,
+        intra_op_threads=sweep.intra_op_threads or (1 if virtual else 0),
+        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
+        gpu_memory_mb=sweep.gpu_memory_mb,
+        tpu=sweep.tpu,
+        plant=plant,
+    )
