@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.catalogue import Catalogue
+from harness.spec.catalogue import OWN_LOOP, Catalogue
 from harness.spec.cell import BatchScope, Cell, Precision
 from harness.spec.sweep import Sweep
 
@@ -36,6 +36,11 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known("strategy", sweep.strategy, list(catalogue.strategies))
     _known("cross_device_op", sweep.cross_device_op, list(catalogue.cross_device_ops), or_like=OWN, mark=":")
     _known("optimizer", sweep.optimizer, list(catalogue.optimizers))
+    if OWN_LOOP in sweep.loop:
+        raise UsageError(
+            f"loop: '{OWN_LOOP}' is a training step of your own, which the pytest gate measures; it has no axes to "
+            f"sweep, expected {' or '.join(catalogue.loops)}"
+        )
     _known("loop", sweep.loop, list(catalogue.loops))
     _known("model", sweep.model, list(catalogue.models), or_like=OWN, mark=":")
     _known("data", sweep.data, list(catalogue.data), or_like="tfds:NAME", mark="tfds:")
@@ -68,6 +73,18 @@ def base_of(cell: Cell) -> Cell:
         "global_batch_size": batch,
     }
     return cell.model_copy(update=changes)
+
+
+def own_step_cell(path: str, examples: int = 1) -> Cell:
+    """The cell of a user's own training step, which the function at `path` (`package.module:function`) builds.
+
+    `examples` is how many a step trains on, for throughput. Strategy, devices, model and data are the
+    step's own affair: the names in those places say so.
+    """
+    return Cell(
+        device="own", strategy="none", replicas=1, batch_size=examples, batch_scope="per_replica",
+        global_batch_size=examples, cross_device_op="auto", model=path, data="own", optimizer="own", loop=OWN_LOOP,
+    )  # fmt: skip
 
 
 class _Combination(NamedTuple):

@@ -2,13 +2,13 @@
 
 import faulthandler
 import gc
-import os
 import signal
 import socket
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.record.trial import Checks, PhaseName, Resources
+from harness.record.trial import Resources
+from harness.spec.catalogue import OWN_LOOP
+from harness.trial.attempt import Attempt
 from harness.trial.checks import (
     check_agreement,
     check_applied,
@@ -18,11 +18,10 @@ from harness.trial.checks import (
     note_statistics,
 )
 from harness.trial.clock import Clock
-from harness.trial.devices.base import Unsupported
-from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.executed import inspect
 from harness.trial.loops import loops
-from harness.trial.memory import peak_device_memory_bytes, peak_memory_bytes
+from harness.trial.memory import peak_device_memory_bytes
+from harness.trial.own_step import OwnStep
 from harness.trial.protocol import Channel, Outcome, Report, Request
 from harness.trial.reference import run_reference
 from harness.trial.state import VariableState, capture, copies_of
@@ -33,44 +32,8 @@ LARGEST_SHARE = 1e9
 """JSON has no infinity."""
 
 
-class WrongResult(Exception):
-    """The gate found a wrong answer; there is nothing to time."""
-
-
-class Trial:
-    """One trial: `run` builds, proves, lets the clock measure, proves again, and reports."""
-
-    def __init__(self, request: Request, channel: Channel) -> None:
-        self._request = request
-        self._channel = channel
-        self._checks: dict[str, Any] = {"detail": {}}
-        self._outcome: dict[str, Any] = {}
-
-    def run(self) -> Outcome:
-        """Run to the end; every way to fail that Python can see becomes an Outcome."""
-        status, reason, evidence = "ok", None, None
-        try:
-            self._measure()
-        except WrongResult as error:
-            status, reason = "wrong_result", str(error)
-        except Unsupported as error:
-            status, reason = "unsupported", str(error)
-        except HarnessError as error:
-            status, reason = "crashed", str(error)
-        except EOFError:
-            os._exit(1)  # The parent is gone; nobody is left to tell.
-        except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
-            status, reason = classify(error)
-            evidence = None if status == "unsupported" else traceback_without_paths()
-        self._outcome.setdefault("resources", Resources())
-        return Outcome(
-            status=status,
-            reason=reason,
-            evidence=evidence,
-            checks=Checks(**self._checks),
-            peak_memory_bytes=peak_memory_bytes(),
-            **self._outcome,
-        )
+class Trial(Attempt):
+    """A trial of a cell: builds, proves, lets the clock measure, proves again."""
 
     def _measure(self) -> None:
         self._enter("build")
@@ -119,19 +82,7 @@ class Trial:
             "updates_applied": check_applied(applied, clock.scheduled),
             "loss_finite": check_losses(clock.losses),
         }
-        for name, found in evidence.items():
-            self._judge(name, found, stop=False)
-        wrong = [f"{name}: {found}" for name, found in evidence.items() if found]
-        if wrong:
-            raise WrongResult("; ".join(wrong))
-
-    def _judge(self, name: str, evidence: str | None, stop: bool = True) -> None:
-        if name != "updates_applied":
-            self._checks[name] = evidence is None
-        if evidence is not None:
-            self._checks["detail"][name] = evidence
-            if stop:
-                raise WrongResult(f"{name}: {evidence}")
+        self._judge_all(evidence)
 
     def _resources(self, training: Training) -> Resources:
         return Resources(
@@ -141,9 +92,6 @@ class Trial:
             intra_op_threads=self._request.intra_op_threads,
             inter_op_threads=self._request.inter_op_threads,
         )
-
-    def _enter(self, phase: PhaseName) -> None:
-        self._channel.send(Report(phase=phase))
 
 
 def _synchroniser(probes: list[Any]) -> Any:
@@ -182,7 +130,8 @@ def run_trial(connection: socket.socket, request_json: str) -> None:
 
 
 def _trial(request: Request, channel: Channel) -> Outcome:
-    return Trial(request, channel).run()
+    kind = OwnStep if request.cell.loop == OWN_LOOP else Trial
+    return kind(request, channel).run()
 
 
 TASKS = {"trial": _trial, **OTHER_TASKS}

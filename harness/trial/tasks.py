@@ -3,21 +3,24 @@
 from pathlib import Path
 
 from harness.errors import HarnessError
+from harness.spec.catalogue import OWN_LOOP
 from harness.trial.checks import check_reduction
 from harness.trial.cross_device import build_op
 from harness.trial.data import load_source
 from harness.trial.devices import device_kinds
 from harness.trial.devices.base import Unsupported
 from harness.trial.ending import classify
+from harness.trial.own_reference import build_step
 from harness.trial.protocol import Channel, Outcome, Request
 from harness.trial.strategies import strategies
 from harness.trial.workloads import load_workload
 
 
 def _prepare(request: Request, _: Channel) -> Outcome:
-    """Make the cell's data ready on disk, once a run."""
+    """Make the cell's data ready on disk, once a run; a step of the user's own brings its own."""
     try:
-        load_source(request.cell.data).prepare(Path(request.data_dir))
+        if request.cell.loop != OWN_LOOP:
+            load_source(request.cell.data).prepare(Path(request.data_dir))
     except HarnessError as error:
         return Outcome(status="unsupported", reason=str(error))
     return Outcome(status="ok")
@@ -38,8 +41,11 @@ def _probe(request: Request, _: Channel) -> Outcome:
 
 
 def _preflight(request: Request, _: Channel) -> Outcome:
-    """Load a user's own model and op; a UsageError becomes the reason."""
+    """Load a user's own step, or model and op; a UsageError becomes the reason."""
     try:
+        if request.cell.loop == OWN_LOOP:
+            build_step(request.cell.model)
+            return Outcome(status="ok")
         build_op(request.cell)
         workload = load_workload(request.cell.model)
         if workload.input_shape is None:

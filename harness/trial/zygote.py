@@ -1,6 +1,6 @@
 """The zygote: TensorFlow imported once, then a fork a trial.
 
-`python -m harness.trial.zygote FD` runs it over a control socket. A fork of it is a fresh process
+`python -m harness.trial.zygote FD PID [ROOT]` runs it over a control socket. A fork of it is a fresh process
 whose TensorFlow runtime has not started, in hundredths of a second instead of an import's seconds.
 It is not the standard library's forkserver because that is one a program with one environment and
 one interpreter, speaks pickle, imports the caller's `__main__` into every child and does not say how
@@ -25,6 +25,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from harness.trial.revision import keep_out
 
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = "800"
@@ -166,10 +168,13 @@ def preload() -> dict[str, str]:
 
 
 def main() -> None:
-    """Run a zygote over the file descriptor given as the only argument."""
+    """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, and, where a git
+    revision is measured, the working tree that no module must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for root in sys.argv[3:]:
+        keep_out(root)
     versions = preload()
     zygote = Zygote(control)
     control.sendall(json.dumps({"ready": versions}).encode() + b"\n")

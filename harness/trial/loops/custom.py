@@ -4,7 +4,10 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from harness.trial.kept import kept
 from harness.trial.loops.base import LoopKind, Pace
+from harness.trial.plants import Planted, planted
+from harness.trial.state import capture, copies_of
 
 if TYPE_CHECKING:
     from harness.trial.training import Training
@@ -15,21 +18,43 @@ class CustomLoop:
 
     def __init__(self, training: "Training") -> None:
         self._training = training
-        self._step = make_step(training)
+        self._plant = planted(training.request.plant, training.devices.names)
+        self._step = make_step(training, self._plant)
         self._example: Any = None
         self._input: Iterator[tuple[Any, Any]] | None = None
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
-        batches = self._input = _batches(self._training)
-        step = self._step
+        batches = self._input = self._plant.batches(_batches(self._training))
+        step, windows = self._step, 0
         while steps := pace.begin():
+            self._plant.window_begins()
             for _ in range(steps):
                 batch = next(batches)
                 loss = step(*batch)
+            self._plant.window_ends(loss)
             self._example = batch
             pace.end(loss)
+            windows += 1
+            if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
+                self._calibrate(batches)
+
+    def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
+        """Let the planted slow-down try steps, and take back what they trained."""
+        if self._training.request.plant is None:
+            return
+        model, optimizer = self._training.model, self._training.optimizer
+        before = capture(model, optimizer)
+        request = self._training.request
+        key = repr((request.cell.cell_id, request.intra_op_threads, request.inter_op_threads)).encode()
+        self._plant.calibrate(
+            lambda: _finished(self._step(*next(batches)), self._training),
+            lambda name, compute: kept(request.scratch, name, key, compute),
+        )
+        for variable, state in zip([*model.variables, *optimizer.variables], before, strict=True):
+            for copy, value in zip(copies_of(variable), state.copies, strict=True):
+                copy.assign(value)
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
@@ -40,10 +65,11 @@ class CustomLoop:
         return int(self._step.experimental_get_tracing_count())
 
 
-def make_step(training: "Training") -> Any:
+def make_step(training: "Training", plant: Planted | None = None) -> Any:
     """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
     import tensorflow as tf
 
+    plant = plant or Planted()
     cell, model, optimizer = training.cell, training.model, training.optimizer
     strategy, loss_of_examples = training.strategy, training.loss
 
@@ -61,9 +87,9 @@ def make_step(training: "Training") -> Any:
         gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
 
     def replica_step(x: Any, y: Any) -> Any:
-        loss, gradients = gradients_of(x, y)
+        loss, gradients = gradients_of(plant.before_forward(x), y)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
+        return plant.after_update(loss, model.trainable_variables)
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
@@ -72,6 +98,15 @@ def make_step(training: "Training") -> Any:
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     return step
+
+
+def _finished(loss: Any, training: "Training") -> float:
+    """The loss on the host, once every replica has done its update."""
+    import tensorflow as tf
+
+    if any("CPU" not in name for name in training.devices.names):
+        tf.test.experimental.sync_devices()
+    return float(loss)
 
 
 def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:

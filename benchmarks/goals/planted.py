@@ -1,0 +1,204 @@
+"""Planted slow-downs are real: a bare loop, with nothing of the harness' clock or turns, slows by what is stated.
+
+Promise: the stated share lies in the 95 % interval of what the loop lost, and a line through all shares of a
+kind has a slope within a tenth of 1. `planted.py SECONDS [PERCENT...]`: seconds a strategy, shares.
+"""
+
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from common import interval, table
+
+from harness.record.trial import Plant
+from harness.trial.plants import Planted, planted
+from harness.trial.plants.base import Arrays
+
+SHARES = (0.03, 0.05, 0.10)
+KINDS = {"none": ("device_work", "input_stall"), "mirrored": ("device_work", "input_stall", "slow_replica")}
+REPLICAS = {"none": 1, "mirrored": 2}
+BATCH_SIZE = 32
+WINDOW_S = 0.03
+SECONDS = 80.0
+BASELINES = 3
+"""Steps with nothing planted, traced apart as every plant's are; all plants are compared with their mean."""
+SLOPE_MARGIN = 0.1
+
+Arm = tuple[str, float]
+"""(kind, share), or ("nothing", number)."""
+
+
+def main() -> None:
+    """Measure and print."""
+    seconds = sys.argv[1] if len(sys.argv) > 1 else str(SECONDS)
+    for strategy in KINDS:
+        command = [sys.executable, str(Path(__file__)), "--bare", strategy, seconds, *sys.argv[2:]]
+        subprocess.run(command, check=True, env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"})
+
+
+def bare(strategy_name: str, seconds: float, shares: Sequence[float]) -> None:
+    """One strategy: every plant and no plant, a short window each in random order, round after round."""
+    devices = set_up(REPLICAS[strategy_name])
+    loop = BareLoop(strategy_name, devices)
+    arms: dict[Arm, Callable[[int], float]] = {("nothing", float(i)): loop.arm(Planted()) for i in range(BASELINES)}
+    for kind in KINDS[strategy_name]:
+        for share in shares:
+            arms[kind, share] = loop.arm(planted(Plant(kind=kind, share=share), devices))
+    steps = max(1, round(WINDOW_S / min(arms["nothing", 0.0](10) / 10 for _ in range(3))))
+    taken: dict[Arm, list[float]] = {name: [] for name in arms}
+    order, end = random.Random(1), time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name in order.sample(list(arms), len(arms)):
+            taken[name].append(arms[name](steps))
+    report(f"{strategy_name} × {REPLICAS[strategy_name]}, batch {BATCH_SIZE}", steps, taken)
+
+
+def set_up(replicas: int) -> list[str]:
+    """A logical device a replica, and the thread pools that a sweep would give it."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(2 * replicas)
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    return [device.name for device in tf.config.list_logical_devices("CPU")]
+
+
+class BareLoop:
+    """The loop of `bare_script.py`, with the places where a slow-down is planted."""
+
+    def __init__(self, strategy_name: str, devices: Sequence[str]) -> None:
+        import keras
+        import tensorflow as tf
+
+        keras.utils.set_random_seed(1)
+        self.replicas = len(devices)
+        self.kept: dict[str, Arrays] = {}
+        mirrored = strategy_name == "mirrored"
+        self.strategy = tf.distribute.MirroredStrategy(devices) if mirrored else tf.distribute.get_strategy()
+        with self.strategy.scope():
+            self.model = keras.Sequential(
+                [
+                    keras.Input((28, 28, 1)),
+                    keras.layers.Conv2D(32, 3, activation="relu"),
+                    keras.layers.MaxPooling2D(),
+                    keras.layers.Conv2D(64, 3, activation="relu"),
+                    keras.layers.MaxPooling2D(),
+                    keras.layers.Flatten(),
+                    keras.layers.Dense(64, activation="relu"),
+                    keras.layers.Dense(10),
+                ]
+            )
+            self.optimizer = keras.optimizers.Adam(1e-3)
+            self.optimizer.build(self.model.trainable_variables)
+        self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        dataset = images(BATCH_SIZE * self.replicas)
+        self.batches = iter(self.strategy.experimental_distribute_dataset(dataset) if mirrored else dataset)
+
+    def arm(self, plant: Planted) -> Callable[[int], float]:
+        """A function that runs so many steps with `plant` in them and returns what they took, in seconds."""
+        step, batches = self.step(plant), plant.batches(self.batches)
+        finish = self.model.trainable_variables[-1].numpy
+
+        def run(steps: int) -> float:
+            start = time.perf_counter()
+            plant.window_begins()
+            for _ in range(steps):
+                loss = step(*next(batches))
+            plant.window_ends(loss)
+            float(loss)
+            finish()
+            return time.perf_counter() - start
+
+        run(10)
+        plant.calibrate(lambda: float(step(*next(batches))), self.keep)
+        return run
+
+    def keep(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
+        """What work costs is found out once a kind, as it is once a cell in a validation."""
+        if name not in self.kept:
+            self.kept[name] = compute()
+        return self.kept[name]
+
+    def step(self, plant: Planted) -> Any:
+        """The training step as a tf.function."""
+        import tensorflow as tf
+
+        def replica_step(x: Any, y: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = self.loss(y, self.model(plant.before_forward(x), training=True)) / self.replicas
+            gradients = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables, strict=True))
+            return plant.after_update(loss, self.model.trainable_variables)
+
+        @tf.function(autograph=False)
+        def step(x: Any, y: Any) -> Any:
+            losses = self.strategy.run(replica_step, args=(x, y))
+            return self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
+        return step
+
+
+def images(batch_size: int) -> Any:
+    """Endless batches of random pictures."""
+    import numpy as np
+    import tensorflow as tf
+
+    generator = np.random.default_rng(1)
+    x = generator.random((1797, 28, 28, 1), dtype=np.float32)
+    y = generator.integers(0, 10, 1797, dtype=np.int32)
+    examples = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=1).repeat()
+    return examples.batch(batch_size, drop_remainder=True).prefetch(2)
+
+
+def report(title: str, steps: int, taken: dict[Arm, list[float]]) -> None:
+    """Print every arm against the loop with nothing planted, paired by round."""
+    baselines = [taken.pop(("nothing", i)) for i in range(BASELINES)]
+    nothing = [math.exp(sum(map(math.log, times)) / BASELINES) for times in zip(*baselines, strict=True)]
+    rows = [("planted", "stated", "lost", "95 % interval", "sd of a pair", "stated share inside")]
+    for (kind, share), seconds in {("nothing", 0.0): baselines[0], **taken}.items():
+        mean, low, high, deviation = interval([math.log(a / b) for a, b in zip(seconds, nothing, strict=True)])
+        inside = low <= math.log1p(share) <= high
+        spread = f"[{math.expm1(low):.2%}, {math.expm1(high):.2%}]"
+        told = "yes" if inside else "NO"
+        rows.append((kind, f"{share:.0%}", f"{math.expm1(mean):.2%}", spread, f"{deviation:.1%}", told))
+    window_ms = 1e3 * sum(nothing) / len(nothing)
+    print(f"{title}: {len(nothing)} rounds, a window is {steps} steps, {window_ms:.0f} ms")
+    table(rows)
+    for kind, text in slopes(taken, nothing):
+        print(f"{kind}: lost ÷ stated, all shares together: {text}")
+    print(flush=True)
+
+
+def slopes(taken: dict[Arm, list[float]], nothing: Sequence[float]) -> Iterator[tuple[str, str]]:
+    """For each kind the slope of the log loss against the log of 1 + share, through the origin, over rounds."""
+    for kind in dict.fromkeys(kind for kind, _ in taken):
+        arms = [(math.log1p(share), seconds) for (name, share), seconds in taken.items() if name == kind]
+        weight = sum(x * x for x, _ in arms)
+        values = [
+            sum(x * math.log(seconds[r] / nothing[r]) for x, seconds in arms) / weight for r in range(len(nothing))
+        ]
+        mean, low, high, _ = interval(values)
+        yield kind, f"{mean:.2f} [{low:.2f}, {high:.2f}], {_to_a_tenth(low - 1, high - 1)}"
+
+
+def _to_a_tenth(low: float, high: float) -> str:
+    """Whether the interval of how far the slope is off says that it is within the margin, or beyond it."""
+    if low >= -SLOPE_MARGIN and high <= SLOPE_MARGIN:
+        return "within a tenth"
+    if low > SLOPE_MARGIN or high < -SLOPE_MARGIN:
+        return "MORE THAN A TENTH OFF"
+    return "too noisy to say whether within a tenth: run it longer, or on a quieter machine"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--bare"]:
+        bare(sys.argv[2], float(sys.argv[3]), [float(p) / 100 for p in sys.argv[4:]] or SHARES)
+    else:
+        main()

@@ -1,0 +1,36 @@
+"""The values of keys as text, the way flags and `--a KEY=VALUE` spell them."""
+
+from typing import Any, get_args
+
+from harness.errors import UsageError
+from harness.spec.sweep import AXES, Sweep
+
+
+def value_of(key: str, text: str) -> Any:
+    """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key."""
+    if key not in AXES:
+        return _scalar(key, text, Sweep.model_fields[key].annotation)
+    element = get_args(Sweep.model_fields[key].annotation)[0]
+    return [_scalar(key, part.strip(), element) for part in text.split(",")]
+
+
+def text_of(value: Any) -> str:
+    """A key's value the way a person types it; the other way round of `value_of`."""
+    if isinstance(value, list):
+        return ",".join(text_of(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _scalar(key: str, text: str, kind: Any) -> Any:
+    """`text` as the type that the key wants; what cannot be converted is left for validation to name."""
+    while get_args(kind) and not isinstance(get_args(kind)[0], str):
+        kind = get_args(kind)[0]
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            expected = "a whole number" if kind is int else "a number"
+            raise UsageError(f"{key}: given {text!r}, expected {expected}") from None
+    return text

@@ -1,0 +1,78 @@
+"""What every trial does, whoever wrote the step: run, prove, and turn every way to fail into an outcome."""
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.record.trial import Checks, PhaseName, Resources
+from harness.trial.devices.base import Unsupported
+from harness.trial.ending import classify, traceback_without_paths
+from harness.trial.memory import peak_memory_bytes
+from harness.trial.plants import check_loop
+from harness.trial.protocol import Channel, Outcome, Report, Request
+
+
+class WrongResult(Exception):
+    """The gate found a wrong answer; there is nothing to time."""
+
+
+class Attempt(ABC):
+    """One trial: `run` measures, and reports how it ended."""
+
+    def __init__(self, request: Request, channel: Channel) -> None:
+        self._request = request
+        self._channel = channel
+        self._checks: dict[str, Any] = {"detail": {}}
+        self._outcome: dict[str, Any] = {}
+
+    def run(self) -> Outcome:
+        """Run to the end; every way to fail that Python can see becomes an Outcome."""
+        status, reason, evidence = "ok", None, None
+        try:
+            check_loop(self._request.plant, self._request.cell.loop)
+            self._measure()
+        except WrongResult as error:
+            status, reason = "wrong_result", str(error)
+        except Unsupported as error:
+            status, reason = "unsupported", str(error)
+        except HarnessError as error:
+            status, reason = "crashed", str(error)
+        except EOFError:
+            os._exit(1)  # The parent is gone; nobody is left to tell.
+        except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
+            status, reason = classify(error)
+            evidence = None if status == "unsupported" else traceback_without_paths()
+        self._outcome.setdefault("resources", Resources())
+        return Outcome(
+            status=status,
+            reason=reason,
+            evidence=evidence,
+            checks=Checks(**self._checks),
+            peak_memory_bytes=peak_memory_bytes(),
+            **self._outcome,
+        )
+
+    @abstractmethod
+    def _measure(self) -> None:
+        """Build, prove, let the clock measure, and prove again; raises when the trial is over early."""
+
+    def _judge(self, name: str, evidence: str | None, stop: bool = True) -> None:
+        """Write down a check: passed when there is no evidence against it."""
+        if name != "updates_applied":  # two counts say it
+            self._checks[name] = evidence is None
+        if evidence is not None:
+            self._checks["detail"][name] = evidence
+            if stop:
+                raise WrongResult(f"{name}: {evidence}")
+
+    def _judge_all(self, evidence: dict[str, str | None]) -> None:
+        """Write down every check before any of them ends the trial."""
+        for name, found in evidence.items():
+            self._judge(name, found, stop=False)
+        wrong = [f"{name}: {found}" for name, found in evidence.items() if found]
+        if wrong:
+            raise WrongResult("; ".join(wrong))
+
+    def _enter(self, phase: PhaseName) -> None:
+        self._channel.send(Report(phase=phase))

@@ -1,0 +1,46 @@
+"""A function of the user's own by `package.module:function`."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.trial.registry import load_attribute
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def own_function(key: str, path: str) -> Callable[[], Any]:
+    """The function without arguments at `path`; importing its module is all that is run.
+
+    Raises UsageError that names `key` when the path is malformed, the module cannot be imported, the
+    name is missing or not callable, or the callable wants arguments.
+    """
+    if not _PATH.fullmatch(path):
+        raise UsageError(f"{key}: given '{path}', expected package.module:function")
+    here = str(Path.cwd())
+    if here not in sys.path:  # `python -m harness` has it, the `harness` script has not
+        sys.path.insert(0, here)
+    try:
+        function: Callable[[], Any] = load_attribute(key, path)
+    except SyntaxError as error:
+        raise UsageError(f"{key}: '{path}': {error.filename}, line {error.lineno}: {error.msg}") from error
+    if fault := wants_arguments(function):
+        raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has a {fault}")
+    return function
+
+
+def wants_arguments(function: Callable[..., Any]) -> str | None:
+    """Which argument `function` cannot be called without, in words, or None."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some callables written in C have none; calling them will tell
+        return None
+    try:
+        signature.bind()
+    except TypeError as error:
+        return str(error)
+    return None

@@ -1,0 +1,64 @@
+"""What a planted slow-down may do to a training loop."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Batch = TypeVar("Batch")
+Arrays = Mapping[str, "np.ndarray[Any, Any]"]
+Keep = Callable[[str, Callable[[], Arrays]], Arrays]
+"""(name, compute) -> what an earlier trial of the cell computed under that name, else what `compute` gives."""
+
+
+def keep_nothing(_name: str, compute: Callable[[], Arrays]) -> Arrays:
+    """A Keep for a process that is by itself."""
+    return compute()
+
+
+class Planted:
+    """What works in the steps of one loop. This one is nothing; a kind overrides what it needs.
+
+    `before_forward` and `after_update` are called while the step is traced, in each replica's step,
+    and must not change any result. The others are called by the loop.
+    """
+
+    def batches(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches that the steps take, the same ones in the same order."""
+        return batches
+
+    def before_forward(self, x: Any) -> Any:
+        """The replica's part of the batch, handed to the model."""
+        return x
+
+    def after_update(self, loss: Any, weights: Sequence[Any]) -> Any:
+        """The replica's loss, handed on once it has updated `weights`."""
+        return loss
+
+    def window_begins(self) -> None:
+        """Steps follow one another from here on."""
+
+    def window_ends(self, loss: Any) -> None:
+        """The last step of a window was issued; what comes before the next window is not the steps' time."""
+
+    def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
+        """Find out how much to do; `step` runs one training step to its end. Raises Unsupported."""
+
+
+@dataclass(frozen=True)
+class PlantKind:
+    """A registered kind. `build(share, devices)` plants it in steps of replicas on `devices`.
+
+    `share` is by how much a step takes longer: 0.03 is 3 %. `build` raises Unsupported, with the reason.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[float, Sequence[str]], Planted]
+
+
+def on_processors(devices: Sequence[str]) -> bool:
+    """Whether all devices are processors, on which a step has been done when its call returns."""
+    return all("CPU" in name for name in devices)

@@ -1,0 +1,36 @@
+"""Keys and values as text: what a person types is what is shown to them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.spec import Sweep
+from harness.spec.text import text_of, value_of
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("replicas", "1, 2", [1, 2]),
+        ("xla", "TRUE,false", [True, False]),
+        ("window", "0.5", 0.5),
+        ("seed", "7", 7),
+        ("model", "my.net:make", ["my.net:make"]),
+        ("tpu", "grpc://a,b", "grpc://a,b"),
+        ("precision", "float32", ["float32"]),
+    ],
+)
+def test_text_becomes_the_type_of_its_key(key: str, text: str, value: object) -> None:
+    assert value_of(key, text) == value
+
+
+def test_what_is_no_number_names_its_key() -> None:
+    with pytest.raises(UsageError, match="replicas: given 'two', expected a whole number"):
+        value_of("replicas", "two")
+
+
+@given(st.sampled_from(sorted(set(Sweep.model_fields) - {"num_packs", "bytes_per_pack"})))
+def test_a_value_that_is_shown_can_be_typed_again(key: str) -> None:
+    value = getattr(Sweep(), key)
+    assert value_of(key, text_of(value)) == value
