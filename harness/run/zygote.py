@@ -8,18 +8,22 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.errors import HarnessError
+from harness.run.interpreters import inherited
+from harness.run.scratch import Scratch
 from harness.trial.protocol import Channel, Request, encode
 
 START_LIMIT_S = 180.0
 """Importing TensorFlow takes 4–10 s; on a cold network disk it can take minutes."""
 EXIT_LIMIT_S = 10.0
+LOG = "zygote.log"
+PACKAGE = Path(__file__).resolve().parent.parent
+"""This harness, which also trials in another interpreter run."""
 
 
 class ZygoteError(HarnessError):
@@ -55,23 +59,55 @@ class Zygote:
 
     Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
     with it every trial.
+
+    `environment` is laid over this process's own variables, `python` is the interpreter, `folder` the
+    working folder. With `path`, modules are looked for in those folders first, and this harness comes from
+    here whatever the interpreter has installed; without it the working folder comes first, as for
+    `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
-        self._environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, **(environment or {})}
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+        folder: Path | None = None,
+        path: Sequence[Path] | None = None,
+        not_from: Path | None = None,
+    ) -> None:
         self._python = python
+        self._folder = folder
+        self._arguments = [] if not_from is None else [str(not_from)]
+        self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
         self._spawned: dict[int, Spawned] = {}
         self._next = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._hung_up = False
+        self._starting = False
         try:
-            self._scratch = tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True)
+            self._scratch = Scratch()
+            # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
+            temporary = self._scratch.path / "tmp"
+            temporary.mkdir()
+            self._environment = {
+                "TF_CPP_MIN_LOG_LEVEL": "2", **inherited(python), "TMPDIR": str(temporary), **(environment or {})
+            }  # fmt: skip
+            if path is not None:
+                self._environment["PYTHONPATH"] = self._path(path, not_from)
         except OSError as error:
             raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
-        self.scratch = self._scratch.name
+        self.scratch = str(self._scratch.path)
         """A folder for what trials share, removed with the zygote."""
         self.versions: dict[str, str] = {}
+
+    def _path(self, path: Sequence[Path], not_from: Path | None) -> str:
+        """PYTHONPATH: this package alone, then `path`, then what was there before."""
+        ours = self._scratch.path / "path"
+        ours.mkdir()
+        (ours / "harness").symlink_to(PACKAGE)
+        before = [Path(entry) for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        kept = [entry for entry in before if not_from is None or not entry.resolve().is_relative_to(not_from)]
+        return os.pathsep.join(str(entry) for entry in (ours, *path, *kept))
 
     def __enter__(self) -> "Zygote":
         try:
@@ -82,33 +118,49 @@ class Zygote:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-        self._scratch.cleanup()
+        self.close()
 
-    def start(self) -> None:
-        """Start (or restart) the process and wait until TensorFlow is imported."""
+    def close(self) -> None:
+        """End the process and remove what is temporary."""
+        self.stop()
+        self._scratch.close()
+
+    def launch(self) -> None:
+        """Start the process and do not wait. Two that are launched one after the other import side by side."""
         ours, theirs = socket.socketpair()
-        log = Path(self._scratch.name) / "zygote.log"
-        with self._log(log) as stderr:
-            self._process = subprocess.Popen(
-                [self._python, "-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())],
-                env=self._environment,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=stderr,
-                start_new_session=True,
-            )
-        theirs.close()
+        module = ["-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())]
+        with theirs, self._log(self._scratch.path / LOG) as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    [self._python, *self._flags, *module, *self._arguments],
+                    env=self._environment,
+                    cwd=self._folder,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise ZygoteError(f"{self._python} cannot be started: {error.strerror or error}") from None
         self._channel = Channel(ours)
         self._hung_up = False
+        self._starting = True
+
+    def start(self) -> None:
+        """Start (or restart) the process, unless `launch` has, and wait until TensorFlow is imported."""
+        if not self._starting:
+            self.launch()
+        assert self._channel is not None
+        self._starting = False
         try:
             line = self._channel.receive_line(START_LIMIT_S)
         except EOFError:
             line = None
         if line is None:
             self.stop()
-            tail = log.read_text(errors="replace").strip().splitlines()
+            tail = (self._scratch.path / LOG).read_text(errors="replace").strip().splitlines()
             raise ZygoteError(
                 f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}"
             )
@@ -144,7 +196,7 @@ class Zygote:
             self.start()
         number, self._next = self._next, self._next + 1
         ours, theirs = socket.socketpair()
-        stderr = Path(self._scratch.name) / f"trial-{number}.log"
+        stderr = self._scratch.path / f"trial-{number}.log"
         spawned = Spawned(number, Channel(ours), stderr)
         with theirs, self._log(stderr) as log:
             message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"

@@ -1,0 +1,162 @@
+"""Another Python than the one that runs the harness: what it is, what it lacks, and what must not leak into it."""
+
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.environment.software import package_versions
+from harness.errors import UsageError
+
+OLDEST = (3, 11)
+NEEDED = {"tensorflow": 2, "keras": 3, "pydantic": 2}
+"""What a trial imports in any case, and the least major version; Keras comes with TensorFlow."""
+SHOWN = (("tensorflow", "TensorFlow"), ("keras", "Keras"))
+ANSWER_LIMIT_S = 120.0
+"""A cold network disk can take long to start even a Python."""
+_MARK = "harness:"
+_QUESTION = f"""
+import json, sys
+answer = {{"version": list(sys.version_info[:3]), "packages": {{}}}}
+if sys.version_info >= {OLDEST}:
+    from importlib import metadata, util
+    for name in {list(NEEDED)}:
+        if util.find_spec(name) is not None:
+            answer["packages"][name] = ""
+            for package in (name, name + "-cpu", "tf-nightly", "tf-nightly-cpu", name + "-macos"):
+                try:
+                    answer["packages"][name] = metadata.version(package)
+                    break
+                except metadata.PackageNotFoundError:
+                    if name != "tensorflow":
+                        break
+print({_MARK!r} + json.dumps(answer))
+"""
+"""Written so that even Python 2 answers with its version. Nothing large is imported."""
+_OURS_ALONE = ("VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PYTHONHOME", "PYTHONEXECUTABLE")
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that can run trials. `path` is absolute, its symbolic links kept: they are what makes it a venv."""
+
+    path: str
+    version: str
+    packages: Mapping[str, str]
+    """Versions of `NEEDED`; empty where the package does not tell."""
+
+    def title(self, other: "Interpreter", folder: Path) -> str:
+        """What tells it apart from another: `TensorFlow 2.21.0, Keras 3.15.1 (.venv-new/bin/python)`.
+
+        Python's own version is named where the two differ in it, or where nothing else is known.
+        """
+        known = [f"{name} {self.packages[key]}" for key, name in SHOWN if self.packages.get(key)]
+        if not known or self.version != other.version:
+            known.insert(0, f"Python {self.version}")
+        return f"{', '.join(known)} ({shortened(self.path, folder)})"
+
+
+def our_interpreter() -> Interpreter:
+    """The one that runs the harness."""
+    versions = package_versions()
+    return Interpreter(sys.executable, platform.python_version(), {key: versions.get(key) or "" for key, _ in SHOWN})
+
+
+def examine(given: str, flag: str) -> Interpreter:
+    """The interpreter at `given`, a path or a name on the PATH.
+
+    UsageError, one line that begins with `flag`, when there is none, it is no Python, too old a Python, or
+    it lacks what a trial needs; nothing heavy is imported to find out.
+    """
+    path = _located(given, flag)
+    answer = _asked(path, given, flag)
+    version = tuple(answer["version"])
+    named = ".".join(str(part) for part in version)
+    if version < OLDEST:
+        raise UsageError(f"{flag}: '{given}' is Python {named}, expected {OLDEST[0]}.{OLDEST[1]} or newer")
+    packages: dict[str, str] = answer["packages"]
+    missing = [name for name in NEEDED if name not in packages]
+    install = f"{shlex.quote(given)} -m pip install"
+    if missing:
+        # keras comes with tensorflow
+        wanted = [name for name in missing if name != "keras" or "tensorflow" not in missing]
+        raise UsageError(f"{flag}: '{given}' cannot import {', '.join(missing)}; {install} {' '.join(wanted)}")
+    for name, least in NEEDED.items():
+        major = packages[name].partition(".")[0]
+        if major.isdigit() and int(major) < least:
+            raise UsageError(
+                f"{flag}: '{given}' has {name} {packages[name]}, expected {least} or newer; "
+                f"{install} --upgrade {'tensorflow' if name == 'keras' else name}"
+            )
+    return Interpreter(path, named, packages)
+
+
+def _located(given: str, flag: str) -> str:
+    path = Path(given).expanduser()
+    if os.sep not in given:
+        found = shutil.which(given)
+        if found is None and not path.exists():
+            raise UsageError(f"{flag}: no '{given}' on the PATH; give the path of an interpreter")
+        path = Path(found) if found is not None else path
+    if path.is_dir():
+        inside = next((name for name in ("bin/python", "python") if (path / name).is_file()), None)
+        hint = f"; did you mean '{path / inside}'?" if inside else ", expected an interpreter such as .venv/bin/python"
+        raise UsageError(f"{flag}: '{given}' is a folder{hint}")
+    if not path.exists():
+        raise UsageError(f"{flag}: no file at '{given}'")
+    return os.path.abspath(path)  # noqa: PTH100  Path.resolve would follow the link out of the venv
+
+
+def _asked(path: str, given: str, flag: str) -> dict[str, Any]:
+    wrong = f"{flag}: '{given}' is not a Python interpreter"
+    try:
+        done = subprocess.run(
+            [path, "-c", _QUESTION], env=inherited(path), cwd=os.sep, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", timeout=ANSWER_LIMIT_S, check=False,
+        )  # fmt: skip
+    except PermissionError:
+        raise UsageError(f"{flag}: '{given}' may not be executed") from None
+    except OSError:
+        raise UsageError(wrong) from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{wrong}: no answer within {ANSWER_LIMIT_S:g} s") from None
+    for line in done.stdout.splitlines():  # a site's own start-up may print too
+        if line.startswith(_MARK):
+            answer: dict[str, Any] = json.loads(line.removeprefix(_MARK))
+            return answer
+    said = done.stderr.strip().splitlines()
+    raise UsageError(f"{wrong}: {said[-1]}" if said else wrong)
+
+
+def inherited(python: str) -> dict[str, str]:
+    """The variables that a process of the interpreter `python` gets from this one.
+
+    For another interpreter than ours nothing that leads to our packages: what names our venv is gone, and so
+    are installed packages on PYTHONPATH. A user's own folders stay on it.
+    """
+    environment = dict(os.environ)
+    if python == sys.executable:
+        return environment
+    for name in _OURS_ALONE:
+        environment.pop(name, None)
+    entries = environment.pop("PYTHONPATH", "").split(os.pathsep)
+    kept = [entry for entry in entries if entry and not _INSTALLED & set(Path(entry).parts)]
+    return {**environment, "PYTHONPATH": os.pathsep.join(kept)} if kept else environment
+
+
+def shortened(path: str, folder: Path) -> str:
+    """`path` as a person tells it from another: relative to `folder`, from the home folder, or its end."""
+    whole, home = Path(path), Path(os.path.expanduser("~"))  # noqa: PTH111  which never raises
+    if whole.is_relative_to(folder):
+        return str(whole.relative_to(folder))
+    if home.is_absolute() and home != Path(home.root) and whole.is_relative_to(home):
+        return str(Path("~", whole.relative_to(home)))
+    return str(Path("…", *whole.parts[-3:])) if len(whole.parts) > 4 else path

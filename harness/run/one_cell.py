@@ -1,0 +1,143 @@
+"""From the keys of a spec to one cell: what a side of a comparison is, before where it runs."""
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import UsageError, nearest
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell
+from harness.spec.expand import expand
+from harness.spec.sweep import AXES, Sweep, sweep_from
+from harness.spec.text import text_of, value_of
+
+ENVIRONMENT = "env."
+OF_THE_COMPARISON = {
+    "trials": "both sides have one trial a block; for the most blocks give --max-blocks",
+    "max_trials": "both sides have one trial a block; for the most blocks give --max-blocks",
+    "half_width": "the interval is that of both sides; give --half-width to the comparison",
+    "live_trials": "both sides are always alive at once",
+}
+"""Keys of a spec that say how a sweep repeats its cells, and what says so in a comparison."""
+TAKING_TURNS = ("windows", "max_warmup")
+"""Keys that must be the same on both sides, which take their windows in the same rounds."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one side was given for itself alone."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """KEY=VALUE, the keys those of a spec."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """env.NAME=VALUE, by NAME."""
+
+
+def given_for(side: str, texts: Sequence[str]) -> Given:
+    """Read what `--a` or `--b` was given, each `KEY=VALUE` or `env.NAME=VALUE`; UsageError names the flag."""
+    flag = f"--{side}"
+    given: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UsageError(f"{flag}: given {text!r}, expected KEY=VALUE, such as cross_device_op=auto")
+        is_variable = key.startswith(ENVIRONMENT)
+        name = _variable(flag, key, value) if is_variable else _key(flag, key.replace("-", "_"))
+        if name in given[is_variable]:
+            raise UsageError(f"{flag}: {key} is given twice")
+        given[is_variable][name] = value if is_variable else value.strip()
+    refuse_what_is_of_the_comparison(given[False], flag)
+    return Given(*given)
+
+
+def _key(flag: str, name: str) -> str:
+    if name not in Sweep.model_fields:
+        raise UsageError(f"{flag}: unknown key {name!r}{nearest(name, Sweep.model_fields)}")
+    return name
+
+
+def _variable(flag: str, key: str, value: str) -> str:
+    name = key.removeprefix(ENVIRONMENT)
+    if not _VARIABLE.fullmatch(name) or "\0" in value:
+        raise UsageError(f"{flag}: given {key!r}, expected env.NAME=VALUE, such as env.TF_ENABLE_ONEDNN_OPTS=0")
+    return name
+
+
+def refuse_what_is_of_the_comparison(keys: Collection[str], flag: str = "") -> None:
+    """UsageError for a key that says how often a cell is repeated: that is not a side's to say.
+
+    `flag` is what the keys were given to; empty when each is a flag of its own.
+    """
+    for key in keys:
+        if key in OF_THE_COMPARISON:
+            name = f"{flag}: {key}" if flag else f"--{key.replace('_', '-')}"
+            raise UsageError(f"{name}: {OF_THE_COMPARISON[key]}")
+
+
+def one_cell(
+    side: str, base: Mapping[str, Any], settings: Mapping[str, str], catalogue: Catalogue
+) -> tuple[Sweep, Cell]:
+    """The only cell of `base` with `settings` laid over it, and the sweep that it is all of.
+
+    An axis that nobody gave takes the first of its default values. UsageError, which names the side,
+    when a key is wrong, an axis was given several values, or the combination makes no sense.
+    """
+    chosen = {key: value for key, value in base.items() if key not in OF_THE_COMPARISON}
+    with _naming(side):
+        chosen |= {key: value_of(key, text) for key, text in settings.items()}
+    sweep = sweep_from(chosen, f"side {side}")
+    with _naming(side):
+        for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):
+            if len(getattr(sweep, axis)) > 1:
+                raise UsageError(f"{axis}: given {text_of(getattr(sweep, axis))}, expected one value")
+        sweep = sweep.model_copy(update={axis: getattr(sweep, axis)[:1] for axis in AXES})
+        matrix = expand(sweep, catalogue)
+        for item in matrix.left_out:
+            if any(key in item.reason for key in settings):
+                raise UsageError(f"{item.combination}: {item.reason}")
+    [cell] = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    return sweep, cell
+
+
+@contextlib.contextmanager
+def _naming(side: str) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"side {side}: {error}") from None
+
+
+def check_turns(a: Sweep, b: Sweep) -> None:
+    """UsageError when the sides cannot take turns because they would measure for different numbers of rounds."""
+    for key in TAKING_TURNS:
+        mine, other = getattr(a, key), getattr(b, key)
+        if mine != other:
+            flag = f"--{key.replace('_', '-')}"
+            raise UsageError(
+                f"{key}: given {mine} for side a and {other} for side b, which take turns; give {flag} once"
+            )
+
+
+def differing(a: Sweep, b: Sweep) -> list[str]:
+    """The keys that set two sides apart, in the order of the spec."""
+    kept_out = {"name", *OF_THE_COMPARISON}
+    return [key for key in Sweep.model_fields if key not in kept_out and getattr(a, key) != getattr(b, key)]
+
+
+def words_of(sweep: Sweep, keys: Sequence[str]) -> list[str]:
+    """`KEY=VALUE` of each key; an axis without a value, such as `num_packs`, is `KEY=default`."""
+    return [f"{key}={text_of(getattr(sweep, key)) or 'default'}" for key in keys]
+
+
+def variable_words(own: Mapping[str, str], other: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
+    """The environment variables that set a side apart, `NAME=VALUE` or `NAME not set`."""
+    words = []
+    for name in sorted({*own, *other}):
+        mine, theirs = (given.get(name, inherited.get(name)) for given in (own, other))
+        if mine != theirs:
+            words.append(f"{name} not set" if mine is None else f"{name}={mine}")
+    return words
