@@ -128,9 +128,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummar
     for trial in records:
         by_cell[trial.cell_id].append(trial)
         cells.setdefault(trial.cell_id, trial.cell)
-    planned = _planned(manifest)
-    second = any(plan.stage == 2 for plan in manifest.plans)
-    pilot_blocks = sum(len(plan.blocks) for plan in manifest.plans if plan.stage == 1) if second else None
+    planned, pilot_blocks = planned_trials(manifest), pilot_blocks_of(manifest)
     read = [read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks) for cell_id, cell in cells.items()]
     workloads = _workloads(read, frozenset(manifest.base_cell_ids))
     counts: defaultdict[str, int] = defaultdict(int)
@@ -148,14 +146,25 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummar
     )
 
 
-def _planned(manifest: RunManifest) -> defaultdict[str, int]:
+def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
+    """How many trials the sealed plans hold of each cell id. Groups of a comparison list its sides' names."""
+    sides: dict[str, str] = {}
+    if manifest.comparison is not None:
+        sides = {side.name: side.cell_id for side in manifest.comparison.sides}
     planned: defaultdict[str, int] = defaultdict(int)
     for plan in manifest.plans:
         for block in plan.blocks:
             for group in block:
-                for cell_id in group:
-                    planned[cell_id] += 1
+                for name in group:
+                    planned[sides.get(name, name)] += 1
     return planned
+
+
+def pilot_blocks_of(manifest: RunManifest) -> int | None:
+    """Blocks of the first stage, where a second was planned from its spread (Stein); else None."""
+    if not any(plan.stage == 2 for plan in manifest.plans):
+        return None
+    return sum(len(plan.blocks) for plan in manifest.plans if plan.stage == 1)
 
 
 def _workloads(cells: Sequence[CellTrials], base_ids: frozenset[str]) -> tuple[WorkloadSummary, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli._live import TerminalProgress
+from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_run, resolve_run
 from harness.record.store import RunStore
@@ -59,16 +60,22 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
     matrix = expand(sweep, load_catalogue())
-    progress = _progress(quiet, json_out)
+    progress = progress_for(quiet, json_out)
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
 
 
 def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
     path = resolve_run(text, results)
+    manifest = load_run(path).manifest
+    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation)):
+        if other is not None:
+            raise UsageError(
+                f"--resume: '{path.name}' is a run of {verb}; go on with: harness {verb} --resume {path.name}"
+            )
     with RunStore.open_for_resume(path) as store:
         sweep = store.manifest.sweep
-        progress, earlier = _progress(quiet, json_out), list(store.earlier_trials)
+        progress, earlier = progress_for(quiet, json_out), list(store.earlier_trials)
         run = SweepRun(store, sweep, load_catalogue(), progress, data_dir_of(sweep), trials=earlier)
         whole = estimate(sweep, store.manifest.cells)
         if not run.complete:
@@ -97,7 +104,7 @@ def _tell(path: Path, json_out: bool) -> int:
     return 0
 
 
-def _progress(quiet: bool, json_out: bool) -> Progress:
+def progress_for(quiet: bool, json_out: bool) -> Progress:
     if quiet or json_out:
         return Quiet()
     return TerminalProgress() if sys.stderr.isatty() else PlainLines()

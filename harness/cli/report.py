@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 VERB = "report"
-HELP = "Write the HTML report of a run: one file, no network needed."
+HELP = "Write the HTML report of a run, of an ab or validate run its verdict: one file, no network needed."
 EXAMPLES = "Example: harness report latest --output reports/today.html"
 
 
@@ -20,13 +20,24 @@ def command(
     ),
 ) -> int:
     """Run the verb."""
+    from harness.analysis.validation import validation_of as validation_record
+    from harness.cli._comparison import comparison_of, deliver, validation_of
     from harness.record.reading import load_run, resolve_run
     from harness.report import write_report
     from harness.report.answer import answer_lines
+    from harness.report.export.base import write
+    from harness.report.validation import validation_page
 
     loaded = load_run(resolve_run(run, results))
     target = output or Path("reports") / f"{loaded.manifest.run_id}.html"
-    summary = write_report(loaded.manifest, loaded.trials, target)
+    if loaded.manifest.comparison is not None:
+        deliver(comparison_of(loaded, results), "html", target, said="report")
+        return 0
+    if loaded.manifest.validation is not None:
+        write(target, validation_page(validation_record(loaded)).encode("utf-8", "replace"), "FILE.html")
+        print(f"report: {target}")
+        return 0
+    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results))
     print("\n".join(answer_lines(summary)))
     print(f"report: {target}")
     return 0

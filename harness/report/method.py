@@ -7,7 +7,9 @@ from harness.analysis import RunSummary
 from harness.analysis.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.text import listed, plural, seconds, significant
+from harness.record.validation import ValidationRecord
+from harness.report.text import listed, plural, seconds, sentence, significant
+from harness.report.validation import summary_words
 
 
 @dataclass(frozen=True)
@@ -130,4 +132,13 @@ def _noise(summary: RunSummary) -> Method:
         "Pooled standard deviation of ln(X/X_base) between blocks; unpaired: of ln X, with the machine's drift in it. "
         "Trials that wait for a turn should use no processor.",
         f"{'; '.join(parts)}." if parts else "Too few trials to know.",
+    )
+
+
+def validated(record: ValidationRecord | None) -> Method:
+    """What `validate` found on the machine that measured."""
+    return Method(
+        "How often a verdict is wrong here",
+        "harness validate compares a cell with itself, and with itself slowed down on purpose, many times.",
+        f"{sentence(summary_words(record))}." if record else "No validation of this machine was found.",
     )

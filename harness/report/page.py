@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from harness.analysis import RunSummary, WorkloadSummary, summarise
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.record.validation import ValidationRecord
 from harness.report.answer import AnswerText, answers, run_sentences
 from harness.report.export.base import write
 from harness.report.figures import (
@@ -19,9 +18,10 @@ from harness.report.figures import (
     ranking_figure,
     throughput_figure,
 )
-from harness.report.method import methods
+from harness.report.method import methods, validated
 from harness.report.problems import explained, remarks
 from harness.report.table import Table, ops_table, phases_table, ranking_table, scaling_table
+from harness.report.templating import rendered
 from harness.report.text import NOTHING, plural, printable, size
 
 Draw = Callable[[WorkloadSummary, str], Picture | None]
@@ -48,27 +48,30 @@ class Part:
     sections: tuple[Section, ...]
 
 
-def write_report(manifest: RunManifest, trials: Sequence[TrialRecord], output: Path) -> RunSummary:
+def write_report(
+    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None
+) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
+
+    `validation`, of the machine that measured, is cited where the method is described.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
-    page = render(manifest, trials, summary).encode("utf-8", "replace")
+    page = render(manifest, trials, summary, validation).encode("utf-8", "replace")
     write(output, page, "FILE.html")
     return summary
 
 
-def render(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary) -> str:
+def render(
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    summary: RunSummary,
+    validation: ValidationRecord | None = None,
+) -> str:
     """The page as text. Pure: the same records give the same bytes."""
-    environment = Environment(
-        loader=PackageLoader("harness.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        "report.html.j2",
         manifest=manifest,
         summary=summary,
         parts=[_part(work, answer, index) for index, (work, answer) in enumerate(_answered(summary))],
@@ -77,7 +80,7 @@ def render(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSum
         remarks=remarks(summary),
         left_out=_left_out(manifest),
         environment=_environment(manifest),
-        methods=methods(manifest, trials, summary),
+        methods=(*methods(manifest, trials, summary), validated(validation)),
         plural=plural,
         printable=printable,
     )

@@ -12,6 +12,8 @@ _CHECK_WORDS = {
     "replicas_agree": "replicas hold different weights afterwards",
     "updates_applied": "updates were lost or made twice",
     "loss_finite": "the loss is not finite",
+    "losses_agree": "the losses are not those of the same step run without compiling",
+    "own_check": "the step's own check failed",
 }
 _ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
 

@@ -128,6 +128,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def listed(names: Iterable[str], most: int = 4) -> str:
     """`a, b and c`, or `a, b, c and 7 more`."""
     items = list(names)

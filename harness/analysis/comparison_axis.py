@@ -1,0 +1,100 @@
+"""Cells of one run that differ along one axis only, and names that tell cells apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.errors import UsageError, not_one_of
+from harness.record import RunManifest
+from harness.spec.cell import Cell
+
+_DERIVED = "global_batch_size"
+PACKINGS = ("num_packs", "bytes_per_pack")
+AXIS_NAMES: tuple[str, ...] = (*(name for name in Cell.model_fields if name != _DERIVED), *PACKINGS)
+_UNLABELLED = ("device", "model", "data", "precision", "xla", "optimizer")
+"""Keys of a cell that its label leaves out."""
+
+
+@dataclass(frozen=True)
+class Along:
+    """What is compared along one axis: each cell at another value with the cell at the base value."""
+
+    axis: str
+    base: str
+    values: tuple[str, ...]
+    """All values that the run has, in the order of its spec."""
+    pairs: tuple[tuple[Cell, Cell], ...]
+    """(at the base value, at another), equal in all other keys."""
+    alone: tuple[Cell, ...]
+    """Cells at another value whose partner at the base value the run does not have."""
+
+
+def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | None = None) -> Along:
+    """The pairs along `axis`; UsageError when it is unknown or when nothing differs along it.
+
+    The global batch follows from other keys and is not compared. `num_packs` and `bytes_per_pack` are the
+    two kinds of `packing`; each compares cells of its own kind.
+    """
+    axis = axis.replace("-", "_")
+    if axis not in AXIS_NAMES:
+        raise not_one_of("--along", axis, AXIS_NAMES)
+    values = _values(manifest, cells, axis)
+    if len(values) < 2:
+        there = f"has only one value in this run: {values[0]}" if values else "has no value in this run"
+        raise UsageError(f"--along: {axis} {there}; expected an axis along which its cells differ")
+    if base is not None and base.lower() not in (value.lower() for value in values):
+        raise not_one_of("--base", base, values)
+    chosen = _base(axis, values, base)
+    partners = {_rest(cell, axis): cell for cell in cells if value_of(cell, axis) == chosen}
+    others = [cell for cell in cells if value_of(cell, axis) not in (chosen, None)]
+    pairs = [(partners[rest], cell) for cell in others if (rest := _rest(cell, axis)) in partners]
+    if not pairs:
+        raise UsageError(
+            f"--along: no cell at another {axis} equals one at {axis} {chosen} in all other keys; "
+            f"--base chooses another of {', '.join(values)}"
+        )
+    alone = tuple(cell for cell in others if _rest(cell, axis) not in partners)
+    return Along(axis, chosen, values, tuple(pairs), alone)
+
+
+def value_of(cell: Cell, axis: str) -> str | None:
+    """The cell's value on the axis, as it is written in a spec; None where the axis does not apply."""
+    if axis in PACKINGS:
+        kind, _, count = cell.packing.partition("=")
+        return count if kind == axis else None
+    return _written(getattr(cell, axis))
+
+
+def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
+    """A name for each cell id: its label, and the keys that a label leaves out where they vary among `cells`."""
+    varying = [key for key in _UNLABELLED if key != without and len({getattr(cell, key) for cell in cells}) > 1]
+    return {
+        cell.cell_id: ", ".join([cell.label, *(_hidden(cell, key) for key in varying)])
+        for cell in cells
+    }  # fmt: skip
+
+
+def _hidden(cell: Cell, key: str) -> str:
+    if key == "xla":
+        return "XLA" if cell.xla else "no XLA"
+    return str(getattr(cell, key))
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _values(manifest: RunManifest, cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
+    there = dict.fromkeys(value for cell in cells if (value := value_of(cell, axis)) is not None)
+    asked = [_written(value) for value in getattr(manifest.sweep, axis, [])]
+    return tuple(dict.fromkeys([*(value for value in asked if value in there), *there]))
+
+
+def _base(axis: str, values: Sequence[str], base: str | None) -> str:
+    if base is not None:
+        return next(value for value in values if value.lower() == base.lower())
+    return "auto" if axis == "cross_device_op" and "auto" in values else values[0]
+
+
+def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
+    left_out = {"packing" if axis in PACKINGS else axis, _DERIVED}
+    return tuple(getattr(cell, name) for name in Cell.model_fields if name not in left_out)

@@ -1,0 +1,28 @@
+"""Tables on standard output."""
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.report.comparison import Surface
+    from harness.report.table import Table
+
+WIDE = 240
+"""Columns in a pipe or a file, where nothing folds a table."""
+
+
+def surface() -> "Surface":
+    """Standard output as it is: as wide as the terminal, or as wide as any table needs."""
+    from harness.report.comparison import Surface
+
+    there = sys.stdout.isatty()
+    return Surface(shutil.get_terminal_size().columns if there else WIDE, styled=there)
+
+
+def print_table(table: "Table") -> None:
+    """A table as wide as the terminal allows; in a pipe, as wide as it needs."""
+    from harness.report.drawn import drawn
+
+    page = surface()
+    print(drawn(table, page.width, page.styled), end="")

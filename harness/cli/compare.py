@@ -1,0 +1,132 @@
+"""`harness compare`: two runs, or one run along an axis, each difference with its interval and a verdict."""
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli._flags import option, signed
+from harness.errors import UsageError, not_one_of
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison import Comparison
+    from harness.record import Run
+    from harness.record.validation import ValidationRecord
+
+VERB = "compare"
+HELP = (
+    "Compare two runs cell by cell, or the cells of one run along an axis: is B faster or slower than A?\n\n"
+    "Every cell that both runs have gets the ratio of its throughputs with a 95 % interval, and a verdict: faster, "
+    "slower, equivalent, undecided or invalid. An ab run by itself shows its own verdict again.\n\n"
+    "Exit codes: 0 nothing is slower; 1 something is slower; 3 something is undecided, with --strict; 4 nothing is "
+    "valid, or the runs cannot be compared."
+)
+EXAMPLES = (
+    "Examples: harness compare RUN_A RUN_B --output change.md; "
+    "harness compare latest --along cross_device_op --format html --output ops.html"
+)
+CORRECTIONS = ("fdr", "holm", "none")
+
+
+def command(**given: Any) -> int:
+    """Run the verb."""
+    from harness.cli._comparison import deliver, format_of
+    from harness.record.reading import load_run, resolve_run
+
+    chosen = format_of(given["format"], given["json"], given["output"])
+    _check(given)
+    results: Path = given["results"]
+    a = load_run(resolve_run(given["run_a"], results))
+    b = None if given["run_b"] is None else load_run(resolve_run(given["run_b"], results))
+    comparison = _compared(a, b, given)
+    deliver(comparison, chosen, given["output"])
+    return comparison.exit_code(given["strict"])
+
+
+def _check(given: dict[str, Any]) -> None:
+    if given["correction"] not in CORRECTIONS:
+        raise not_one_of("--correction", given["correction"], CORRECTIONS)
+    if given["run_b"] is not None and given["along"] is not None:
+        raise UsageError("--along: compares cells of one run; it takes no RUN_B")
+    if given["base"] is not None and given["along"] is None:
+        raise UsageError("--base: is a value of the axis that --along names")
+
+
+def _compared(a: "Run", b: "Run | None", given: dict[str, Any]) -> "Comparison":
+    from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab, parse_share
+
+    asked = ((key, given[key]) for key in ("delta", "epsilon"))
+    delta, epsilon = (None if text is None else parse_share(f"--{key}", text) for key, text in asked)
+    validation = _validation(a, b, given["results"])
+    ours = delta is not None or epsilon is not None
+    if b is None and given["along"] is None:
+        if a.manifest.comparison is None:
+            raise UsageError("RUN_B: expected a second run, or --along AXIS to compare the cells of one run")
+        margins = choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon) if ours else None
+        return comparison_of_ab(a, margins, validation)
+    margins = choose_margins(validation, unpaired=b is not None, delta=delta, epsilon=epsilon)
+    if b is None:
+        axis, base = given["along"], given["base"]
+        return compare_along(a, axis, margins, base=base, correction=given["correction"], validation=validation)
+    return compare_runs(
+        a, b, margins, correction=given["correction"], across_machines=given["across_machines"], validation=validation
+    )
+
+
+def _validation(a: "Run", b: "Run | None", results: Path) -> "ValidationRecord | None":
+    """That of the one machine; a noise floor of one machine says nothing of two."""
+    from harness.cli._comparison import validation_of
+
+    found = validation_of(a, results)
+    same = b is None or b.manifest.machine.facts.get("machine.id") == a.manifest.machine.facts.get("machine.id")
+    return found if same else None
+
+
+_HELP = {
+    "run_a": "Side A, the one compared with: a folder, a run id, its beginning or 'latest'.",
+    "run_b": "Side B, the one in question. Not with --along.",
+    "along": "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
+    "base": "The value of AXIS that is side A. Default: the first in the spec; auto for cross_device_op.",
+    "delta": "Smallest difference that counts: 0.01 or 1%. Default: 1%, or the noise floor that validate measured on "
+    "this machine if that is larger.",
+    "epsilon": "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
+    "correction": "For many comparisons at once: fdr (few of the alarms are false), holm (not one is), none.",
+    "across_machines": "Compare although the machines differ in what decides speed.",
+    "strict": "Exit with 3 when a comparison is undecided and none is slower.",
+    "format": "terminal, markdown, json, html. Default: by the end of FILE's name, else terminal.",
+    "output": "Write there. Default: standard output.",
+    "json": "The same as --format json.",
+    "results": "Folder that runs are kept in.",
+}
+
+
+def _option(name: str, default: Any, kind: Any, metavar: str | None = None) -> inspect.Parameter:
+    return option(name, default, kind, f"--{name.replace('_', '-')}", metavar=metavar, help=_HELP[name])
+
+
+def _argument(name: str, kind: Any, **default: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Argument(metavar=name.upper(), help=_HELP[name], show_default=False)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, **default)
+
+
+signed(
+    command,
+    [
+        _argument("run_a", str),
+        _argument("run_b", str | None, default=None),
+        _option("along", None, str | None, "AXIS"),
+        _option("base", None, str | None, "VALUE"),
+        _option("delta", None, str | None, "SHARE"),
+        _option("epsilon", None, str | None, "SHARE"),
+        _option("correction", "fdr", str, "NAME"),
+        _option("across_machines", False, bool),
+        _option("strict", False, bool),
+        _option("format", None, str | None, "FORMAT"),
+        _option("output", None, Path | None, "FILE"),
+        _option("json", False, bool),
+        _option("results", Path("results"), Path, "DIR"),
+    ],
+)
+
+__all__ = ["EXAMPLES", "HELP", "VERB", "command"]

@@ -1,0 +1,112 @@
+"""`harness validate`: the method measured on this machine, false alarms and power."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
+from harness.spec.sweep import AXES, sweep_from
+from harness.spec.text import value_of
+
+if TYPE_CHECKING:
+    from harness.record.validation import ValidationRecord
+    from harness.run.validate import ValidateSettings
+
+VERB = "validate"
+HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
+EXAMPLES = "Example: harness validate --quick"
+
+NOT_TAKEN = ("name", "trials", "half_width", "max_trials", "live_trials")
+"""Keys of a spec that have no meaning here."""
+BATCH_SIZE = [32]
+"""Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
+MAX_BLOCKS = 12
+MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
+
+
+def command(**given: Any) -> int:
+    """Run the verb."""
+    flags = keys_given(given, without=NOT_TAKEN)
+    if given["resume"] is not None:
+        refuse_beside_resume(given, without=("resume", "results", "quiet", "json"))
+    from harness.analysis.validation import validation_of
+    from harness.cli._measuring import progress_for
+    from harness.record.reading import load_run, resolve_run
+    from harness.record.validation import write_validation
+    from harness.run.validate import resume_validation, validate
+
+    progress = progress_for(given["quiet"], given["json"])
+    results: Path = given["results"]
+    if given["resume"] is not None:
+        path = resolve_run(given["resume"], results)
+        resume_validation(path, progress)
+    else:
+        path = validate(_settings(flags, given), results, ["harness", *sys.argv[1:]], progress)
+    record = validation_of(load_run(path))
+    write_validation(path, record)
+    tell(record, path, given["json"])
+    return 0
+
+
+def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings":
+    from harness.analysis.comparison_margins import choose_margins, parse_share
+    from harness.run.decision import WINDOWING, AbSettings
+    from harness.run.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
+    from harness.spec.expand import expand
+    from harness.trial.catalogue import load_catalogue
+
+    values: dict[str, Any] = {
+        **WINDOWING,
+        "batch_size": BATCH_SIZE,
+        **{key: value_of(key, text) for key, text in flags.items()},
+    }
+    catalogue = load_catalogue()
+    if AXES & flags.keys() - {"batch_size", "data", "model"}:
+        matrix = expand(sweep_from(values), catalogue)
+        cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    else:  # one replica and two, as the goals are stated
+        cells = []
+        for strategy, replicas in (("none", 1), ("mirrored", 2)):
+            matrix = expand(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}), catalogue)
+            cells += [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+
+    def share(key: str) -> float | None:
+        return None if given[key] is None else parse_share(f"--{key}", given[key])
+
+    rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
+    margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
+    ab = AbSettings(margins, max_blocks=given["max_blocks"] or MAX_BLOCKS)
+    return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
+
+
+def tell(record: "ValidationRecord", path: Path, json_out: bool) -> None:
+    """The tables and sentences, or the record as JSON."""
+    if json_out:
+        print(record.model_dump_json(indent=2))
+        return
+    from harness.cli._table import print_table
+    from harness.report.validation import validation_lines, validation_tables
+
+    for table in validation_tables(record):
+        print_table(table)
+    print("\n".join(validation_lines(record)))
+    print(f"records: {path}")
+
+
+signed(
+    command,
+    [
+        *key_flags(without=NOT_TAKEN),
+        option("quick", False, bool, "--quick", help="A few minutes: few rounds, wide limits."),
+        option("rounds", None, int | None, "--rounds", min=1, help="Rounds; each decides A/A and two planted sizes."),
+        option("delta", None, str | None, "--delta", metavar="SHARE", help="Smallest difference that counts: 1%."),
+        option("epsilon", None, str | None, "--epsilon", metavar="SHARE", help="Margin of equivalence: 3%."),
+        option("max_blocks", None, int | None, "--max-blocks", min=6, metavar="BLOCKS", help=MOST),
+        option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
+        option("resume", None, str | None, "--resume", metavar="RUN", help="Go on with a validation that was stopped."),
+        option("quiet", False, bool, "--quiet", help="Print the result only."),
+        option("json", False, bool, "--json", help="Print the record as JSON."),
+    ],
+)
+
+__all__ = ["EXAMPLES", "HELP", "VERB", "command"]

@@ -1,0 +1,80 @@
+"""A comparison as one self-contained page in the look of the report."""
+
+from dataclasses import dataclass, replace
+
+from harness.analysis.comparison import Comparison
+from harness.environment import Change, Fact
+from harness.record.manifest import RunManifest
+from harness.report.comparison.base import Renderer, Surface
+from harness.report.comparison.forest import forest_figure
+from harness.report.comparison.judged import margin_words, methods, rule_sentences
+from harness.report.comparison.notes import notes_of
+from harness.report.comparison.table import comparison_table
+from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.table import Table
+from harness.report.templating import rendered
+from harness.report.text import NOTHING, printable
+
+
+@dataclass(frozen=True)
+class _Html:
+    name: str = "html"
+    suffix: str = ".html"
+
+    def render(self, comparison: Comparison, surface: Surface) -> str:
+        """See Renderer."""
+        return rendered(
+            "comparison.html.j2",
+            comparison=comparison,
+            headline=headline(comparison),
+            sentences=verdict_sentences(comparison),
+            sides=sides_line(comparison),
+            margins=margin_words(comparison.margins),
+            changes=[_change(change) for change in comparison.changes],
+            notes=notes_of(comparison),
+            picture=forest_figure(comparison, "forest"),
+            table=_unbroken(comparison_table(comparison)),
+            rules=rule_sentences(comparison),
+            environments=_environments(comparison),
+            methods=methods(comparison),
+            runs=list(dict.fromkeys(printable(manifest.run_id) for manifest in comparison.manifests)),
+            version=printable(comparison.manifests[1].harness_version),
+            printable=printable,
+        ) + "\n"  # fmt: skip
+
+
+def _unbroken(table: Table) -> Table:
+    """No line ends between a figure and its percent sign."""
+    return replace(
+        table, rows=tuple(tuple(text.replace(" %", "\N{NO-BREAK SPACE}%") for text in row) for row in table.rows)
+    )
+
+
+def _environments(comparison: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
+    """(heading, facts) of each run: what ran, and on what."""
+    a, b = comparison.manifests
+    if a.run_id == b.run_id:
+        return [(f"Run {printable(a.run_id)}", _facts(a))]
+    return [(f"{side}: run {printable(manifest.run_id)}", _facts(manifest)) for side, manifest in (("A", a), ("B", b))]
+
+
+def _facts(manifest: RunManifest) -> list[tuple[str, str]]:
+    found: dict[str, Fact] = {
+        "measured": manifest.created_utc,
+        "command": " ".join(manifest.command) or NOTHING,
+        **manifest.machine.facts,
+    }
+    return [(printable(name), _shown(value)) for name, value in found.items()]
+
+
+def _change(change: Change) -> tuple[str, str, str, bool]:
+    return printable(change.key), _shown(change.a), _shown(change.b), change.severity == "refuse"
+
+
+def _shown(value: Fact) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not known" if value is None else printable(str(value))
+
+
+RENDERER: Renderer = _Html()

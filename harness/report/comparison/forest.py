@@ -1,0 +1,130 @@
+"""The forest plot: each comparison as a point with its interval, over the bands of δ and ε."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from harness.analysis import Interval
+from harness.analysis.comparison import Comparison, Row
+from harness.analysis.verdict import Margins
+from harness.report.comparison.words import cpu_words, verdict_words
+from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.text import plural, shortened
+
+MOST = 40
+_LOOKS = {
+    "slower": ("v", SERIES[1], True),
+    "faster": ("^", SERIES[2], True),
+    "equivalent": ("o", SERIES[0], True),
+    "undecided": ("o", MUTED, False),
+}
+"""Marker, colour, filled. Shape and filling tell them apart without colour."""
+_OF_CPU = {"more": "slower", "less": "faster"}
+
+
+def forest_figure(comparison: Comparison, name: str) -> Picture | None:
+    """Points with intervals, the rows in the order of the table; None when no comparison is valid."""
+    valid = [row for row in comparison.rows if row.verdicts.wall.ratio is not None]
+    rows = valid[:MOST]
+    if not rows:
+        return None
+    with style():
+        with_cpu = any(row.verdicts.cpu is not None for row in rows)
+        labels = [_label(row) for row in rows]
+        height = 0.42 if any("\n" in label for label in labels) else 0.3
+        figure = Figure(figsize=(9.2, 1.35 + height * len(rows)), layout="constrained")
+        panels = figure.subplots(1, 2 if with_cpu else 1, sharey=True, squeeze=False)[0]
+        walls = [(row.verdicts.wall.verdict, row.verdicts.wall.ratio) for row in rows]
+        _panel(panels[0], walls, comparison.margins, "throughput of B against A, %")
+        if with_cpu:
+            cpus = [(_cpu_look(row), row.verdicts.cpu_ratio) for row in rows]
+            _panel(panels[1], cpus, comparison.margins, "CPU time an example, %")
+        panels[0].set_yticks(range(len(rows)), labels)
+        panels[0].set_ylim(len(rows) - 0.4, -0.6)
+        seen = {row.verdicts.wall.verdict for row in rows} | {_cpu_look(row) for row in rows}
+        figure.legend(handles=_legend(seen), loc="outside upper center", ncols=6, fontsize=9)
+    left_out = len(valid) - len(rows)
+    cut = f" The first {len(rows)} of {len(valid)} are drawn; the table has all." if left_out else ""
+    return picture(figure, name, "B against A", _describe(rows), _CAPTION + cut)
+
+
+_CAPTION = (
+    "Left: how much more (right of 0) or less throughput B has than A, with the 95 % interval. Inner band: within δ, a "
+    "difference too small to count; outer band: within ε, the margin of equivalence. Slower or faster: the whole "
+    "interval lies outside the inner band, after the correction for many comparisons. Equivalent: the 90 % interval "
+    "lies within the outer one. Right: processor time an example by the same rule, where right of 0 is more. An "
+    "interval that runs out of the figure is in the table."
+)
+
+
+def _panel(axes: Axes, rows: Sequence[tuple[str, Interval | None]], margins: Margins, label: str) -> None:
+    for margin, colour, opacity in ((margins.epsilon, GRID, 0.55), (margins.delta, MUTED, 0.3)):
+        axes.axvspan(_percent(1 / (1 + margin)), 100 * margin, facecolor=colour, alpha=opacity, linewidth=0)
+    axes.axvline(0, color=MUTED, linewidth=1)
+    for place, (look, interval) in enumerate(rows):
+        if interval is None:
+            continue
+        marker, colour, filled = _LOOKS[look]
+        if interval.low is not None and interval.high is not None:
+            ends = [_percent(interval.low), _percent(interval.high)]
+            axes.plot(ends, [place, place], color=colour, linewidth=1.6, solid_capstyle="butt")
+        face = colour if filled else PAPER
+        axes.plot(_percent(interval.value), place, marker=marker, color=colour, markerfacecolor=face, linestyle="none")
+    axes.set_xlim(*_limits([interval for _, interval in rows if interval is not None], margins))
+    axes.set_xlabel(label)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+
+
+def _limits(intervals: Sequence[Interval], margins: Margins) -> tuple[float, float]:
+    """All points and both bands; intervals as far as they do not squeeze everything else to a point."""
+    band = 100 * margins.epsilon
+    points = [_percent(interval.value) for interval in intervals]
+    low, high = min([*points, -1.3 * band]), max([*points, 1.3 * band])
+    room = 0.6 * (high - low)
+    ends = [
+        _percent(end) for interval in intervals for end in (interval.low, interval.high) if end is not None
+    ]  # fmt: skip
+    left = max(min([*ends, low]), low - room, -100.0)
+    right = min(max([*ends, high]), high + room)
+    edge = 0.05 * (right - left)
+    return left - edge, right + edge
+
+
+def _percent(ratio: float) -> float:
+    return 100 * (ratio - 1)
+
+
+def _cpu_look(row: Row) -> str:
+    verdict = row.verdicts.cpu_verdict or "undecided"
+    return _OF_CPU.get(verdict, verdict)
+
+
+def _label(row: Row) -> str:
+    cell, mark, change = row.name.partition(": ")
+    return f"{shortened(cell)}\n{shortened(change)}" if mark else shortened(cell, 54)
+
+
+def _legend(seen: set[str]) -> list[Patch | Line2D]:
+    words = {"slower": "slower (CPU: more)", "faster": "faster (CPU: less)"}
+    marks = [
+        Line2D([], [], marker=marker, color=colour, markerfacecolor=colour if filled else PAPER, linestyle="none",
+               label=words.get(verdict, verdict))
+        for verdict, (marker, colour, filled) in _LOOKS.items()
+        if verdict in seen
+    ]  # fmt: skip
+    bands = [
+        Patch(facecolor=MUTED, alpha=0.3, linewidth=0, label="within δ"),
+        Patch(facecolor=GRID, alpha=0.55, linewidth=0, label="within ε"),
+    ]
+    return [*marks, *bands]
+
+
+def _describe(rows: Sequence[Row]) -> str:
+    parts = "; ".join(
+        f"{row.name}: throughput {verdict_words(row.verdicts.wall)}, CPU {cpu_words(row)}" for row in rows[:10]
+    )
+    return f"Forest plot of {plural(len(rows), 'comparison')} over the bands of delta and epsilon. {parts}."

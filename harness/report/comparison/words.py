@@ -1,0 +1,135 @@
+"""A comparison in plain words: the same sentences on the terminal, in Markdown and on the page."""
+
+from harness.analysis import Interval
+from harness.analysis.comparison import Comparison, Row
+from harness.analysis.verdict import Judgement, judge
+from harness.report.text import NOTHING, listed, plural, printable, ratio
+
+_FACTOR = 2.0
+"""From here on a change reads better as `1.88×` than in percent."""
+STAY = "were mean and spread to stay as they are"
+_NAMED = 3
+_HEADINGS = {
+    "runs": "A is run {a}; B is run {b}.",
+    "along": "A is {a}; B is {b}, all else equal, in run {run}.",
+    "ab": "A is {a}; B is {b}. They took turns in run {run}.",
+}
+
+
+def sides_line(comparison: Comparison) -> str:
+    """Which side is which."""
+    run = comparison.manifests[0].run_id
+    return printable(_HEADINGS[comparison.kind].format(a=comparison.title_a, b=comparison.title_b, run=run))
+
+
+def change_lines(comparison: Comparison) -> tuple[str, ...]:
+    """How the sides' environments differ, one line each; empty when they do not."""
+    return tuple(printable(str(change)) for change in comparison.changes)
+
+
+def headline(comparison: Comparison) -> str:
+    """The verdict without a figure of the measurement: how many comparisons ended how."""
+    counts = comparison.counts
+    if len(comparison.rows) == 1:
+        return f"{comparison.verdict}: {printable(comparison.rows[0].name)}"
+    return f"{comparison.verdict}: of {len(comparison.rows)} comparisons, " + listed(
+        (f"{count} {verdict}" for verdict, count in counts.items()), most=9
+    )
+
+
+def verdict_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """The comparisons that stand out, with size and interval: the slower ones, then the faster ones."""
+    if len(comparison.rows) == 1:
+        row = comparison.rows[0]
+        return (f"B against A, {printable(row.name)}: {verdict_words(row.verdicts.wall)}.",)
+    sentences = []
+    for verdict in ("slower", "faster"):
+        rows = [row for row in comparison.rows if row.verdicts.wall.verdict == verdict]
+        rows.sort(key=lambda row: abs(row.verdicts.wall.estimate.mean) if row.verdicts.wall.estimate else 0.0)
+        named = [f"{printable(row.name)}, {verdict_words(row.verdicts.wall)}" for row in reversed(rows)]
+        if named:
+            more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            sentences.append(f"{'; '.join(named[:_NAMED])}{more}.")
+    return tuple(sentences)
+
+
+def verdict_words(judgement: Judgement) -> str:
+    """`slower by 3.1 % [2.2 – 4.0]`, `equivalent: +0.4 % [−0.6 to +1.4]`, `invalid`."""
+    if judgement.ratio is None:
+        return judgement.verdict
+    return _with_size(judgement.verdict, judgement.ratio, {"faster": 1, "slower": -1})
+
+
+def cpu_words(row: Row) -> str:
+    """The same of processor time an example: `more by 3.0 % [2.1 – 3.9]`; a dash where it was not recorded."""
+    verdict, interval = row.verdicts.cpu_verdict, row.verdicts.cpu_ratio
+    if verdict is None or interval is None:
+        return NOTHING
+    return _with_size(verdict, interval, {"more": 1, "less": -1})
+
+
+def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
+    """What must be said of one row: why it is invalid, where the instruments differ, what would decide it."""
+    wall = row.verdicts.wall
+    notes = [text.rstrip(".") for text in (wall.reason, row.verdicts.disagreement) if text is not None]
+    if wall.verdict == "undecided":
+        notes.append(_what_would_decide(comparison, wall))
+    return tuple(printable(f"{row.name}: {note}.") for note in notes)
+
+
+def count_words(comparison: Comparison, row: Row) -> str:
+    """The trials or pairs behind a row: `8 pairs`, `5 + 5 trials`."""
+    estimate = row.verdicts.wall.estimate
+    if estimate is not None and (estimate.method.startswith("paired") or estimate.method == "Stein t"):
+        return plural(estimate.count, "pair")
+    if comparison.kind == "ab":
+        return plural(comparison.blocks, "pair")
+    counts = (side.measured.trials if side.measured else 0 for side in (row.a, row.b))
+    return f"{' + '.join(str(count) for count in counts)} trials"
+
+
+def _decimals(low: float, high: float) -> int:
+    """Decimals for percents that lie `low` to `high`: two significant digits of half the interval, at most two."""
+    half = abs(high - low) / 2
+    return 0 if half >= 10 else 1 if half >= 0.1 else 2
+
+
+def _with_size(verdict: str, interval: Interval, signs: dict[str, int]) -> str:
+    extremes = [value for value in (interval.value, interval.low, interval.high) if value is not None]
+    if max(extremes) >= _FACTOR or min(extremes) <= 1 / _FACTOR:
+        return f"{verdict}: {ratio(interval)}"
+    sign = signs.get(verdict)
+    low, high = interval.low, interval.high
+    if low is None or high is None:
+        return f"{verdict}: {_signed(100 * (interval.value - 1), 1)} %, no interval"
+    low, high, value = 100 * (low - 1), 100 * (high - 1), 100 * (interval.value - 1)
+    decimals = _decimals(low, high)
+    if sign is None:
+        bounds = f"[{_signed(low, decimals)} to {_signed(high, decimals)}]"
+        return f"{verdict}: {_signed(value, decimals)} % {bounds}"
+    low, high = sorted((sign * low, sign * high))
+    return f"{verdict} by {sign * value:.{decimals}f} % [{low:.{decimals}f} – {high:.{decimals}f}]"
+
+
+def _signed(value: float, decimals: int) -> str:
+    text = f"{value:+.{decimals}f}".replace("-", "−")
+    return text[1:] if float(f"{value:.{decimals}f}") == 0 else text
+
+
+def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:
+    assert wall.estimate is not None
+    if wall.estimate.standard_error is None:
+        least = "two complete blocks, and --max-blocks 12 is usual"
+        return f"the least is {least if comparison.kind == 'ab' else 'two trials a side, and --trials 5 is usual'}"
+    alone = judge(wall.estimate, wall.margins).verdict
+    if alone != "undecided":
+        return f"judged alone it would be {alone}, among {wall.comparisons} comparisons it is not"
+    if wall.blocks_needed is None:
+        return f"more than 1,000 would be needed to decide it, {STAY}"
+    count = wall.blocks_needed
+    return {
+        "runs": f"about {count} trials a side would decide it, {STAY} (--trials {count} in both runs); `python -m "
+        "harness ab` needs fewer, because its sides take turns",
+        "along": f"about {count} pairs would decide it, {STAY} (--trials {count})",
+        "ab": f"about {count} blocks in all would decide it, {STAY} (--pilot-blocks {count} --max-blocks {count})",
+    }[comparison.kind]
