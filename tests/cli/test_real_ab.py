@@ -1,0 +1,243 @@
+"""`ab` and `validate` from end to end with real TensorFlow, as small as they can be, and what reads their records."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis.pairs import pairs_of
+from harness.record import Run, load_run
+from harness.record.validation import find_validation, load_validation
+from tests.cli.real import ROOT, only_run, processes_of, run, start, still_alive, wait_for_lines
+from tests.cli.test_real_sweep import WATCHED
+
+pytestmark = pytest.mark.slow
+
+TINY = ["--model=mlp", "--data=synthetic", "--batch-size=8", "--windows=5", "--max-warmup=0", "--timeout=60"]
+ONE = [*TINY, "--strategy=none", "--replicas=1"]
+WIDE = ["--delta=30%", "--epsilon=60%"]
+"""Margins beyond any noise of so few windows: these tests are not about a verdict."""
+TWO_BLOCKS = ["--pilot-blocks=2", "--max-blocks=2"]
+
+
+@dataclass(frozen=True)
+class Done:
+    folder: Path
+    code: int
+    out: str
+    error: str
+    stored: Run
+
+
+@pytest.fixture(scope="session")
+def same(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """One cell against itself, in two blocks."""
+    folder = tmp_path_factory.mktemp("the same λ")
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "ab", *ONE, *WIDE, *TWO_BLOCKS, "--strict", "--json"],
+        cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
+
+
+def test_a_cell_against_itself_is_equivalent_or_undecided_and_says_so(same: Done) -> None:
+    whole = json.loads(same.out)
+    assert {0: "equivalent", 3: "undecided"}[same.code] == whole["verdict"]
+    assert (whole["blocks"], whole["delta"], whole["epsilon"]) == (2, 0.3, 0.6)
+    assert whole["ci95"][0] < whole["ratio"] < whole["ci95"][1]
+    assert whole["noise"] > 0
+    assert 1 < whole["wall_s"] < 600
+
+
+def test_both_sides_of_each_block_ran_together_in_fresh_processes(same: Done) -> None:
+    stored = same.stored
+    assert stored.manifest.status == "finished"
+    assert [(trial.status, trial.reason) for trial in stored.trials] == [("ok", None)] * 4
+    assert [pair.block for pair in pairs_of(stored.trials)] == [0, 1]
+    assert all(trial.checks.complete for trial in stored.trials)
+    assert len({trial.windows.steps_per_window for trial in stored.trials if trial.windows}) == 1
+    for pair in pairs_of(stored.trials):
+        assert pair.a.windows is not None
+        assert pair.b.windows is not None
+        assert pair.a.windows.rounds == pair.b.windows.rounds
+
+
+def test_what_was_compared_is_in_the_record(same: Done) -> None:
+    comparison = same.stored.manifest.comparison
+    assert comparison is not None
+    assert {side.cell_id for side in comparison.sides} == {same.stored.manifest.cells[0].cell_id}
+    assert comparison.sides[0].versions == comparison.sides[1].versions
+    assert comparison.sides[0].versions["tensorflow"]
+
+
+def test_the_parent_never_imports_tensorflow(same: Done) -> None:
+    assert same.error == "imported: []\n"  # and with --json nothing else is said
+
+
+@pytest.mark.parametrize("verb", ["show", "report", "export", "list", "compare"])
+def test_every_verb_reads_the_run(same: Done, verb: str) -> None:
+    done = run(verb, *([] if verb == "list" else ["latest"]), folder=same.folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout
+    if verb == "report":
+        [page] = (same.folder / "reports").glob("*.html")
+        assert "B against A" in page.read_text(encoding="utf-8")
+
+
+def test_a_run_that_is_finished_is_shown_again_without_measuring(same: Done) -> None:
+    before = (same.stored.path / "trials.jsonl").read_bytes()
+    done = run("ab", "--resume", "latest", "--strict", "--json", folder=same.folder)
+    assert done.returncode == same.code, done.stderr
+    again, first = json.loads(done.stdout), json.loads(same.out)
+    assert (again["verdict"], again["ratio"], again["ci95"]) == (first["verdict"], first["ratio"], first["ci95"])
+    assert (same.stored.path / "trials.jsonl").read_bytes() == before
+
+
+def test_sides_that_differ_in_batch_size_and_seed_are_two_cells(tmp_path: Path) -> None:
+    done = run("ab", *ONE, *WIDE, *TWO_BLOCKS, "--a", "seed=7", "--b", "batch_size=64", "--json", folder=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    whole = json.loads(done.stdout)
+    assert (whole["a"], whole["b"]) == ("batch_size=8, seed=7", "batch_size=64, seed=1")
+    stored = only_run(tmp_path / "results")
+    assert {(trial.side, trial.cell.batch_size) for trial in stored.trials} == {("a", 8), ("b", 64)}
+    assert whole["blocks"] == 2
+
+
+def test_a_side_that_computes_the_wrong_thing_is_no_verdict_and_ends_it_at_once(tmp_path: Path) -> None:
+    flags = [*TINY, "--strategy=mirrored", "--replicas=2", "--b", "cross_device_op=tests.planted:dropped_op"]
+    done = run("ab", *flags, folder=tmp_path)
+    assert done.returncode == 4, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "invalid" in said
+    assert "B gave a wrong result" in said
+    stored = only_run(tmp_path / "results")
+    assert {(trial.side, trial.status) for trial in stored.trials} == {("a", "ok"), ("b", "wrong_result")}
+    assert {trial.block for trial in stored.trials} == {0}
+    assert stored.manifest.status == "finished"
+    assert run("show", "latest", folder=tmp_path).returncode == 0
+
+
+def test_a_users_own_that_cannot_be_loaded_is_bad_usage_and_nothing_is_written(tmp_path: Path) -> None:
+    done = run("ab", *ONE, "--b", "model=no.such.package:model", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "cannot import 'no.such.package'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# stopped
+
+
+FOUR_BLOCKS = [*ONE, *WIDE, "--pilot-blocks=4", "--max-blocks=4", "--windows=60"]
+
+
+def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
+    """Resume the run in `path`, and check that nothing was lost and nothing is missing."""
+    done = run("ab", "--resume", str(path), "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    after = load_run(path)
+    assert after.trials[: len(before)] == before
+    assert [pair.block for pair in pairs_of(after.trials)] == [0, 1, 2, 3]
+    assert after.manifest.status == "finished"
+    keys = [(trial.side, trial.block, trial.attempt) for trial in after.trials]
+    assert len(set(keys)) == len(keys)
+    assert json.loads(done.stdout)["blocks"] == 4
+    return after
+
+
+def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
+    process = start("ab", *FOUR_BLOCKS, folder=tmp_path)
+    path = wait_for_lines(tmp_path / "results", 2, limit_s=120)
+    children = processes_of(process)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert still_alive(children) == []
+    last = error.splitlines()[-1]
+    assert last.endswith(f"go on with: python -m harness ab --resume results/{path.name}")
+    stored = load_run(path)
+    assert stored.manifest.status == "interrupted"
+    after = gone_on(tmp_path, path, stored.trials)
+    assert len({trial.windows.steps_per_window for trial in after.trials if trial.windows}) == 1
+
+
+def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
+    process = start("ab", *FOUR_BLOCKS, folder=tmp_path)
+    path = wait_for_lines(tmp_path / "results", 3, limit_s=120)
+    children = processes_of(process)
+    process.kill()
+    process.communicate()
+    assert children
+    assert still_alive(children) == []
+    assert "killed" in run("list", folder=tmp_path).stdout
+    gone_on(tmp_path, path, load_run(path).trials)
+
+
+# validate
+
+
+@pytest.fixture(scope="session")
+def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """One round of one cell, six blocks; minutes, so the two that a sweep may take are not enough."""
+    folder = tmp_path_factory.mktemp("validation")
+    flags = ["--model=mlp", "--data=synthetic", "--windows=5", "--max-warmup=0", "--timeout=60"]
+    process = start("validate", *flags, "--rounds=1", "--max-blocks=6", folder=folder)
+    out, error = process.communicate(timeout=900)
+    assert process.returncode == 0, error
+    return Done(folder, process.returncode, out, error, only_run(folder / "results"))
+
+
+def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
+    plan = validated.stored.manifest.validation
+    assert plan is not None
+    [of] = plan.rounds
+    assert (of.second, len(of.pilot)) == ([], 6)
+    found = {(trial.block, trial.side) for trial in validated.stored.trials if trial.status == "ok"}
+    assert found == {(block, arm.name) for block in of.pilot for arm in of.arms}
+    plants = {arm.name: arm.plant for arm in of.arms}
+    assert all(trial.plant == plants[trial.side or ""] for trial in validated.stored.trials)
+    assert validated.stored.manifest.status == "finished"
+
+
+def test_its_record_is_written_and_printed(validated: Done) -> None:
+    record = load_validation(validated.stored.path)
+    assert record.complete
+    assert (record.pilot_blocks, record.max_blocks, record.windows) == (6, 6, 5)
+    assert {effect.plant for effect in record.effects} == {None, "device_work", "input_stall"}
+    assert len(record.floors) == 1
+    for text in ("The method, measured", "A/A, false alarms", "pyperf compare_to", "records: results/"):
+        assert text in validated.out
+
+
+def test_what_takes_turns_is_not_slowed_by_who_waits(validated: Done) -> None:
+    for trial in validated.stored.trials:
+        assert trial.windows is not None
+        assert trial.windows.waiting_cpu_seconds < 0.1 * (trial.phases.waiting_s or 0) + 0.05
+
+
+def test_ab_and_compare_cite_it_and_take_its_noise_floor(validated: Done, tmp_path: Path) -> None:
+    results = ["--results", str(validated.folder / "results")]
+    record = load_validation(validated.stored.path)
+    assert find_validation(validated.folder / "results", record.machine_id) is not None
+    done = run("ab", *ONE, *TWO_BLOCKS, *results, "--json", folder=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    whole = json.loads(done.stdout)
+    assert whole["validation"] == record.run_id
+    assert whole["delta"] == pytest.approx(max(0.01, record.floor() or 0))
+    again = run("compare", whole["path"], *results, "--json", folder=tmp_path)
+    assert json.loads(again.stdout)["validation"] == record.run_id
+
+
+def test_a_validation_that_is_finished_is_printed_again_without_measuring(validated: Done) -> None:
+    before = (validated.stored.path / "trials.jsonl").read_bytes()
+    done = run("validate", "--resume", validated.stored.path.name, "--json", folder=validated.folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["complete"] is True
+    assert (validated.stored.path / "trials.jsonl").read_bytes() == before

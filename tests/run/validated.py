@@ -1,0 +1,110 @@
+"""A validation on a fake zygote, whose trials are as slow as what was planted in them."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis.verdict import Margins
+from harness.record import Run, load_run
+from harness.record.manifest import ValidationPlan
+from harness.run.decision import AbSettings
+from harness.run.progress import Progress, Quiet
+from harness.run.validate import ValidateSettings, resume_validation, validate
+from harness.spec import Cell, Sweep
+from harness.spec.expand import base_of
+from harness.trial.protocol import Request
+from tests.comparisons import FACTS
+from tests.run.fakes import FakeZygote, Play, Plays
+from tests.run.sided import SHORT, TWO
+
+ONE = base_of(TWO)
+NOISE = (0.0004, -0.0002, 0.0003, -0.0005, 0.0001, 0.0002, -0.0003)
+WILD = tuple(30 * value for value in NOISE)
+
+
+def as_planted(noise: Sequence[float] = NOISE, kind: Callable[[Request], Play] | None = None) -> Plays:
+    """Trials that take as much longer as is planted in them, but for some noise; or what `kind` gives."""
+    numbers = itertools.count()
+
+    def plays(request: Request) -> Play:
+        if request.task != "trial":
+            return Play()
+        share = request.plant.share if request.plant else 0.0
+        log = math.log1p(share) + noise[next(numbers) % len(noise)]
+        chosen = kind(request) if kind else Play()
+        return Play(chosen.at, chosen.happens, lambda _: 0.1 * math.exp(log), chosen.outcome, chosen.steps)
+
+    return plays
+
+
+@dataclass
+class ValidateBench:
+    """A validation in a folder; `start` and `resume` do what the command line does."""
+
+    folder: Path
+    patch: pytest.MonkeyPatch
+    plays: Plays = field(default_factory=as_planted)
+    rounds: int = 2
+    cells: Sequence[Cell] = (ONE, TWO)
+    settings: AbSettings = field(default_factory=lambda: AbSettings(Margins(), pilot_blocks=3, max_blocks=5))
+    sweep: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Quiet)
+
+    def __post_init__(self) -> None:
+        self.zygote = FakeZygote(self.folder / "scratch", self.plays)
+        self.patch.setattr("harness.run.validate.Zygote", self._zygote)
+        self.patch.setattr("harness.run.validate.facts", lambda: FACTS)
+
+    def _zygote(self) -> "ValidateBench":
+        return self
+
+    def __enter__(self) -> FakeZygote:
+        return self.zygote
+
+    def __exit__(self, *_: object) -> None: ...
+
+    @property
+    def asked(self) -> ValidateSettings:
+        return ValidateSettings(Sweep(**{**SHORT, **self.sweep}), self.cells, self.settings, self.rounds)
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results"
+
+    @property
+    def path(self) -> Path:
+        [path] = self.results.iterdir()
+        return path
+
+    @property
+    def stored(self) -> Run:
+        return load_run(self.path)
+
+    @property
+    def plan(self) -> ValidationPlan:
+        """As it stands on disk."""
+        plan = self.stored.manifest.validation
+        assert plan is not None
+        return plan
+
+    def start(self) -> Run:
+        return load_run(validate(self.asked, self.results, ["harness", "validate"], self.progress))
+
+    def resume(self, plays: Plays | None = None) -> Run:
+        """Measure what is missing; from now on trials do what `plays` says."""
+        self.zygote.spawned.clear()
+        self.zygote._plays = plays or as_planted()
+        resume_validation(self.path, self.progress)
+        return self.stored
+
+    def spawned(self) -> list[Request]:
+        """What the recorded trials were asked: rehearsals, which come first, left out."""
+        trials = [request for request in self.zygote.spawned if request.task == "trial"]
+        plan = self.plan
+        kinds = {(of.cell_id, arm.plant.kind) for of in plan.rounds for arm in of.arms if arm.plant}
+        return trials[len(kinds) :]
