@@ -7,8 +7,7 @@ is recorded under `results/`.
 """
 
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,10 @@ import pytest
 from benchmarks.suite import MeasuredCell, measured_cells, quick, read_spec
 from harness.errors import HarnessError, Interrupted
 from harness.plan import estimate
+from harness.pytest_plugin.telling import progress_lines, teller
 from harness.record.reading import Run
 from harness.run.measure import measure
-from harness.run.progress import PlainLines, Progress, Quiet, duration
+from harness.run.progress import duration
 from harness.spec import Cell, Sweep
 
 
@@ -89,30 +89,9 @@ def _measure(config: pytest.Config, sweep: Sweep, cells: list[Cell]) -> Run:
     given = config.getoption("results")
     results = config.invocation_params.dir / given if given else config.rootpath / "results"
     expected = estimate(sweep, cells)
-    say = _teller(config)
+    say = teller(config)
     say(f"\nmeasuring {len(cells)} cells, {expected.trials} trials, about {duration(expected.seconds)}")
     command = ["pytest", *map(str, config.invocation_params.args)]
-    run = measure(sweep, cells, results, command, _progress(config, say))
+    run = measure(sweep, cells, results, command, progress_lines(config, say))
     say(f"records: {run.path}")
     return run
-
-
-def _teller(config: pytest.Config) -> Callable[[str], None]:
-    """A function that prints a line past pytest's capture."""
-    capture = config.pluginmanager.getplugin("capturemanager")
-
-    def say(line: str) -> None:
-        with capture.global_and_fixture_disabled():
-            print(line, file=sys.stderr, flush=True)
-
-    return say
-
-
-def _progress(config: pytest.Config, say: Callable[[str], None]) -> Progress:
-    class Lines(PlainLines):
-        """The lines of a sweep in a pipe."""
-
-        def _say(self, text: str) -> None:
-            say(text)
-
-    return Lines() if config.get_verbosity() >= 0 else Quiet()

@@ -1,0 +1,77 @@
+"""The working tree against another git revision, both measured now."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from harness.analysis.comparison_ab import comparison_of_ab
+from harness.errors import HarnessError, Interrupted, UsageError
+from harness.pytest_plugin.marks import GateCell
+from harness.pytest_plugin.result import GateResult, compared_result
+from harness.pytest_plugin.rules import Rules
+from harness.pytest_plugin.stored import proved
+from harness.run.ab import decide
+from harness.run.decision import AbSettings
+from harness.run.progress import Progress
+from harness.run.sides import Side, sides_of
+from harness.run.worktrees import Repository
+
+PILOT_BLOCKS = 6
+FLAG = "--gate-against"
+
+
+def check_revision(revision: str) -> None:
+    """UsageError, in one line that begins with the option, when the revision names no commit here."""
+    Repository.around(Path.cwd(), FLAG).commit(revision)
+
+
+def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
+    """Side a is the revision, side b the working tree. UsageError where a revision could make no difference."""
+    # A step of the user's own is no cell of a spec; by the name of its function it passes for one with a model.
+    values = {"name": cell.sweep.name, **cell.settings, "model": cell.cell.model}
+    try:
+        a, b = sides_of(values, (), (), revisions=(revision, None))
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--rev-a: ")) from None
+    return replace(a, cell=cell.cell, sweep=cell.sweep), replace(b, cell=cell.cell, sweep=cell.sweep)
+
+
+def measure_against(cell: GateCell, name: str, both: tuple[Side, Side], rules: Rules, progress: Progress) -> GateResult:
+    """One cell on both sides, taking turns, by the plan of `harness ab`; a run of its own. Raises Interrupted."""
+    most = rules.options.max_blocks
+    settings = AbSettings(rules.margins, pilot_blocks=min(PILOT_BLOCKS, most), max_blocks=most)
+    try:
+        run = decide(both, settings, rules.options.results, rules.command, progress)
+        comparison = comparison_of_ab(run, validation=rules.validation)
+    except Interrupted:
+        raise
+    except UsageError as error:
+        return _of_one_side(cell, name, both[0].label, str(error), rules, progress)
+    except HarnessError as error:
+        return GateResult(name, "failed", str(error))
+    return compared_result(name, comparison, _again(cell, rules), rules.place(run.path))
+
+
+def _of_one_side(
+    cell: GateCell, name: str, other: str, error: str, rules: Rules, progress: Progress
+) -> GateResult:  # fmt: skip
+    """A side's own code cannot be loaded. When it is the revision's, because a step is new, that is no failure.
+
+    An error that begins with a flag is of git, not of the code: then nothing is known of the revision.
+    """
+    if error.startswith("--"):
+        return GateResult(name, "failed", error.replace("--rev-a", FLAG))
+    alone = proved({cell.key: name}, [cell], rules, progress)[cell.key]
+    if alone.end != "proved":
+        return alone
+    reason = f"{other} cannot run it, so there is nothing to compare with ({error}); the working tree's is right"
+    return GateResult(name, "skipped", reason, records=alone.records)
+
+
+def _again(cell: GateCell, rules: Rules) -> str:
+    """The command that measures it again: `harness ab`, or pytest for a step of the user's own."""
+    revision, most = shlex.quote(rules.options.against or ""), f" --max-blocks {rules.options.max_blocks}"
+    if cell.is_own_step:
+        flags = f"{rules.flags}{most}".replace(" --", " --gate-")
+        return f"python -m pytest {shlex.quote(cell.test)} --gate-against {revision}{flags}"
+    return f"python -m harness ab {cell.flags} --rev-a {revision}{rules.flags}{most}"

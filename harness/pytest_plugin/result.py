@@ -1,0 +1,129 @@
+"""What the gate found out about one cell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from harness.analysis.cells import CellTrials
+from harness.analysis.comparison_result import Comparison, Row
+from harness.analysis.comparison_sides import Compared, verdicts_of
+from harness.analysis.instruments import CpuVerdict, Verdicts
+from harness.analysis.intervals import Interval
+from harness.report.text import STATUS_WORDS
+
+End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved"]
+"""`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with."""
+HERE = "the working tree"
+EVIDENCE_LINES = 8
+"""The end of what a trial that crashed wrote says most."""
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One cell: how it ended and everything that it rests on.
+
+    `ratio` is the throughput of the working tree over what it is measured against: below 1 it is slower.
+    """
+
+    name: str
+    """The cell's label."""
+    end: End
+    reason: str = ""
+    """Why it failed or was skipped."""
+    comparison: Comparison | None = None
+    """Of this cell alone, judged together with the other cells of the gate; None where nothing was compared."""
+    throughput: Interval | None = None
+    """Examples per second, of a cell that was saved or proved."""
+    again: str = ""
+    """The command that measures or compares it again."""
+    records: str = ""
+    """Where its trials are recorded."""
+
+    @property
+    def row(self) -> Row | None:
+        """The comparison's only row."""
+        return None if self.comparison is None else self.comparison.rows[0]
+
+    @property
+    def verdicts(self) -> Verdicts | None:
+        """What wall time and processor time say, with all figures."""
+        return None if self.row is None else self.row.verdicts
+
+    @property
+    def verdict(self) -> str:
+        """`faster`, `slower`, `equivalent`, `undecided`, or how else it ended."""
+        return self.end
+
+    @property
+    def ratio(self) -> float | None:
+        """Throughput of the working tree over the other side's."""
+        return None if self.verdicts is None or self.verdicts.wall.ratio is None else self.verdicts.wall.ratio.value
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """The ratio's 95 % interval, not widened for the number of cells; None when it cannot be known."""
+        ratio = None if self.verdicts is None else self.verdicts.wall.ratio
+        return None if ratio is None or ratio.low is None or ratio.high is None else (ratio.low, ratio.high)
+
+    @property
+    def cpu(self) -> CpuVerdict | None:
+        """Whether an example takes `more` or `less` processor time; None where it was not recorded."""
+        return None if self.verdicts is None else self.verdicts.cpu_verdict
+
+
+def compared_result(name: str, comparison: Comparison, again: str, records: str) -> GateResult:
+    """The result of a comparison of one row, judged by itself; `judged_together` comes after it.
+
+    A wrong answer has no throughput, so a working tree that computes the wrong thing has failed. Without a
+    measurement of the other side there is nothing to be slower than.
+    """
+    row = comparison.rows[0]
+    result = GateResult(name, "undecided", comparison=comparison, again=again, records=records)
+    if row.b.measured is None:
+        return replace(result, end=end_of(row.b), reason=why_not(row.b, HERE), comparison=None)
+    if row.a.measured is None:
+        reason = f"there is nothing to compare with: {why_not(row.a, comparison.title_a)}"
+        return replace(result, end="skipped", reason=reason, comparison=None)
+    return result
+
+
+def end_of(cell: CellTrials) -> End:
+    """How a test ends whose cell was not measured in the working tree: what cannot run here is no failure."""
+    return "skipped" if cell.status == "unsupported" else "failed"
+
+
+def why_not(cell: CellTrials, where: str) -> str:
+    """Why a cell has no measurement, with the evidence below the first line."""
+    problem = next((item for item in cell.problems if item.status == cell.status), None)
+    if problem is None:
+        return f"{where}: {STATUS_WORDS[cell.status]}"
+    lines = [f"{where}: {STATUS_WORDS[cell.status]}, {problem.trials} of {cell.trials} trials: {problem.reason}"]
+    lines += [f"  {check}: {text}" for check, text in problem.details]
+    evidence = (problem.evidence or "").splitlines()[-EVIDENCE_LINES:]
+    return "\n".join([*lines, *(f"  {line}" for line in evidence)])
+
+
+def judged_together(results: Sequence[GateResult]) -> list[GateResult]:
+    """The results in their order, verdicts of those that were compared corrected for their number (Holm 1979).
+
+    The cells were named before any of them was measured, and one false alarm among them is one too many. A
+    comparison without a pair is `undecided`: it shows no regression, and no proof of its absence.
+    """
+    rows = [(index, result.comparison) for index, result in enumerate(results) if result.comparison is not None]
+    judged = list(results)
+    if not rows:
+        return judged
+    margins = rows[0][1].margins
+    items = [_estimates(comparison.rows[0].verdicts) for _, comparison in rows]
+    for (index, comparison), verdicts in zip(rows, verdicts_of(items, margins, "holm"), strict=True):
+        row = replace(comparison.rows[0], verdicts=verdicts)
+        end: End = "undecided" if verdicts.wall.verdict == "invalid" else verdicts.wall.verdict
+        together = replace(comparison, rows=(row,), correction="holm")
+        judged[index] = replace(results[index], end=end, comparison=together)
+    return judged
+
+
+def _estimates(verdicts: Verdicts) -> Compared:
+    return Compared(
+        verdicts.wall.estimate, None if verdicts.cpu is None else verdicts.cpu.estimate, verdicts.wall.reason
+    )

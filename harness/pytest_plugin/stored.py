@@ -1,0 +1,184 @@
+"""Runs of the working tree alone: kept as a baseline by name, compared with one, or proof that it is right.
+
+A baseline is a run like any other, called `baseline-NAME`; `harness list`, `show` and `compare` read it.
+Cells are measured one at a time, so that what a cell's figures are does not depend on which others were
+selected with it, and block after block, so that a minute of a busy machine does not hit one cell alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.analysis.comparison_result import Comparison
+from harness.analysis.comparison_runs import SETTINGS, compare_runs
+from harness.analysis.comparison_sides import sides_of
+from harness.environment import difference
+from harness.errors import HarnessError, Interrupted, UsageError, nearest
+from harness.pytest_plugin.marks import GateCell
+from harness.pytest_plugin.result import HERE, End, GateResult, compared_result, end_of, why_not
+from harness.pytest_plugin.rules import Rules
+from harness.record.reading import Run, list_runs, load_run
+from harness.run.measure import measure_matrix
+from harness.run.progress import Progress
+from harness.spec.expand import Matrix
+from harness.spec.sweep import AXES, Sweep
+
+PREFIX = "baseline-"
+ALONE = {"live_trials": 1, "half_width": 0.0}
+QUICK = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
+"""One trial a cell and few windows: enough for the whole correctness gate."""
+_MUST_AGREE = tuple(key for key in SETTINGS if key not in ("live_trials", "data_dir"))
+Names = Mapping[str, str]
+"""What cells are called, by their keys."""
+
+
+def baselines(results: Path) -> dict[str, list[Run]]:
+    """The finished baselines below `results` by name, the newest run of each first. Raises StorageError."""
+    found: dict[str, list[Run]] = {}
+    for row in reversed(list_runs(results)):
+        if row.status == "finished" and row.name is not None and row.name.startswith(PREFIX):
+            found.setdefault(row.name.removeprefix(PREFIX), []).append(load_run(row.path))
+    return found
+
+
+def baseline(rules: Rules) -> list[Run]:
+    """The runs of the baseline that was asked for, the newest first.
+
+    UsageError, in one line, when there is none of that name, or when the newest is of a machine in another
+    state: then a difference in speed could be the machine's and nothing else.
+    """
+    name, results = rules.options.baseline or "", rules.options.results
+    there = baselines(results)
+    if name not in there:
+        known = f"there are {', '.join(sorted(there))}{nearest(name, there)}" if there else "there are none yet"
+        raise UsageError(
+            f"--gate-baseline: no baseline '{name}' in '{results}'; {known}; pytest --gate-save {name} makes it"
+        )
+    newest = there[name][0]
+    refused = [c for c in difference(newest.manifest.machine.facts, rules.machine) if c.severity == "refuse"]
+    if refused:
+        raise UsageError(
+            f"--gate-baseline: '{name}' cannot be compared with: the machine was another or in another state "
+            f"({'; '.join(map(str, refused[:3]))}); save it anew, or use --gate-against, which needs nothing stored"
+        )
+    return there[name]
+
+
+def saved(names: Names, cells: Sequence[GateCell], rules: Rules, progress: Progress) -> dict[str, GateResult]:
+    """Each cell measured and kept under the name that was asked for. Raises Interrupted."""
+    taken = _measured(cells, f"{PREFIX}{rules.options.save}", rules, _timed(rules), progress)
+    return {key: _alone(names[key], run, cell, "saved", rules) for key, (cell, run) in taken.items()}
+
+
+def proved(names: Names, cells: Sequence[GateCell], rules: Rules, progress: Progress) -> dict[str, GateResult]:
+    """Each cell through the correctness gate and one short trial. Raises Interrupted."""
+    taken = _measured(cells, None, rules, QUICK, progress)
+    return {key: _alone(names[key], run, cell, "proved", rules) for key, (cell, run) in taken.items()}
+
+
+def compared(
+    names: Names, cells: Sequence[GateCell], base: Sequence[Run], rules: Rules, progress: Progress
+) -> dict[str, GateResult]:
+    """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""
+    found, results = {}, {}
+    for cell in cells:
+        match = _base_of(cell, base)
+        if isinstance(match, Run):
+            found[cell.key] = match
+        else:
+            reason = f"baseline '{rules.options.baseline}' {match}; save it again with --gate-save"
+            results[cell.key] = GateResult(names[cell.key], "skipped", reason)
+    name = None if rules.options.save is None else f"{PREFIX}{rules.options.save}"
+    taken = _measured([cell for cell in cells if cell.key in found], name, rules, _timed(rules), progress)
+    for key, (cell, run) in taken.items():
+        results[key] = _compared(names[key], cell, found[key], run, rules)
+    return results
+
+
+def _timed(rules: Rules) -> dict[str, int]:
+    return {"trials": rules.options.max_blocks, "max_trials": rules.options.max_blocks}
+
+
+def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
+    """The newest run that measured the cell in the same way, or why there is none."""
+    runs = [run for run in base if any(trial.cell_id == cell.cell.cell_id for trial in run.trials)]
+    other: list[str] = []
+    for run in runs:
+        pairs = {key: (getattr(run.manifest.sweep, key), getattr(cell.sweep, key)) for key in _MUST_AGREE}
+        other = [f"{key} {then}, now {now}" for key, (then, now) in pairs.items() if then != now]
+        if not other:
+            return run
+    return f"measured this cell with other settings ({'; '.join(other)})" if runs else "has no run of this cell"
+
+
+def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rules: Rules) -> GateResult:
+    if isinstance(now, HarnessError):
+        return GateResult(name, "failed", str(now))
+    try:
+        whole = compare_runs(base, now, rules.margins, correction="none", validation=rules.validation)
+    except HarnessError as error:
+        return GateResult(name, "failed", str(error))
+    [row] = [row for row in whole.rows if row.b.cell.cell_id == cell.cell.cell_id]
+    title = f"baseline {rules.options.baseline} ({_origin(base)})"
+    comparison: Comparison = replace(whole, title_a=title, title_b=HERE, rows=(row,), only_a=(), only_b=())
+    again = f"python -m harness compare {base.manifest.run_id} {now.manifest.run_id}{rules.flags}"
+    return compared_result(name, comparison, again, rules.place(now.path))
+
+
+def _origin(base: Run) -> str:
+    """Of which commit and when: `3f2a91c of 2026-11-20`."""
+    revision, day = base.manifest.machine.facts.get("git.revision"), base.manifest.created_utc[:10]
+    if not isinstance(revision, str):
+        return day
+    commit, _, dirty = revision.partition("-")
+    return f"{commit[:7]}{' with changes' if dirty else ''} of {day}"
+
+
+def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: Rules) -> GateResult:
+    """The result of a cell that is compared with nothing."""
+    if isinstance(run, HarnessError):
+        return GateResult(name, "failed", str(run))
+    trials = sides_of(run)[cell.cell.cell_id].trials
+    place = rules.place(run.path)
+    again = f"python -m harness show {place}"
+    if trials.measured is not None:
+        throughput = trials.measured.throughput
+        return GateResult(name, end, throughput=throughput, again=again, records=place)
+    return GateResult(name, end_of(trials), why_not(trials, HERE), again=again, records=place)
+
+
+def _measured(
+    cells: Sequence[GateCell], name: str | None, rules: Rules, changes: Mapping[str, int], progress: Progress
+) -> dict[str, tuple[GateCell, Run | HarnessError]]:
+    """What was measured of each cell, or why nothing was. Cells of the same settings share a run."""
+    groups: dict[str, list[GateCell]] = {}
+    for cell in cells:
+        named = {"name": name} if name is not None else {}
+        shared = cell.sweep.model_copy(update={**{axis: [] for axis in AXES}, **ALONE, **changes, **named})
+        groups.setdefault(shared.model_dump_json(), []).append(cell)
+    taken: dict[str, tuple[GateCell, Run | HarnessError]] = {}
+    for text, group in groups.items():
+        shared = Sweep.model_validate_json(text)
+        for cell, run in _run(group, shared, rules, progress):
+            taken[cell.key] = cell, run
+    return taken
+
+
+def _run(
+    group: Sequence[GateCell], shared: Sweep, rules: Rules, progress: Progress
+) -> list[tuple[GateCell, Run | HarnessError]]:
+    axes = {axis: list(dict.fromkeys(v for cell in group for v in getattr(cell.sweep, axis))) for axis in AXES}
+    matrix = Matrix(tuple(cell.cell for cell in group))
+    try:
+        whole = shared.model_copy(update=axes)
+        run = load_run(measure_matrix(whole, matrix, rules.options.results, rules.command, progress))
+    except Interrupted:
+        raise
+    except UsageError as error:
+        if len(group) == 1:
+            return [(group[0], error)]
+        # One cell's own code cannot be loaded: the others are not to suffer for it.
+        return [one for cell in group for one in _run([cell], shared, rules, progress)]
+    except HarnessError as error:
+        return [(cell, error) for cell in group]
+    return [(cell, run) for cell in group]

@@ -1,0 +1,44 @@
+"""What a run of pytest that measures says meanwhile, past pytest's capture: it takes minutes."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from harness.record.trial import TrialRecord
+from harness.run.progress import PlainLines, Progress, Quiet
+
+Say = Callable[[str], None]
+
+
+def teller(config: pytest.Config) -> Say:
+    """A function that prints a line past pytest's capture."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        if capture is None:
+            print(line, file=sys.stderr, flush=True)
+            return
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)
+
+    return say
+
+
+def progress_lines(config: pytest.Config, say: Say) -> Progress:
+    """Nothing with -q; a line a block; with -v a line a trial."""
+    verbosity = config.get_verbosity()
+
+    class Lines(PlainLines):
+        """The lines of a sweep in a pipe."""
+
+        def ended(self, record: TrialRecord) -> None:
+            if verbosity > 0 or record.status != "ok":
+                super().ended(record)
+            else:
+                self._eta.done += 1
+
+        def _say(self, text: str) -> None:
+            say(text)
+
+    return Lines() if verbosity >= 0 else Quiet()

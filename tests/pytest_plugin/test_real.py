@@ -1,0 +1,74 @@
+"""The gate for real: a git repository with a training step of a user's own, in two commits."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pytest_plugin.conftest import LOADED
+from tests.run.repositories import Repo
+
+STEP = """
+import tensorflow as tf
+
+
+def make_step():
+    weight = tf.Variable(tf.ones((512, 512)) / 512)
+
+    @tf.function
+    def step():
+        out = tf.ones((256, 512))
+        for _ in range({times}):
+            out = tf.matmul(out, weight)
+        weight.assign(0.999 * weight)
+        return tf.reduce_mean(out)
+
+    return step
+"""
+TEST = """
+import pytest
+
+@pytest.mark.training_gate(step="tiny.step:make_step", examples=256, windows=5, max_warmup=5, window=0.05)
+def test_the_step_is_no_slower(training_gate):
+    assert training_gate.ratio is not None
+"""
+SETTINGS = ("--gate-delta", "10%", "--gate-epsilon", "30%", "--gate-max-blocks", "4")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Repo:
+    """A repository whose last commit makes a step compute four times as much."""
+    repository = Repo.new(tmp_path / "project")
+    repository.commit({"tiny/__init__.py": "", "tiny/step.py": STEP.format(times=2), "test_gate.py": TEST})
+    repository.commit({"tiny/step.py": STEP.format(times=8), ".gitignore": "results/\n__pycache__/\n"})
+    return repository
+
+
+def gate(project: Repo, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A pytest of the user's, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", *LOADED, "-p", "no:cacheprovider", *arguments, *SETTINGS]
+    return subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_commit_that_makes_a_step_slower_fails_and_the_same_commit_does_not(project: Repo) -> None:
+    before = project.state()
+    slower = gate(project, "--gate-against", "HEAD~1")
+    assert slower.returncode == 1, slower.stdout + slower.stderr
+    assert "tiny.step:make_step: slower" in slower.stdout
+    same = gate(project, "--gate-against", "HEAD")
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert "1 passed" in same.stdout
+    assert project.state()[:4] == before[:4], "HEAD, references, index and work trees are as they were"
+
+
+@pytest.mark.slow
+def test_a_stored_baseline_finds_the_same(project: Repo) -> None:
+    project.git("checkout", "--quiet", "HEAD~1")
+    saved = gate(project, "--gate-save", "before")
+    assert "saved: " in saved.stdout, saved.stdout + saved.stderr
+    project.git("checkout", "--quiet", "main")
+    slower = gate(project, "--gate-baseline", "before")
+    assert slower.returncode == 1, slower.stdout + slower.stderr
+    assert "tiny.step:make_step: slower" in slower.stdout

@@ -1,0 +1,137 @@
+"""A baseline that was stored on this machine, by name."""
+
+import re
+
+import pytest
+
+from harness.environment import facts
+from harness.record.manifest import RunManifest
+from harness.record.reading import list_runs
+from tests.pytest_plugin.conftest import Suite, gate_tests, text_of
+
+pytest_plugins = ["pytester"]
+
+
+def saved(suite: Suite, *names: str) -> None:
+    """Save these cells as the baseline `main`; after that the working tree has changed."""
+    suite.write(gate_tests(*names))
+    suite.run("--gate-save", "main").assert_outcomes(passed=len(names))
+    suite.planted.later = True
+
+
+def test_a_saved_run_is_a_run_like_any_other_with_its_name(suite: Suite) -> None:
+    suite.write(gate_tests("same", "slow"))
+    result = suite.run("--gate-save", "main")
+    result.assert_outcomes(passed=2)
+    assert re.search(r"test_slow +none ×1 b64, steps:slow +saved: [\d,]+ examples/s .*12 trials", text_of(result))
+    [row] = list_runs(suite.results)
+    assert (row.name, row.status, row.cells, row.trials) == ("baseline-main", "finished", 2, 24)
+
+
+def test_cells_are_measured_one_at_a_time_block_after_block(suite: Suite) -> None:
+    saved(suite, "same", "slow")
+    [(sweep, cells)] = suite.planted.measured
+    assert (sweep.trials, sweep.live_trials, len(cells)) == (12, 1, 2)
+
+
+def test_slower_than_the_baseline_fails_and_names_its_commit_and_what_it_cannot_see(suite: Suite) -> None:
+    saved(suite, "slow", "same")
+    result = suite.run("--gate-baseline", "main")
+    result.assert_outcomes(failed=1, passed=1)
+    said = text_of(result)
+    assert re.search(
+        r"steps:slow: slower by .* against baseline main \(\w{7}( with changes)? of \d{4}-\d\d-\d\d\)", said
+    )
+    assert "12 + 12 trials" in said
+    assert "How the machine drifted" in said
+    assert "again    python -m harness compare " in said
+    assert "Holm over 2 cells" in said
+
+
+def test_a_cell_that_the_baseline_does_not_have_is_skipped_with_the_remedy(suite: Suite) -> None:
+    saved(suite, "same")
+    suite.write(gate_tests("same", "slow"))
+    result = suite.run("--gate-baseline", "main", "-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    assert "baseline 'main' has no run of this cell; save it again with --gate-save" in text_of(result)
+
+
+def test_a_cell_that_was_measured_with_other_settings_is_not_compared(suite: Suite) -> None:
+    saved(suite, "same")
+    suite.write(gate_tests("same").replace('"steps:same"', '"steps:same", window=0.5'))
+    result = suite.run("--gate-baseline", "main", "-rs")
+    result.assert_outcomes(skipped=1)
+    assert "measured this cell with other settings (window 0.02, now 0.5)" in text_of(result)
+
+
+def test_an_unknown_name_is_one_line_with_those_there_are(suite: Suite) -> None:
+    saved(suite, "same")
+    result = suite.run("--gate-baseline", "mian")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert re.search(r"no baseline 'mian' in .*; there are main; did you mean 'main'\?", text_of(result))
+
+
+def test_another_machine_is_refused_in_one_line_before_anything_is_measured(suite: Suite) -> None:
+    suite.planted.machine = {"cpu.model": "a processor of another kind"}
+    saved(suite, "same")
+    assert facts()["cpu.model"] is not None
+    measured = len(suite.planted.measured)
+    result = suite.run("--gate-baseline", "main")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert re.search(
+        r"ERROR: --gate-baseline: 'main' cannot be compared with: .*cpu.model: a processor", text_of(result)
+    )
+    assert len(suite.planted.measured) == measured
+
+
+def test_the_newest_run_of_a_name_counts(suite: Suite) -> None:
+    saved(suite, "slow")
+    suite.run("--gate-save", "main").assert_outcomes(passed=1)
+    suite.run("--gate-baseline", "main").assert_outcomes(passed=1)
+
+
+def test_a_comparison_can_be_saved_under_another_name_at_once(suite: Suite) -> None:
+    saved(suite, "same")
+    suite.run("--gate-baseline", "main", "--gate-save", "next").assert_outcomes(passed=1)
+    assert [row.name for row in list_runs(suite.results)] == ["baseline-main", "baseline-next"]
+
+
+def test_a_wrong_result_is_no_baseline_and_fails(suite: Suite) -> None:
+    suite.write(gate_tests("wrong"))
+    result = suite.run("--gate-save", "main")
+    result.assert_outcomes(failed=1)
+    assert "wrong result, 12 of 12 trials: the sum misses replica 2" in text_of(result)
+
+
+def test_one_model_that_cannot_be_loaded_does_not_take_the_others_with_it(suite: Suite) -> None:
+    suite.write(gate_tests("same", "broken", "slow"))
+    result = suite.run("--gate-save", "main")
+    result.assert_outcomes(passed=2, failed=1)
+    assert "'steps:broken' cannot be built: ValueError: no" in text_of(result)
+
+
+def test_the_fixture_skips_where_nothing_is_compared(suite: Suite) -> None:
+    suite.write(
+        "import pytest\n@pytest.mark.training_gate(model='steps:same')\n"
+        "def test_it(training_gate): assert training_gate.ratio > 0\n"
+        "@pytest.mark.training_gate(model='steps:wrong')\ndef test_wrong(training_gate): pass\n"
+    )
+    suite.run("--gate-save", "main").assert_outcomes(skipped=1, failed=1)
+
+
+def test_an_interrupted_save_is_no_baseline(suite: Suite) -> None:
+    saved(suite, "same")
+    [row] = list_runs(suite.results)
+    file = row.path / "run.json"
+    manifest = RunManifest.model_validate_json(file.read_bytes())
+    file.write_text(manifest.model_copy(update={"status": "interrupted"}).model_dump_json())
+    result = suite.run("--gate-baseline", "main")
+    assert "there are none yet; pytest --gate-save main makes it" in text_of(result)
+
+
+def test_the_command_to_see_it_again_knows_the_folder_and_the_margins(suite: Suite) -> None:
+    suite.write(gate_tests("slow"))
+    suite.run("--gate-save", "main", "--gate-results", "kept").assert_outcomes(passed=1)
+    suite.planted.later = True
+    said = text_of(suite.run("--gate-baseline", "main", "--gate-results", "kept", "--gate-delta", "2%"))
+    assert re.search(r"again    python -m harness compare \S+ \S+ --delta 2% --results kept\n", said)
