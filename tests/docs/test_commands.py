@@ -7,11 +7,18 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from harness import cli
+from harness.analysis.comparison import choose_margins, parse_share
+from harness.cli import ab
+from harness.cli._flags import keys_given
+from harness.cli._sides import read_sides
+from harness.run.decision import WINDOWING
+from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -36,27 +43,35 @@ def commands(page: Path) -> Iterator[str]:
 COMMANDS = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 SWEEPS = [command for command in HARNESS if shlex.split(command)[3] == "sweep" and "--resume" not in command]
-PYTEST = [command for command in COMMANDS if command.startswith("pytest ")]
+AB = [command for command in HARNESS if shlex.split(command)[3] == "ab" and "--resume" not in command]
+REFERENCE = [
+    command for command in HARNESS if command.startswith("python -m harness compare results/reference --along")
+]
+GATE = [command for command in COMMANDS if command.startswith("pytest ") and "--gate-" in command]
+PYTEST = [command for command in COMMANDS if command.startswith("pytest ") and command not in GATE]
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
 PIP = [command for command in COMMANDS if command.startswith("pip install ")]
 
 
 def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
-    assert not set(COMMANDS) - {*HARNESS, *PYTEST, *MAKE, *PIP}
-    assert len(HARNESS) > 20
-    assert PYTEST
-    assert MAKE
-    assert PIP
+    assert not set(COMMANDS) - {*HARNESS, *GATE, *PYTEST, *MAKE, *PIP}
+    assert len(HARNESS) > 40
+    assert all((AB, REFERENCE, GATE, PYTEST, MAKE, PIP))
 
 
-@pytest.mark.parametrize("command", HARNESS)
-def test_a_harness_command_parses(command: str) -> None:
+def parsed(command: str) -> dict[str, Any]:
+    """What the command line gives the verb; fails when it does not parse."""
     verb, *arguments = shlex.split(command)[3:]
     application = typer.main.get_command(cli.build())
     with application.make_context("harness", [verb, *arguments], resilient_parsing=True) as context:
         found = application.get_command(context, verb)  # type: ignore[attr-defined]
         assert found is not None, f"there is no verb '{verb}'"
-        found.make_context(verb, list(arguments), parent=context)
+        return dict(found.make_context(verb, list(arguments), parent=context).params)
+
+
+@pytest.mark.parametrize("command", HARNESS)
+def test_a_harness_command_parses(command: str) -> None:
+    parsed(command)
 
 
 @pytest.mark.parametrize("command", SWEEPS)
@@ -67,6 +82,44 @@ def test_a_sweep_plans(command: str, capsys: pytest.CaptureFixture[str], monkeyp
     captured = capsys.readouterr()
     assert code == 0, captured.err
     assert " trials, about " in captured.out
+
+
+def specs(page: Path) -> Iterator[tuple[str, str]]:
+    """The page's TOML blocks that begin with a file's name: name and text."""
+    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language == "toml" and (name := re.match(r"# (\S+\.toml)\n", block)):
+            yield name[1], block
+
+
+@pytest.mark.parametrize("command", AB)
+def test_an_ab_command_comes_to_two_sides(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for page in PAGES:
+        for name, text in specs(page):
+            (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    given = parsed(command)
+    files = [Path(spec) for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
+    # Interpreters and revisions are the reader's; tests/run has both.
+    sides = read_sides(files, keys_given(given, without=ab.NOT_TAKEN), given["a"] or (), given["b"] or (),
+                       defaults=WINDOWING)  # fmt: skip
+    assert [side.name for side in sides] == ["a", "b"]
+    asked = ((key, given[key]) for key in ("delta", "epsilon"))
+    delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)
+    choose_margins(None, unpaired=False, delta=delta, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("command", REFERENCE)
+def test_a_comparison_of_the_reference_run_works_as_printed(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    arguments = shlex.split(command)[3:]
+    if "--output" in arguments:
+        arguments[arguments.index("--output") + 1] = str(tmp_path / "written")
+    code = cli.run(arguments)
+    captured = capsys.readouterr()
+    assert code in (0, 1), captured.err
+    assert " comparisons, " in captured.out
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -101,6 +154,18 @@ def test_a_pytest_command_collects_cells(command: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert "bench_cells.py::test_step[" in done.stdout, done.stdout + done.stderr
     assert "unrecognized arguments" not in done.stderr
+
+
+@pytest.mark.parametrize("command", GATE)
+def test_a_gate_command_collects_gate_tests(command: str) -> None:
+    arguments = shlex.split(command)[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *LOADED, *arguments, "--collect-only", "-p", "no:cacheprovider"],
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert "unrecognized arguments" not in done.stderr
+    if any(argument.startswith(OURS) for argument in arguments):
+        assert "gate_example.py::test_" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -7,8 +7,20 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis import steady
-from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
-from harness.record.trial import Checks, Executed, Phases, Resources, TrialRecord, Windows
+from harness.record.manifest import (
+    ArmRecord,
+    ComparisonRecord,
+    LeftOutRecord,
+    Machine,
+    PlanRecord,
+    RoundRecord,
+    RunManifest,
+    SideRecord,
+    ValidationPlan,
+)
+from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TrialRecord, Windows
+from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
+from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
 from harness.report.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.trial import checks, clock, reference
@@ -19,6 +31,8 @@ RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
+    Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
+    ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
 ]  # fmt: skip
 
 
@@ -69,7 +83,10 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
     assert listed == verbs
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("how-to", "figures", "platform"))])
+NO_PLACE = ("how-to", "figures", "platform", "records", "verdicts")
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])
 def test_pages_name_no_place_of_one_machine(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert not re.search(r"/home/|/work/|/root/|/tmp/|localhost:|pypi", text)

@@ -1,0 +1,209 @@
+"""The numbers behind the pictures of docs/verdicts.md: series with a known truth, judged by the project's own rules.
+
+Nothing here was measured. Seeds are fixed, so that text and pictures can state what comes out.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.analysis.intervals import CONFIDENCE, LogEstimate, log_mean, t_quantile
+from harness.analysis.verdict import TOST_CONFIDENCE, Judgement, Margins, judge, judge_all
+from harness.run.decision import AbSettings
+
+Array = NDArray[np.float64]
+MARGINS = Margins()
+PLAN = AbSettings(MARGINS)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One interval of the first picture: B against A in percent, and the spread of its twelve pairs in percent."""
+
+    change: float
+    deviation: float
+    words: str
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the project says of it."""
+        return judge(of_pairs(math.log1p(self.change / 100), self.deviation / 100, 12), MARGINS)
+
+
+EXAMPLES = (
+    Example(-4.0, 1.6, "the whole interval lies beyond −δ"),
+    Example(3.2, 1.4, "the whole interval lies beyond +δ"),
+    Example(2.0, 0.9, "beyond δ, within ε: δ is asked first"),
+    Example(0.2, 1.3, "within ε on both sides"),
+    Example(-0.8, 0.8, "beyond 0, not beyond δ, within ε"),
+    Example(-2.2, 2.4, "beyond 0, not beyond δ, not within ε"),
+    Example(0.4, 6.5, "says next to nothing"),
+)
+"""One for each verdict that has an interval, and the cases that are taken for another."""
+
+
+def of_pairs(mean: float, deviation: float, pairs: int) -> LogEstimate:
+    """The estimate that so many pairs of that mean and standard deviation give."""
+    return LogEstimate(mean, deviation / math.sqrt(pairs), pairs - 1, deviation, pairs, "paired t")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often each verdict is given, as shares that sum to 1."""
+
+    slower: float
+    undecided: float
+    equivalent: float
+    faster: float
+
+
+def rates(deviation: float, change: float, repetitions: int = 20_000) -> Rates:
+    """Verdicts of the two-stage plan of `ab` on pairs of that true change of throughput and standard deviation.
+
+    Both are shares: −0.03 is 3 % less throughput. The second stage is planned from the pilot's spread, and
+    the interval keeps that spread and its t (Stein 1945).
+    """
+    chance = np.random.default_rng([7, round(1e6 * deviation)])
+    pairs = chance.normal(math.log1p(change), deviation, (repetitions, PLAN.max_blocks))
+    spread = pairs[:, : PLAN.pilot_blocks].std(axis=1, ddof=1)
+    freedom = PLAN.pilot_blocks - 1
+    wanted = np.ceil((t_quantile(freedom) * spread / PLAN.target) ** 2)
+    blocks = np.clip(wanted, PLAN.pilot_blocks, PLAN.max_blocks).astype(int)
+    means = pairs.cumsum(axis=1)[np.arange(repetitions), blocks - 1] / blocks
+    error = spread / np.sqrt(blocks)
+    wide, narrow = (t_quantile(freedom, confidence) * error for confidence in (CONFIDENCE, TOST_CONFIDENCE))
+    differs = np.abs(means) - wide >= MARGINS.log_delta
+    same = ~differs & (np.abs(means) + narrow <= MARGINS.log_epsilon)
+    return Rates(
+        slower=float((differs & (means < 0)).mean()),
+        undecided=float((~differs & ~same).mean()),
+        equivalent=float(same.mean()),
+        faster=float((differs & (means > 0)).mean()),
+    )
+
+
+def drift(chance: np.random.Generator, count: int, deviation: float = 0.07) -> Array:
+    """Log speed of a machine that wanders, one value a window: a first-order autoregression."""
+    kept = 0.97
+    steps = chance.normal(0, deviation * math.sqrt(1 - kept**2), count)
+    state, states = float(chance.normal(0, deviation)), []
+    for step in steps:
+        state = kept * state + float(step)
+        states.append(state)
+    return np.array(states)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Relative throughput of every window of the same code on both sides, and who took it (False is A)."""
+
+    throughput: Array
+    is_b: NDArray[np.bool_]
+
+    @property
+    def difference(self) -> float:
+        """By how much B seems to differ from A, as a share."""
+        return float(self.throughput[self.is_b].mean() / self.throughput[~self.is_b].mean() - 1)
+
+
+def turns(count: int = 120, seed: int = 1) -> tuple[Turns, Turns]:
+    """The same wandering machine seen twice: A and then B, and A and B in turn."""
+    chance = np.random.default_rng(seed)
+    speed = drift(chance, count) + chance.normal(0, 0.02, count)
+    throughput = np.exp(speed - speed.mean())
+    after = np.arange(count) >= count // 2
+    order = np.concatenate([chance.permutation([False, True]) for _ in range(count // 2)])
+    return Turns(throughput, after), Turns(throughput, order)
+
+
+def turns_scatter(machines: int = 600) -> tuple[float, float]:
+    """Standard deviation of the difference over many such machines: one after the other, and taking turns."""
+    found = np.array([[way.difference for way in turns(seed=seed)] for seed in range(machines)])
+    return float(found[:, 0].std()), float(found[:, 1].std())
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Log ratios of windows (blocks, windows) of the same code on both sides, and two intervals of their mean."""
+
+    windows: Array
+
+    @property
+    def from_windows(self) -> tuple[float, float]:
+        """What all windows as one sample give: too short."""
+        return _bounds(log_mean(self.windows.ravel().tolist(), "t"))
+
+    @property
+    def from_blocks(self) -> tuple[float, float]:
+        """One value a block."""
+        return _bounds(log_mean(self.windows.mean(axis=1).tolist(), "paired t"))
+
+
+def blocks(seed: int = 14) -> Blocks:
+    """Each process is a little faster or slower for as long as it lives, and its windows scatter about that."""
+    chance = np.random.default_rng(seed)
+    own = chance.normal(0, 0.02, (6, 1))
+    return Blocks(own + chance.normal(0, 0.03, (6, 60)))
+
+
+def blocks_coverage(repetitions: int = 1000) -> tuple[float, float]:
+    """How often either interval, which claims 95 %, holds the truth: from windows, and from blocks."""
+    made = [blocks(seed) for seed in range(repetitions)]
+    held = [[low <= 0 <= high for low, high in (one.from_windows, one.from_blocks)] for one in made]
+    shares = np.mean(held, axis=0)
+    return float(shares[0]), float(shares[1])
+
+
+def _bounds(estimate: LogEstimate, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    found = estimate.log_bounds(confidence)
+    assert found is not None, "two values or more have a spread"
+    return found
+
+
+def peeking(looks: int, repetitions: int = 20_000) -> float:
+    """How often the same thing differs from itself at some of `looks` looks, the first of them after three pairs."""
+    chance = np.random.default_rng(11)
+    pairs = chance.standard_normal((repetitions, looks + 2))
+    counts = np.arange(1, looks + 3)
+    means = pairs.cumsum(axis=1) / counts
+    squares = (pairs**2).cumsum(axis=1) - counts * means**2
+    error = np.sqrt(squares[:, 2:] / (counts[2:] - 1) / counts[2:])
+    limits = np.array([t_quantile(count - 1) for count in counts[2:]])
+    return float((np.abs(means[:, 2:]) > limits * error).any(axis=1).mean())
+
+
+def many(count: int = 40) -> tuple[tuple[Judgement, ...], tuple[Judgement, ...]]:
+    """The same thing against itself, `count` times, with no margin: alone, and by Benjamini and Hochberg."""
+    chance = np.random.default_rng(6)
+    estimates = [log_mean(chance.normal(0, 0.016, 6).tolist(), "paired t") for _ in range(count)]
+    no_margin = Margins(0.0, 0.03)
+    return judge_all(estimates, no_margin), judge_all(estimates, no_margin, "fdr")
+
+
+def any_of(count: int) -> float:
+    """The chance that some of `count` independent true 95 % intervals misses."""
+    return 1 - CONFIDENCE**count
+
+
+def best() -> list[tuple[float, float, float]]:
+    """Cells against the one that looked best in six blocks: ratio and corrected interval, that one left out."""
+    chance = np.random.default_rng(3)
+    truths = np.log([1.0, 1.0, 0.995, 0.97, 0.94, 0.92])
+    logs = truths[:, None] + chance.normal(0, 0.012, (len(truths), 6))
+    order = np.argsort(-logs.mean(axis=1))
+    confidence = 1 - (1 - CONFIDENCE) / (len(truths) - 1)
+    found = []
+    for place in order[1:]:
+        low, high = _bounds(log_mean((logs[place] - logs[order[0]]).tolist(), "paired t"), confidence)
+        found.append((math.exp((low + high) / 2), math.exp(low), math.exp(high)))
+    return found
+
+
+def stragglers(steps: int = 4000) -> tuple[Array, Array]:
+    """Step times in ms of two sides: in B one step in twelve waits 60 % longer, and nothing else differs."""
+    chance = np.random.default_rng(5)
+    a, b = 10 * np.exp(chance.normal(0, 0.02, (2, steps)))
+    b[chance.random(steps) < 1 / 12] *= 1.6
+    return a, b

@@ -1,0 +1,242 @@
+"""What docs/verdicts.md states is what the code does, and its pictures are what its script draws."""
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pytest
+
+from harness.analysis import verdict
+from harness.analysis.instruments import _DISAGREEMENTS
+from harness.analysis.intervals import stein_trials, t_quantile
+from harness.analysis.other_tools import RULES
+from harness.analysis.pairs import blocks_wanted, estimate_of
+from harness.analysis.power import clopper_pearson, upper_limit
+from harness.cli import ab, validate
+from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
+from harness.report.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
+from harness.run import steps
+from harness.run.decision import WINDOWING
+from harness.run.validate import FULL_ROUNDS, KINDS, PLAIN
+from harness.trial import clock
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "verdicts.md").read_text(encoding="utf-8")
+SAID = " ".join(PAGE.replace("\\|", "|").split())
+"""The page on one line, for sentences that are wrapped."""
+BAD: dict[str, str | int | float | bool | None] = {
+    "load.1min": 9.0, "cpu.usable_cores": 2, "cpu.steal_fraction": 0.2, "cpu.quota_cores": 1.0, "cpu.affinity_cores": 2,
+    "memory.available_bytes": 2**20, "memory.swap_used_bytes": 2**30, "cpu.governor": "powersave", "cpu.turbo": True,
+    "cpu.smt": True, "power.on_battery": True, "cpu.hypervisor": True, "clock.source": "hpet",
+    "env.CUDA_LAUNCH_BLOCKING": "1", "env.TF_DETERMINISTIC_OPS": "1", "env.TF_DUMP_GRAPH_PREFIX": "x",
+    "env.NCCL_DEBUG": "INFO", "env.MALLOC_PERTURB_": "1",
+}  # fmt: skip
+"""A machine with everything wrong that a machine without a GPU can have."""
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[ModuleType]:
+    """`docs/verdict_simulations.py`, found as when a script in docs/ is run."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        yield importlib.import_module("verdict_simulations")
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+@pytest.fixture(scope="module")
+def drawn(simulated: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Every picture as the script draws it now, by file name."""
+    pictures = importlib.import_module("verdict_pictures")
+    assert pictures.simulated is simulated
+    paths = pictures.draw(tmp_path_factory.mktemp("pictures"))
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+# what the words mean
+
+
+def test_every_verdict_is_explained_with_what_it_does_not_mean() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+    explained = {name for name, means, means_not in rows if len(means) > 20 and len(means_not) > 15}
+    assert explained >= set(get_args(verdict.Verdict))
+
+
+def test_every_disagreement_of_the_two_instruments_is_in_the_table() -> None:
+    for (wall, cpu), words in _DISAGREEMENTS.items():
+        assert f"| {wall} | {cpu} | {words.partition(': ')[2]} |" in PAGE
+
+
+def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleType) -> None:
+    assert (verdict.DELTA, verdict.EPSILON, verdict.ALPHA) == (0.01, 0.03, 0.05)
+    assert "default 1 %, or this machine's noise floor" in SAID
+    assert "default 3 %, never below δ" in SAID
+    plan = simulated.PLAN
+    assert (plan.pilot_blocks, plan.max_blocks) == (ab.PILOT_BLOCKS, ab.MAX_BLOCKS) == (6, 12)
+    assert validate.MAX_BLOCKS == 12
+    assert WINDOWING == {"window": 0.02, "windows": 60}
+    assert "set 0.02 s and 60 windows a trial" in SAID
+    assert f"at least {clock.SYNC_MULTIPLE} synchronisations, so that these are at most 2 %" in SAID
+    assert steps.ALIKE == 2
+    assert "more than twice as long" in SAID
+
+
+def test_the_page_states_when_six_blocks_are_enough_and_when_twelve_are_not(simulated: ModuleType) -> None:
+    wanted = {share: stein_trials(share, 6, simulated.PLAN.target) for share in (0.009, 0.0095, 0.013, 0.0135)}
+    assert wanted[0.009] == 6 < wanted[0.0095]
+    assert wanted[0.013] == 12 < wanted[0.0135]
+    assert "Up to a spread of 0.9 % six blocks are all; above 1.3 % more than twelve would be wanted" in SAID
+    assert f"t = {t_quantile(5):.2f} for six blocks" in SAID
+
+
+def test_the_page_states_students_factors() -> None:
+    halves = {count: t_quantile(count - 1) / count**0.5 for count in (2, 3, 6, 12)}
+    assert (
+        f"With three, half of the interval is {halves[3]:.1f} standard deviations, with six {halves[6]:.1f}, "
+        f"with twelve {halves[12]:.1f}. With two it is {halves[2]:.1f}" in SAID
+    )
+
+
+# what a validation says
+
+
+def test_every_goal_of_a_validation_is_in_the_table() -> None:
+    goals = [("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}"), ("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}"),
+             ("time of a decision", f"< {DECISION_GOAL_S:.0f} s")]  # fmt: skip
+    goals += [(f"{share:.0%} planted, called slower", f"≥ {goal:.0%}") for share, goal in GOALS.items()]
+    for figure, goal in goals:
+        assert f"| {figure} | {goal} |".replace("%", " %") in PAGE
+
+
+def test_every_rule_of_another_tool_and_every_plant_is_named() -> None:
+    assert all(f"| `{rule.name}` |" in PAGE for rule in RULES)
+    assert all(f"(`{kind}`)" in PAGE for kind in KINDS)
+
+
+def test_how_to_states_how_much_a_full_validation_does() -> None:
+    assert (FULL_ROUNDS, sum(arm.against is not None for arm in PLAIN)) == (30, 2)
+    how_to = " ".join((DOCS / "how-to.md").read_text(encoding="utf-8").split())
+    assert "the full one is 30 rounds of two A/A decisions and two planted ones" in how_to
+
+
+def test_the_limits_that_are_given_as_examples_are_right() -> None:
+    one, none = clopper_pearson(1, 60), clopper_pearson(0, 4)
+    assert f"`1 of 60 [{one.low:.0%} – {one.high:.0%}]`".replace("0% –", "0 –").replace("%]", " %]") in PAGE
+    assert f"0 of 4 is `[0 – {none.high:.0%}]`".replace("%]", " %]") in PAGE
+    assert f"0 of 60 is at most {100 * upper_limit(0, 60):.1f} %" in PAGE
+
+
+# a quieter machine
+
+
+@pytest.mark.parametrize("line", warnings(BAD), ids=lambda line: line[:30])
+def test_what_doctor_tells_to_do_is_on_the_page(line: str) -> None:
+    for command in re.findall(r"`([^`]+)`|(--[a-z-]+)", line):
+        assert (command[0] or command[1]).split(" if ")[0] in SAID
+
+
+def test_everything_that_doctor_looks_at_is_on_the_page() -> None:
+    assert len(warnings(BAD)) == 13, "a rule was added or taken away: see to the table in docs/verdicts.md"
+    table = PAGE[PAGE.index("## A quieter machine") : PAGE.index("## Questions")]
+    assert len(re.findall(r"^\| ", table, re.MULTILINE)) == 13 + 2
+    limits = (MOST_LOAD_PER_CORE, MOST_STEAL, LEAST_MEMORY_BYTES, FEW_CORES)
+    assert limits == (0.5, 0.01, 2 * 2**30, 4), "the table states these limits"
+
+
+# the simulations
+
+
+def test_an_example_of_the_first_picture_ends_as_its_words_say(simulated: ModuleType) -> None:
+    by_words = {example.words: example.judgement.verdict for example in simulated.EXAMPLES}
+    assert list(by_words.values()) == [
+        "slower", "faster", "faster", "equivalent", "equivalent", "undecided", "undecided",
+    ]  # fmt: skip
+    for words, ended in (("beyond 0, not beyond δ, within ε", "equivalent"),
+                         ("beyond 0, not beyond δ, not within ε", "undecided")):  # fmt: skip
+        [example] = [item for item in simulated.EXAMPLES if item.words == words]
+        ratio = example.judgement.ratio
+        assert ratio is not None
+        assert ratio.high < 1, "the whole interval lies beyond 0"
+        assert ratio.high > 1 / 1.01, "and not beyond δ"
+        assert by_words[words] == ended
+
+
+def test_the_simulated_plan_decides_as_the_real_one_does(simulated: ModuleType) -> None:
+    numpy = importlib.import_module("numpy")
+    repetitions, deviation, change = 150, 0.016, -0.025
+    chance = numpy.random.default_rng([7, round(1e6 * deviation)])
+    ended = []
+    for row in chance.normal(numpy.log1p(change), deviation, (repetitions, 12)).tolist():
+        wanted = blocks_wanted(row[:6], simulated.PLAN.target, 12)
+        ended.append(verdict.judge(estimate_of(row[:wanted], 6), simulated.MARGINS).verdict)
+    found = simulated.rates(deviation, change, repetitions)
+    for name in ("slower", "undecided", "equivalent", "faster"):
+        assert getattr(found, name) == pytest.approx(ended.count(name) / repetitions), name
+    assert len(set(ended)) == 3
+
+
+def test_the_page_states_what_is_to_be_expected(simulated: ModuleType) -> None:
+    quiet, noisy = simulated.rates(0.008, -0.03), simulated.rates(0.02, -0.03)
+    assert quiet.slower > 0.999
+    assert f"Where they scatter by 2 %, it is found {100 * noisy.slower:.0f} times in 100" in SAID
+    quiet, noisy = simulated.rates(0.008, -0.02), simulated.rates(0.02, -0.02)
+    assert f"called slower {100 * quiet.slower:.0f} times in 100 and equivalent {100 * quiet.equivalent:.0f}" in SAID
+    assert f"on the noisier one it is undecided {100 * noisy.undecided:.0f} times" in SAID
+    for deviation in (0.008, 0.02):
+        nothing, at_delta = simulated.rates(deviation, 0.0), simulated.rates(deviation, -0.01)
+        assert nothing.slower + nothing.faster < 0.0025, "at most twice in 1,000"
+        assert 0.02 < at_delta.slower < 0.03, "2 to 3 times in 100"
+
+
+def test_the_page_states_what_the_simulations_give(simulated: ModuleType) -> None:
+    after, turns = simulated.turns_scatter()
+    assert f"scatters by {100 * after:.1f} % one after the other, and by {100 * turns:.1f} % taking turns" in SAID
+    low, high = (100 * bound for bound in simulated.blocks().from_windows)
+    assert f"they give {low:.1f} to {high:.1f} %, which is wrong".replace("-", "−") in SAID
+    low, high = (100 * bound for bound in simulated.blocks().from_blocks)
+    assert f"six they give {low:.1f} to {high:+.1f} %, which is right".replace("-", "−") in SAID
+    windows, blocks = simulated.blocks_coverage()
+    assert f"held the truth {100 * windows:.0f} times in 100" in SAID
+    assert f"from blocks {100 * blocks:.0f} times" in SAID
+    assert f"ten looks make it {100 * simulated.peeking(10):.0f} %" in SAID
+    assert simulated.peeking(1) == pytest.approx(0.05, abs=0.005)
+    assert f"misses is {100 * simulated.any_of(20):.0f} %, of 40 it is {100 * simulated.any_of(40):.0f} %" in SAID
+
+
+def test_two_of_forty_stand_out_by_chance_and_none_once_they_are_judged_together(simulated: ModuleType) -> None:
+    alone, together = simulated.many()
+    assert sum(item.verdict in ("slower", "faster") for item in alone) == 2
+    assert not any(item.verdict in ("slower", "faster") for item in together)
+    assert sum(high >= 1 for _, _, high in simulated.best()) + 1 == 4
+
+
+def test_stragglers_show_in_the_mean_and_nowhere_else(simulated: ModuleType) -> None:
+    a, b = simulated.stragglers()
+    assert b.mean() / a.mean() == pytest.approx(1.05, abs=0.01)
+    assert b.min() / a.min() == pytest.approx(1, abs=0.005)
+
+
+# the pictures
+
+
+def test_the_pictures_in_the_repository_are_what_the_script_draws(drawn: dict[str, str]) -> None:
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "images").glob("verdicts-*.svg")}
+    assert kept.keys() == drawn.keys()
+    for name, svg in kept.items():
+        assert words_of(svg) == words_of(drawn[name]), f"{name} is stale: python docs/verdict_pictures.py"
+
+
+def test_the_page_shows_every_picture_and_says_what_is_on_it(drawn: dict[str, str]) -> None:
+    shown = dict(re.findall(r"!\[([^\]]+)\]\(images/(verdicts-\w+\.svg)\)", PAGE))
+    assert sorted(shown.values()) == sorted(drawn)
+    assert all(len(text) > 40 for text in shown)
+
+
+def words_of(svg: str) -> list[str]:
+    """All text of a picture."""
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
