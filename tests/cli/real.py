@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,10 +25,14 @@ def argv(*arguments: str) -> list[str]:
 
 
 def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
-    """`python -m harness ARGUMENTS` in `folder`, its output in pipes."""
+    """`python -m harness ARGUMENTS` in `folder`, its output in pipes; it heeds Ctrl-C.
+
+    In the background of a shell, where CI may run these tests, Ctrl-C is ignored, and a child inherits that.
+    """
     return subprocess.Popen(
         argv(*arguments), cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 
