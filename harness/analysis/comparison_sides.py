@@ -7,9 +7,10 @@ groups that both took turns in; sides of two runs never are, whatever their grou
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from harness.analysis import intervals
 from harness.analysis.cells import CellTrials, read_cell
 from harness.analysis.instruments import Verdicts, cpu_sample
 from harness.analysis.intervals import LogEstimate, Sample, cell_estimate, compare, stein_estimate
@@ -128,23 +129,11 @@ def log_ratio_of(
 
 
 def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
-    """The difference of two independent means with Satterthwaite's degrees of freedom (Welch 1947).
-
-    `deviation` is the error times √count: what one trial a side more or less changes, for planning.
-    """
-    mean, count = left.mean - right.mean, min(left.count, right.count)
-    parts = [(side.standard_error, side.degrees_of_freedom) for side in (left, right)]
-    known = [(error**2, freedom) for error, freedom in parts if error is not None and freedom is not None]
-    if len(known) < 2:
-        return LogEstimate(mean, None, None, None, count, "none")
-    variance = math.fsum(square for square, _ in known)
-    if variance == 0:
-        freedom = math.fsum(freedom for _, freedom in known)
-    else:
-        # as shares of the sum, so that tiny variances do not underflow when squared
-        freedom = 1 / math.fsum((square / variance) ** 2 / freedom for square, freedom in known)
-    error = math.sqrt(variance)
-    return LogEstimate(mean, error, freedom, error * math.sqrt(count), count, "Welch t")
+    """Welch's difference; `deviation` is its error times √count: what a trial a side changes, for planning."""
+    found = intervals.welch(left, right)
+    if found.standard_error is None:
+        return found
+    return replace(found, deviation=found.standard_error * math.sqrt(found.count))
 
 
 def why_invalid(cell: CellTrials, name: SideName) -> str | None:

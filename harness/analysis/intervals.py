@@ -188,7 +188,7 @@ def log_ratio(numerator: Sample, denominator: Sample) -> LogEstimate:
     if len(shared) >= 2:
         return log_mean([left[group] - right[group] for group in shared], "paired t")
     if len(numerator.values) >= 2 and len(denominator.values) >= 2:
-        return _welch(numerator, denominator)
+        return welch(cell_estimate(numerator), cell_estimate(denominator))
     if shared:
         return log_mean([left[shared[0]] - right[shared[0]]], "none")
     return log_mean([numerator.mean - denominator.mean], "none")
@@ -270,19 +270,20 @@ def log_mean(values: Sequence[float], method: Method) -> LogEstimate:
     return LogEstimate(mean, deviation / math.sqrt(count), count - 1, deviation, count, method)
 
 
-def _welch(left: Sample, right: Sample) -> LogEstimate:
-    """x̄₁ − x̄₂ with Welch's standard error and Satterthwaite's degrees of freedom."""
-    a, b = cell_estimate(left), cell_estimate(right)
-    assert a.standard_error is not None
-    assert b.standard_error is not None
-    va, vb = a.standard_error**2, b.standard_error**2
-    if va + vb == 0:
-        freedom = float(a.count + b.count - 2)
+def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
+    """The difference of two independent means with Satterthwaite's degrees of freedom (Welch 1947)."""
+    mean, count = left.mean - right.mean, min(left.count, right.count)
+    parts = [(side.standard_error, side.degrees_of_freedom) for side in (left, right)]
+    known = [(error**2, freedom) for error, freedom in parts if error is not None and freedom is not None]
+    if len(known) < 2:
+        return LogEstimate(mean, None, None, None, count, "none")
+    variance = math.fsum(square for square, _ in known)
+    if variance == 0:
+        freedom = math.fsum(freedom for _, freedom in known)
     else:
         # as shares of the sum, so that tiny variances do not underflow when squared
-        sa, sb = va / (va + vb), vb / (va + vb)
-        freedom = 1 / (sa**2 / (a.count - 1) + sb**2 / (b.count - 1))
-    return LogEstimate(a.mean - b.mean, math.sqrt(va + vb), freedom, None, min(a.count, b.count), "Welch t")
+        freedom = 1 / math.fsum((square / variance) ** 2 / freedom for square, freedom in known)
+    return LogEstimate(mean, math.sqrt(variance), freedom, None, count, "Welch t")
 
 
 def _by_group(sample: Sample) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.cli._live import TerminalProgress
 from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
-from harness.record.reading import load_run, resolve_run
+from harness.record.reading import load_manifest, load_run, resolve_run
 from harness.record.store import RunStore
 from harness.run.measure import carry_out, data_dir_of, measure_matrix
 from harness.run.progress import PlainLines, Progress, Quiet, duration
@@ -67,7 +67,7 @@ def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: S
 def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
     path = resolve_run(text, results)
-    manifest = load_run(path).manifest
+    manifest = load_manifest(path)
     for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation)):
         if other is not None:
             raise UsageError(
@@ -81,7 +81,7 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
         if not run.complete:
             carry_out(run, whole.seconds * run.left / max(1, whole.trials), resumed=True)
         elif store.manifest.status != "finished":
-            run.close("finished")
+            run.store.end("finished")
     return _tell(store.path, json_out)
 
 

@@ -32,10 +32,9 @@ PILOT_BLOCKS, MAX_BLOCKS = 6, 12
 
 def command(**given: Any) -> int:
     """Run the verb."""
-    from harness.analysis.comparison import comparison_of_ab
+    from harness.cli._comparison import comparison_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
-    from harness.record.validation import find_validation
     from harness.run.ab import resume_ab
 
     began = time.monotonic()
@@ -47,14 +46,12 @@ def command(**given: Any) -> int:
             raise UsageError("--resume: goes on with a run as it was planned; it takes no SPEC")
         refuse_beside_resume(given, without=ON_RESUME)
         path = resolve_run(given["resume"], results)
-        if load_run(path).manifest.status != "finished":
-            resume_ab(path, progress)
         run = load_run(path)
+        if run.manifest.status != "finished":
+            run = resume_ab(path, progress)
     else:
         run = _decide(flags, given, progress)
-    machine = run.manifest.machine.facts.get("machine.id")
-    validation = find_validation(results, machine if isinstance(machine, str) else None)
-    comparison = comparison_of_ab(run, validation=validation)
+    comparison = comparison_of(run, results)
     _tell(comparison, run.path, given["json"], time.monotonic() - began)
     return comparison.exit_code(given["strict"])
 
@@ -62,7 +59,7 @@ def command(**given: Any) -> int:
 def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") -> "Run":
     from harness.analysis.comparison_margins import choose_margins, parse_share
     from harness.cli._sides import read_sides
-    from harness.environment import facts
+    from harness.environment import hardware
     from harness.record.validation import find_validation
     from harness.run.ab import decide
     from harness.run.decision import WINDOWING, AbSettings
@@ -73,7 +70,7 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
         specs, flags, given["a"] or (), given["b"] or (), defaults=WINDOWING,
         pythons=(given["python_a"], given["python_b"]), revisions=(given["rev_a"], given["rev_b"]),
     )  # fmt: skip
-    machine = facts().get("machine.id")
+    machine = hardware.facts().get("machine.id")
     validation = find_validation(results, machine if isinstance(machine, str) else None)
     asked = (("--delta", given["delta"]), ("--epsilon", given["epsilon"]))
     delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)

@@ -10,7 +10,7 @@ import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from harness.errors import StorageError
 from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
@@ -125,6 +125,11 @@ class RunStore:
         except OSError as error:
             raise storage_error("write", self.path / MANIFEST_NAME, error, self.path) from None
         self.manifest = manifest
+
+    def end(self, status: Literal["finished", "interrupted"]) -> None:
+        """Write in the manifest how and when the run ended. Raises StorageError."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self.update_manifest(self.manifest.model_copy(update={"status": status, "finished_utc": now}))
 
     def close(self) -> None:
         """Let go of the run; harmless when done twice."""

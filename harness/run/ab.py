@@ -5,26 +5,23 @@ of blocks, and that number is written down before the second stage begins. Nothi
 side is ahead.
 """
 
-import datetime
 import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-import harness
 from harness.analysis.pairs import blocks_wanted, pairs_of
-from harness.environment import facts, warnings
 from harness.errors import Interrupted, UsageError
 from harness.plan.blocks import seal
 from harness.plan.estimate import estimate
-from harness.record.manifest import ComparisonRecord, Machine, PlanRecord, RunManifest
+from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
-from harness.record.store import RunStore, new_run_id
+from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
-from harness.run.measure import PREFLIGHT_S, data_dir_of
+from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
 from harness.run.request import request_for
@@ -76,13 +73,13 @@ class AbRun:
                     self._progress.more(len(NAMES) * len(second.blocks))
                     self._run_stage(self.store.manifest.plans)
         except (Interrupted, KeyboardInterrupt):
-            self._close("interrupted")
+            self.store.end("interrupted")
             go_on = f"go on with: python -m harness ab --resume {shlex.quote(str(self.store.path))}"
             kept = f"{len(self.trials)} trials are kept in {self.store.path}"
             raise Interrupted(f"interrupted; {kept}; {go_on}") from None
         finally:
             self._progress.finished()
-        self._close("finished")
+        self.store.end("finished")
 
     def _run_stage(self, plans: Sequence[PlanRecord]) -> bool:
         """Run the blocks that are left; False when it makes no sense to go on, or the time is over."""
@@ -121,10 +118,6 @@ class AbRun:
             return self._set_out.max_blocks
         spent = time.monotonic() - self._began
         return int((self._set_out.time_s - spent) // (spent / done))
-
-    def _close(self, status: Literal["finished", "interrupted"]) -> None:
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self.store.update_manifest(self.store.manifest.model_copy(update={"status": status, "finished_utc": now}))
 
 
 def plan_blocks(seed: int, stage: Literal[1, 2], count: int, first: int) -> PlanRecord:
@@ -170,14 +163,11 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
 def _manifest(
     sides: tuple[Side, Side], settings: AbSettings, zygotes: Mapping[str, Zygote], command: Sequence[str]
 ) -> RunManifest:
-    found = facts()
     sweep = sides[0].sweep
     cells = {side.cell.cell_id: side.cell for side in sides}
-    return RunManifest(
-        run_id=new_run_id("ab" if sweep.name == "sweep" else sweep.name),
-        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=list(command),
-        harness_version=harness.__version__,
+    return new_manifest(
+        "ab" if sweep.name == "sweep" else sweep.name,
+        command,
         sweep=sweep,
         cells=list(cells.values()),
         plans=[plan_blocks(sweep.seed, 1, settings.pilot_blocks, 0)],
@@ -191,5 +181,4 @@ def _manifest(
             time_s=settings.time_s,
             remarks=side_remarks(sides),
         ),
-        machine=Machine(facts=found, warnings=warnings(found)),
     )

@@ -7,6 +7,7 @@ import datetime
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import harness
 from harness.environment import facts, warnings
@@ -67,7 +68,7 @@ def carry_out(run: SweepRun, expected_s: float, resumed: bool = False) -> None:
                 preflight(zygote, run.requests(), min(PREFLIGHT_S, run.sweep.timeout))
             run.run(zygote, expected_s)
     except (Interrupted, KeyboardInterrupt):
-        run.close("interrupted")
+        run.store.end("interrupted")
         raise Interrupted(f"interrupted; {len(run.trials)} trials are kept in {run.store.path}; {go_on}") from None
     except (UsageError, ZygoteError) as error:
         if not resumed and not run.trials:
@@ -87,17 +88,26 @@ def data_dir_of(sweep: Sweep) -> Path:
 
 
 def _manifest(sweep: Sweep, matrix: Matrix, command: Sequence[str]) -> RunManifest:
-    """The manifest of a run that is about to begin, its plan sealed."""
-    found = facts()
-    return RunManifest(
-        run_id=new_run_id(sweep.name),
-        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=list(command),
-        harness_version=harness.__version__,
+    """The manifest of a sweep that is about to begin, its plan sealed."""
+    return new_manifest(
+        sweep.name,
+        command,
         sweep=sweep,
         cells=list(matrix.cells),
         base_cell_ids=sorted(matrix.added_base),
         left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
         plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
+    )
+
+
+def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
+    """The manifest of a run that begins now, on this machine; `rest` is what it sets out to do."""
+    found = facts()
+    return RunManifest(
+        run_id=new_run_id(name),
+        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        command=list(command),
+        harness_version=harness.__version__,
         machine=Machine(facts=found, warnings=warnings(found)),
+        **rest,
     )

@@ -1,11 +1,9 @@
 """A sweep from its plan to its last record."""
 
-import datetime
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from harness.analysis.intervals import stein_trials
 from harness.errors import Interrupted
@@ -70,11 +68,11 @@ class SweepRun:
             with self._interrupts:
                 self._run_plans(zygote)
         except (Interrupted, KeyboardInterrupt):
-            self.close("interrupted")
+            self.store.end("interrupted")
             raise Interrupted("interrupted") from None
         finally:
             self.progress.finished()
-        self.close("finished")
+        self.store.end("finished")
 
     def _run_plans(self, zygote: Zygote) -> None:
         self._prepare_data(zygote)
@@ -209,12 +207,6 @@ class SweepRun:
         cells = list(self.cells.values())
         first = len(plans[0].blocks)
         return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, self.catalogue), 2, first)
-
-    def close(self, status: Literal["finished", "interrupted"]) -> None:
-        """Write in the manifest how the run ended."""
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        changes = {"status": status, "finished_utc": now}
-        self.store.update_manifest(self.store.manifest.model_copy(update=changes))
 
 
 def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:

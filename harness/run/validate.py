@@ -6,25 +6,21 @@ slow-down planted, against one of the plain arms. They are alive together and ta
 the price of three.
 """
 
-import datetime
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-import harness
 from harness.analysis.pairs import blocks_wanted, pairs_of
-from harness.environment import facts, warnings
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.plan.blocks import Blocks, seal
 from harness.plan.estimate import estimate
-from harness.record.manifest import ArmRecord, Machine, RoundRecord, RunManifest, ValidationPlan
-from harness.record.store import RunStore, new_run_id
+from harness.record.manifest import ArmRecord, RoundRecord, ValidationPlan
+from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
-from harness.run.measure import PREFLIGHT_S, data_dir_of
+from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
 from harness.run.request import request_for
@@ -127,11 +123,11 @@ class ValidationRun:
                 for number in range(len(self.plan.rounds)):
                     self._run_round(number)
         except (Interrupted, KeyboardInterrupt):
-            self._close("interrupted")
+            self.store.end("interrupted")
             raise Interrupted(f"interrupted; {self._go_on()}") from None
         finally:
             self._progress.finished()
-        self._close("finished")
+        self.store.end("finished")
 
     def _planted(self) -> list[Arm]:
         """One arm of every kind of slow-down at every cell."""
@@ -200,10 +196,6 @@ class ValidationRun:
         way = f"python -m harness validate --resume {shlex.quote(path)}"
         return f"what was measured is kept in {path}; go on with: {way}"
 
-    def _close(self, status: Literal["finished", "interrupted"]) -> None:
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self.store.update_manifest(self.store.manifest.model_copy(update={"status": status, "finished_utc": now}))
-
 
 def validate(
     settings: ValidateSettings, results: Path, command: Sequence[str] = (), progress: Progress | None = None
@@ -215,17 +207,13 @@ def validate(
     """
     plan, seed = settings.plan(), settings.sweep.seed
     pilot = [block for of in plan.rounds for block in _groups(seed, of, of.pilot)]
-    found = facts()
-    manifest = RunManifest(
-        run_id=new_run_id("validation"),
-        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=list(command),
-        harness_version=harness.__version__,
+    manifest = new_manifest(
+        "validation",
+        command,
         sweep=settings.sweep,
         cells=list(settings.cells),
         plans=[seal(seed, 1, pilot, 0)],
         validation=plan,
-        machine=Machine(facts=found, warnings=warnings(found)),
     )
     requests = [request_for(cell, settings.sweep, data_dir_of(settings.sweep)) for cell in settings.cells]
     with Zygote() as zygote:

@@ -5,12 +5,12 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cli import run
 from harness.environment import facts
 from harness.record import Run, load_run
 from harness.record.validation import write_validation
@@ -27,16 +27,9 @@ SIDES = ("--strategy", "mirrored", "--replicas", "2")
 
 
 @pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Harness:
+def harness(harness: Harness) -> Harness:
     """`harness ab ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(["ab", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(harness, "ab")
 
 
 @dataclass
@@ -227,7 +220,7 @@ def test_a_run_that_was_stopped_goes_on(harness: Harness, tmp_path: Path, monkey
     gone_on: list[Path] = []
     half = ab_run(SLOWER)
     path = stored(replace(half, manifest=half.manifest.model_copy(update={"status": "interrupted"})), tmp_path / "r")
-    monkeypatch.setattr("harness.run.ab.resume_ab", lambda path, _: gone_on.append(path))
+    monkeypatch.setattr("harness.run.ab.resume_ab", lambda path, _: (gone_on.append(path), load_run(path))[1])
     code, _, _ = harness("--resume", "latest", "--results", "r", "--strict", "--quiet")
     assert code == 1
     assert [one.resolve() for one in gone_on] == [path.resolve()]

@@ -3,33 +3,25 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cli import run
-
 Harness = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Harness:
+def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """`harness ab ARGUMENTS` in an empty folder; what it would measure is a failure."""
 
     def never(*_: Any) -> None:
         raise AssertionError("it began to measure")
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.run.ab.decide", never)
     monkeypatch.setattr("harness.run.ab.resume_ab", never)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(["ab", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(harness, "ab")
 
 
 @pytest.mark.parametrize(

@@ -7,26 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import run
 from harness.record.validation import write_validation
 from tests.comparisons import MIRRORED, ab_run, stored, sweep_run, validation
 from tests.synthetic import make_cell
 
 Harness = Callable[..., tuple[int, str, str]]
 SLOWER = [-0.06, -0.062, -0.058, -0.061]
-
-
-@pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Harness:
-    """`harness ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

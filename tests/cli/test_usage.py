@@ -8,24 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import run
 from harness.record import RunStore
 from tests.record.examples import RUN_ID, manifest, trial
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`harness ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import run
 from harness.record import Run
 from harness.record.validation import ValidationRecord, find_validation, load_validation
 from harness.run.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
@@ -20,19 +19,6 @@ from tests.validations import RUN_ID, Arm, Round, slow, validation_run
 Harness = Callable[..., tuple[int, str, str]]
 QUIET = [0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008]
 ROUND = Round([Arm(QUIET), slow("device_work", 0.05, [value - 0.05 for value in QUIET])])
-
-
-@pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Harness:
-    """`harness ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @dataclass

@@ -91,7 +91,7 @@ class AbBench:
         if self.one_environment:
             self.zygotes["b"] = self.zygotes["a"]
         self.patch.setattr("harness.run.ab.side_zygotes", self._alive)
-        self.patch.setattr("harness.run.ab.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.measure.facts", lambda: FACTS)
 
     @contextlib.contextmanager
     def _alive(self, sides: Sequence[Side]) -> Iterator[Mapping[str, FakeZygote]]:

@@ -58,7 +58,7 @@ class ValidateBench:
     def __post_init__(self) -> None:
         self.zygote = FakeZygote(self.folder / "scratch", self.plays)
         self.patch.setattr("harness.run.validate.Zygote", self._zygote)
-        self.patch.setattr("harness.run.validate.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.measure.facts", lambda: FACTS)
 
     def _zygote(self) -> "ValidateBench":
         return self

@@ -1,0 +1,23 @@
+"""The command line in this process."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cli import run
+
+Harness = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Harness:
+    """`harness ARGUMENTS` in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
