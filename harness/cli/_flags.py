@@ -14,14 +14,23 @@ from harness.spec.text import value_of
 DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
     "device": "device kinds: virtual-cpu, gpu, virtual-gpu, tpu",
-    "strategy": "strategies: none, one_device, mirrored, central_storage, tpu",
+    "strategy": (
+        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, tpu"
+    ),
     "replicas": "replica counts",
     "workers": "worker counts",
+    "ps": "counts of parameter servers",
+    "partitioner": "how parameter servers share large variables: none, fixed, min_size, max_size",
+    "updates": "how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
+    "launcher": "who starts the processes of a cluster: local",
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
-    "cross_device_op": "auto, nccl, hierarchical_copy, reduction_to_one_device, or your own as package.module:function",
+    "cross_device_op": (
+        "auto, nccl, hierarchical_copy, reduction_to_one_device (mirrored), ring (multi_worker_mirrored), or your own "
+        "as package.module:function"
+    ),
     "num_packs": "packs for nccl and hierarchical_copy; 0 is one reduction a tensor",
-    "bytes_per_pack": "bytes a pack for auto; 0 is one pack",
+    "bytes_per_pack": "bytes a pack for auto, and for every op of multi_worker_mirrored; 0 is one pack",
     "model": "mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function",
     "data": "digits, synthetic, or tfds:NAME",
     "precision": "float32, mixed_bfloat16, mixed_float16",

@@ -114,5 +114,7 @@ def _own_step(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any])
             raise UsageError(f"{key}: a step of your own decides that itself; leave it out, or give model, not step")
     cell = own_step_cell(step, examples)
     axes = {axis: [getattr(cell, axis)] if axis in Cell.model_fields else [] for axis in AXES}
+    if not cell.ps:  # a cell without servers, of which a sweep that asks for none has none
+        axes["ps"] = Sweep.model_fields["ps"].default
     sweep = sweep_from({"name": NAME, **defaults, **settings}, "mark").model_copy(update=axes)
     return GateCell(test, settings, sweep, cell)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
@@ -59,6 +60,8 @@ class Windows(_Part):
     sync_seconds: Duration
     """Median cost of one synchronisation, from the pilot."""
     waiting_cpu_seconds: Duration = 0.0
+    workers: list[list[Duration]] = []
+    """Of several workers: `workers[w][i]` is worker w's own time of window i, of which `seconds[i]` is the largest."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> "Windows":
@@ -66,6 +69,8 @@ class Windows(_Part):
             raise ValueError("seconds, cpu_seconds and rounds differ in length")
         if self.measured_from > len(self.seconds):
             raise ValueError("measured_from lies beyond the last window")
+        if any(len(times) != len(self.seconds) for times in self.workers):
+            raise ValueError("a worker has another number of windows than the trial")
         return self
 
 
@@ -187,6 +192,10 @@ class TrialRecord(_Part):
     checks: Checks = Checks()
     executed: Executed = Executed()
     resources: Resources = Resources()
+    cluster: ClusterRecord | None = None
+    """The processes of a trial that has several."""
+    updates: AsynchronousUpdates | None = None
+    """What became of the updates that parameter servers were sent."""
     evidence: str | None = None
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 

@@ -24,6 +24,7 @@ def windows_of(trial: "LiveTrial") -> Windows | None:
         steady=trial.steady,
         sync_seconds=trial.sync_seconds,
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
+        workers=[list(times) for times in zip(*(window.workers for window in taken), strict=True)],
     )
 
 

@@ -6,13 +6,14 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from harness.record.trial import PhaseName, Phases, Status, TrialRecord
+from harness.run.cluster import Cluster, several_processes
 from harness.run.figures import figures_of, phases_of, windows_of
 from harness.run.interrupts import Interrupts
 from harness.run.memory import OutOfMemoryCounter
-from harness.run.zygote import Spawned, Zygote
+from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
 
@@ -44,7 +45,7 @@ class LiveTrial:
 
     cell: Cell
     place: Place
-    zygote: Zygote
+    zygote: Zygote | Cluster
     request: Request
     timeout_s: float
     interrupts: Interrupts
@@ -73,8 +74,11 @@ class LiveTrial:
         self.deadline = time.monotonic() + self.timeout_s
         """When its set-up counts as hung."""
         self._taking_turns = False
+        if several_processes(self.request) and not isinstance(self.zygote, Cluster):
+            self.zygote = Cluster(self.zygote)
         request = self.request.model_copy(update={"scratch": self.zygote.scratch})
-        self.spawned: Spawned = self.zygote.spawn(request)
+        self.spawned: Any = self.zygote.spawn(request)
+        """A Spawned, or what a Cluster has for one."""
 
     def set_up(self) -> None:
         """Follow the trial through build, gate and pilot until it waits for its first turn."""
@@ -191,6 +195,7 @@ class LiveTrial:
     def _died(self) -> NoReturn:
         self._close_phase()
         status = self.zygote.wait(self.spawned)
+        who = self.spawned.who
         self.evidence = self.spawned.stderr_tail() or None
         if status is None and self.zygote.lost(self.spawned):
             self._end("crashed", f"the preloaded parent process ended during {self.phase}")
@@ -198,10 +203,10 @@ class LiveTrial:
             self.zygote.kill(self.spawned)
             self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")
         if status == -signal.SIGKILL and self._ooms.grew():
-            self._end("out_of_memory", f"ended by the kernel for want of memory during {self.phase}")
+            self._end("out_of_memory", f"{who}ended by the kernel for want of memory during {self.phase}")
         if status < 0:
-            self._end("crashed", f"ended by {_signal_name(-status)} during {self.phase}")
-        self._end("crashed", f"exit status {status} without a record during {self.phase}")
+            self._end("crashed", f"{who}ended by {_signal_name(-status)} during {self.phase}")
+        self._end("crashed", f"{who}exit status {status} without a record during {self.phase}")
 
     def _hung(self) -> NoReturn:
         self._close_phase()
@@ -245,6 +250,8 @@ class LiveTrial:
             checks=outcome.checks,
             executed=outcome.executed,
             resources=outcome.resources,
+            cluster=outcome.cluster,
+            updates=outcome.updates,
             evidence=self.evidence,
             **figures,
         )

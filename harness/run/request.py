@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from harness.environment import usable_cores
+from harness.errors import not_one_of
 from harness.record.trial import Plant
+from harness.run.launchers import launchers
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.protocol import Request
@@ -14,8 +16,10 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
 
     Thread pools are resolved here so that the record and the trial agree. One intra-op thread makes a
     virtual replica about one core. An inter-op pool smaller than twice the replicas gives two-state
-    timings, as collectives block its threads (`facts.md`, `protocol.md`).
+    timings, as collectives block its threads (`facts.md`, `protocol.md`). Raises UsageError for an unknown launcher.
     """
+    if sweep.launcher not in launchers():
+        raise not_one_of("launcher", sweep.launcher, launchers())
     virtual = cell.device == "virtual-cpu"
     return Request(
         cell=cell,
@@ -26,5 +30,6 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
+        launcher=sweep.launcher,
         plant=plant,
     )

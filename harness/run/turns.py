@@ -168,9 +168,11 @@ def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:
     trials[0].interrupts.check()
     if held := [trial for trial in trials if trial.spawned.channel.holds_line]:
         return held
-    readable, _, _ = select.select([trial.spawned.channel.connection for trial in trials], [], [], SLICE_S)
+    waited_for = [connection for trial in trials for connection in trial.spawned.channel.connections]
+    readable, _, _ = select.select(waited_for, [], [], SLICE_S)
     now = time.monotonic()
-    return [t for t in trials if t.spawned.channel.connection in readable or now >= t.deadline]
+    heard = set(readable)
+    return [t for t in trials if heard & set(t.spawned.channel.connections) or now >= t.deadline]
 
 
 def _name(trial: LiveTrial) -> str:

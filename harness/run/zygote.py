@@ -33,6 +33,9 @@ class ZygoteError(HarnessError):
 class Spawned:
     """A trial's process. `status` is its exit code, negative for a signal, None while it lives."""
 
+    who = ""
+    """Which of a trial's processes it is, for a reason; one alone needs no name."""
+
     def __init__(self, number: int, channel: Channel, stderr: Path) -> None:
         self.number = number
         self.channel = channel
@@ -267,5 +270,5 @@ class Zygote:
         """Take in every message that has arrived, without waiting."""
         while self._channel is not None and self.alive:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
-            if not readable or not self._read_control(0.0):
+            if not (readable or self._channel.holds_line) or not self._read_control(0.0):
                 return

@@ -22,6 +22,11 @@ class StrategyTraits:
     summary: str
     takes_cross_device_op: bool = False
     multi_worker: bool = False
+    """Runs in several processes: a trial is a cluster, even of one worker."""
+    parameter_servers: bool = False
+    """Keeps variables on processes of their own, and updates them asynchronously."""
+    packing: PackingKind | None = None
+    """What it packs gradients by, whatever the op; None leaves that to the op."""
     max_replicas: int | None = None
     devices: tuple[str, ...] | None = None
     """Device kinds that the combination makes sense on; None is any."""
@@ -34,6 +39,8 @@ class CrossDeviceOpTraits:
     name: str
     summary: str
     packing: PackingKind | None = None
+    strategies: tuple[str, ...] | None = None
+    """Strategies that take it; None is every one that takes any."""
 
 
 @dataclass(frozen=True)

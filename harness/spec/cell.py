@@ -5,17 +5,24 @@ import hashlib
 import json
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+Partitioner = Literal["none", "fixed", "min_size", "max_size"]
+Updates = Literal["locked", "keras"]
+
+LATER = ("ps", "partitioner", "updates")
+"""Keys that cells of earlier runs do not have: at their defaults they are left out of the identity, so that a cell
+is the same cell in a run of then and in one of now."""
 
 
 class Cell(BaseModel):
     """One configuration. `global_batch_size` G = n·b is stored so that no reader has to derive it.
 
-    `workers` × `replicas` is the number of replicas in sync. `packing` is `default`,
-    `num_packs=K` or `bytes_per_pack=B`.
+    `workers` × `replicas` is the number of replicas. `packing` is `default`, `num_packs=K` or
+    `bytes_per_pack=B`. With parameter servers (`ps` above 0) replicas are not in sync: each update is one
+    worker's, so G, the examples that one update is computed from, is b.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,6 +42,12 @@ class Cell(BaseModel):
     xla: bool = False
     optimizer: str = "adam"
     loop: str = "custom"
+    ps: NonNegativeInt = 0
+    """Parameter servers."""
+    partitioner: Partitioner = "none"
+    """How large variables are spread over parameter servers."""
+    updates: Updates = "locked"
+    """How updates reach parameter servers: by fused, locked kernels, or by the Keras optimizer."""
 
     @property
     def cell_id(self) -> str:
@@ -43,13 +56,23 @@ class Cell(BaseModel):
 
     @property
     def replicas_in_sync(self) -> int:
-        """n: replicas over all workers."""
+        """n: replicas over all workers; with parameter servers, those that work at the same time."""
         return self.replicas * self.workers
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether every worker updates by itself, waiting for no other."""
+        return self.ps > 0
+
+    @property
+    def replicas_per_update(self) -> int:
+        """Replicas whose gradients one update sums."""
+        return 1 if self.asynchronous else self.replicas_in_sync
 
     @property
     def replica_batch_size(self) -> int:
         """b: examples that one replica sees in one step."""
-        return self.global_batch_size // self.replicas_in_sync
+        return self.global_batch_size // self.replicas_per_update
 
     @property
     def label(self) -> str:
@@ -57,14 +80,21 @@ class Cell(BaseModel):
         if self.loop == "own":
             return f"{self.model} b{self.batch_size}"
         parts = [self.strategy]
-        if self.workers > 1:
-            parts.append(f"{self.workers} workers ×")
-        parts.append(f"×{self.replicas}")
+        if self.ps:
+            parts.append(f"{self.workers} workers {self.ps} ps")
+        elif self.workers > 1:
+            parts.append(f"{self.workers} workers ×{self.replicas}")
+        else:
+            parts.append(f"×{self.replicas}")
         parts.append(f"b{self.batch_size}" + (" global" if self.batch_scope == "global" else ""))
         if self.cross_device_op != "auto":
             parts.append(self.cross_device_op)
         if self.packing != "default":
             parts.append(self.packing)
+        if self.partitioner != "none":
+            parts.append(f"partitioner {self.partitioner}")
+        if self.updates != "locked":
+            parts.append(f"{self.updates} updates")
         if self.loop != "custom":
             parts.append(self.loop)
         return " ".join(parts)
@@ -73,5 +103,9 @@ class Cell(BaseModel):
 @functools.lru_cache(maxsize=65536)
 def _identity(cell: Cell) -> str:
     """Kept outside the model: a value cached on the instance would survive `model_copy`, and lie."""
-    canonical = json.dumps(cell.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    values = cell.model_dump(mode="json")
+    for key in LATER:
+        if values[key] == Cell.model_fields[key].default:
+            del values[key]
+    canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]

@@ -3,14 +3,16 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.catalogue import OWN_LOOP, Catalogue
-from harness.spec.cell import BatchScope, Cell, Precision
+from harness.spec.cell import BatchScope, Cell, Partitioner, Precision, Updates
 from harness.spec.sweep import Sweep
 
 OWN = "package.module:function"
+OWN_OP_STRATEGIES = ("mirrored",)
+"""Strategies that take a cross-device op of the user's own: the others are given a name only."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known("loop", sweep.loop, list(catalogue.loops))
     _known("model", sweep.model, list(catalogue.models), or_like=OWN, mark=":")
     _known("data", sweep.data, list(catalogue.data), or_like="tfds:NAME", mark="tfds:")
+    _of_parameter_servers(sweep, catalogue)
     cells: dict[Cell, None] = {}
     left_out: dict[LeftOut, None] = {}
     for combination in _product(sweep, catalogue):
@@ -63,14 +66,16 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
 
 def base_of(cell: Cell) -> Cell:
     """The base case *no strategy, one device* at the same batch: b for weak scaling, G for strong."""
-    batch = cell.batch_size if cell.batch_scope == "per_replica" else cell.global_batch_size
     changes = {
         "strategy": "none",
         "replicas": 1,
         "workers": 1,
         "cross_device_op": "auto",
         "packing": "default",
-        "global_batch_size": batch,
+        "global_batch_size": cell.batch_size,
+        "ps": 0,
+        "partitioner": "none",
+        "updates": "locked",
     }
     return cell.model_copy(update=changes)
 
@@ -103,10 +108,13 @@ class _Combination(NamedTuple):
     workers: int
     replicas: int
     op: str
+    ps: int
+    partitioner: Partitioner
+    updates: Updates
 
     @property
     def n(self) -> int:
-        """Replicas in sync."""
+        """Replicas over all workers."""
         return self.workers * self.replicas
 
 
@@ -114,6 +122,7 @@ def _combinations(sweep: Sweep) -> Iterator[_Combination]:
     axes = itertools.product(
         sweep.device, sweep.model, sweep.data, sweep.precision, sweep.xla, sweep.optimizer, sweep.loop,
         sweep.batch_scope, sweep.batch_size, sweep.strategy, sweep.workers, sweep.replicas, sweep.cross_device_op,
+        sweep.ps, sweep.partitioner, sweep.updates,
     )  # fmt: skip
     # mypy knows itertools.product up to ten axes, as a tuple of object beyond
     return (_Combination(*values) for values in axes)  # type: ignore[arg-type]
@@ -127,14 +136,27 @@ def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
             continue
         packings, refused = _packings(sweep, catalogue, at)
         yield from refused
+        servers = _server_keys(catalogue, at)
         for packing in packings:
             yield Cell(
                 device=at.device, strategy=at.strategy, replicas=at.replicas, workers=at.workers,
-                batch_size=at.batch, batch_scope=at.scope,
-                global_batch_size=at.batch if at.scope == "global" else at.n * at.batch,
+                batch_size=at.batch, batch_scope=at.scope, global_batch_size=_examples_an_update(at, bool(servers)),
                 cross_device_op=at.op, packing=packing, model=at.model, data=at.data, precision=at.precision,
-                xla=at.xla, optimizer=at.optimizer, loop=at.loop,
+                xla=at.xla, optimizer=at.optimizer, loop=at.loop, **servers,
             )  # fmt: skip
+
+
+def _server_keys(catalogue: Catalogue, at: _Combination) -> dict[str, Any]:
+    """The keys of a cell with parameter servers; none for any other."""
+    if not catalogue.strategies[at.strategy].parameter_servers:
+        return {}
+    return {"ps": at.ps, "partitioner": at.partitioner, "updates": at.updates}
+
+
+def _examples_an_update(at: _Combination, asynchronous: bool) -> int:
+    """G; with parameter servers every update is one worker's, and its share of a global batch."""
+    replica = at.batch // at.n if at.scope == "global" else at.batch
+    return replica if asynchronous else replica * at.n
 
 
 def _nonsense(catalogue: Catalogue, at: _Combination) -> LeftOut | None:
@@ -145,10 +167,15 @@ def _nonsense(catalogue: Catalogue, at: _Combination) -> LeftOut | None:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
     if at.workers > 1 and not traits.multi_worker:
         return LeftOut(f"{at.strategy}, {at.workers} workers", f"{name} runs in one process")
+    if traits.parameter_servers and at.replicas > 1:
+        return LeftOut(f"{at.strategy} × {at.replicas} replicas", f"a worker of {name} is one replica: use workers")
     if traits.max_replicas is not None and at.n > traits.max_replicas:
         return LeftOut(f"{at.strategy} × {at.n} replicas", f"{name} runs on {traits.max_replicas} replica")
     if at.op != "auto" and not traits.takes_cross_device_op:
         return LeftOut(f"{at.strategy} with {at.op}", f"{name} takes no cross-device op")
+    takers = catalogue.cross_device_ops[at.op].strategies if at.op in catalogue.cross_device_ops else OWN_OP_STRATEGIES
+    if takers is not None and at.strategy not in takers:
+        return LeftOut(f"{at.strategy} with {at.op}", f"'{at.op}' is an op of {', '.join(takers)}")
     if at.op != "auto" and at.n == 1:
         return LeftOut(f"{at.strategy} × 1 replica with {at.op}", "one replica has nothing to reduce across devices")
     if at.scope == "global" and at.batch % at.n:
@@ -162,8 +189,10 @@ def _nonsense(catalogue: Catalogue, at: _Combination) -> LeftOut | None:
 def _packings(sweep: Sweep, catalogue: Catalogue, at: _Combination) -> tuple[list[str], list[LeftOut]]:
     """The packings that the op takes among those asked for; what does not apply is listed, not run."""
     asked = {"num_packs": sweep.num_packs, "bytes_per_pack": sweep.bytes_per_pack}
-    reduces = catalogue.strategies[at.strategy].takes_cross_device_op and at.n > 1
-    kind = catalogue.cross_device_ops[at.op].packing if reduces and at.op in catalogue.cross_device_ops else None
+    traits = catalogue.strategies[at.strategy]
+    reduces = traits.takes_cross_device_op and at.n > 1
+    of_op = catalogue.cross_device_ops[at.op].packing if at.op in catalogue.cross_device_ops else None
+    kind = (traits.packing or of_op) if reduces else None
     refused = [
         LeftOut(f"{at.strategy} with {at.op}, {key}={value}", f"{at.op} takes no {key}")
         for key, values in asked.items()
@@ -172,6 +201,16 @@ def _packings(sweep: Sweep, catalogue: Catalogue, at: _Combination) -> tuple[lis
     ]
     taken = [f"{kind}={value}" for value in asked[kind]] if kind else []
     return taken or ["default"], refused
+
+
+def _of_parameter_servers(sweep: Sweep, catalogue: Catalogue) -> None:
+    """Refuse a key of parameter servers that no strategy of the sweep could take."""
+    if any(catalogue.strategies[name].parameter_servers for name in sweep.strategy):
+        return
+    for key in ("ps", "partitioner", "updates"):
+        if getattr(sweep, key) != Sweep.model_fields[key].default:
+            takers = " or ".join(name for name, traits in catalogue.strategies.items() if traits.parameter_servers)
+            raise UsageError(f"{key}: given {getattr(sweep, key)}, but no strategy of this sweep has servers: {takers}")
 
 
 def _known(key: str, given: list[str], valid: list[str], or_like: str = "", mark: str = "") -> None:
@@ -185,5 +224,5 @@ def _order(cell: Cell) -> tuple[object, ...]:
     return (
         cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
         cell.batch_size, cell.strategy != "none", cell.strategy, cell.workers, cell.replicas, cell.cross_device_op,
-        cell.packing,
+        cell.packing, cell.ps, cell.partitioner, cell.updates,
     )  # fmt: skip

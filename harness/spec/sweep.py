@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
-from harness.spec.cell import BatchScope, Precision
+from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -31,6 +31,9 @@ class Sweep(BaseModel):
     strategy: list[str] = ["none", "mirrored"]
     replicas: list[Devices] = [1, 2]
     workers: list[Devices] = [1]
+    ps: list[Devices] = [1]
+    partitioner: list[Partitioner] = ["none"]
+    updates: list[Updates] = ["locked"]
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -56,6 +59,7 @@ class Sweep(BaseModel):
     inter_op_threads: Natural = 0
     gpu_memory_mb: Natural = 0
     tpu: str = "local"
+    launcher: str = "local"
     data_dir: str = ""
 
     @field_validator("*", mode="before")

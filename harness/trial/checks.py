@@ -3,6 +3,7 @@
 Each check returns None when it passes, else the evidence in plain words.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,6 +175,15 @@ def _explain_update(
 def check_agreement(state: Sequence[VariableState]) -> str | None:
     """Trained weights and optimizer state are identical on every replica, bit for bit."""
     return _difference([variable for variable in state if variable.kind != "statistic"])
+
+
+def digests_of(state: Sequence[VariableState]) -> dict[str, str]:
+    """SHA-256 of each variable that must be the same in every process of a cluster, by kind and name."""
+    return {
+        f"{variable.kind} '{variable.name}'": hashlib.sha256(variable.copies[0].tobytes()).hexdigest()[:16]
+        for variable in state
+        if variable.kind != "statistic"
+    }
 
 
 def note_statistics(state: Sequence[VariableState]) -> str | None:

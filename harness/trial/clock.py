@@ -24,7 +24,8 @@ class Clock:
     """Paces a loop: see `harness.trial.loops.base.Pace`.
 
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
-    to end the trial. `synchronise` waits for every replica.
+    to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of
+    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`.
     """
 
     def __init__(
@@ -34,12 +35,16 @@ class Clock:
         window_s: float,
         gate_steps: int,
         gate: Callable[[int], None],
+        agree: Callable[[float], float] = float,
+        least_steps: int = 1,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
         self._window_s = window_s
         self._gate_steps = gate_steps
         self._gate = gate
+        self._agree = agree
+        self._least_steps = least_steps
         self._steps = 1
         self._piloting = True
         self._paces: list[float] = []
@@ -86,14 +91,15 @@ class Clock:
         K follows the fastest pace seen: the first steps after a gate are cold, and a K chosen from
         them would make every window too short.
         """
+        wall = self._agree(wall)
         self._paces.append(wall / self._steps)
         target = self._window_s
         if (wall < target / 2 or len(self._paces) < PILOT_WINDOWS) and self._steps < MAX_STEPS:
             if wall < target / 2:
                 self._steps *= 2
             return
-        sync = statistics.median(self._time_of_sync() for _ in range(SYNC_SAMPLES))
-        self._steps = max(1, math.ceil(max(target, SYNC_MULTIPLE * sync) / min(self._paces)))
+        sync = self._agree(statistics.median(self._time_of_sync() for _ in range(SYNC_SAMPLES)))
+        self._steps = max(self._least_steps, math.ceil(max(target, SYNC_MULTIPLE * sync) / min(self._paces)))
         self._piloting = False
         self._channel.send(Report(ready=True, sync_seconds=sync, steps=self._steps))
 

@@ -14,6 +14,8 @@ COLLECTIVES = ("CollectiveReduce", "CollectiveReduceV2", "CollectiveReduceV3", "
 """Ops that reduce across devices by themselves, each replica issuing one."""
 ADDITIONS = ("AddN", "Add", "AddV2")
 """Ops that are a reduction across devices when their inputs come from several."""
+ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+"""Ops that change a variable on a parameter server, beside the fused ones."""
 PASS_THROUGH = ("Identity", "StopGradient", "Reshape", "Cast")
 """Ops that a value goes through on its way without leaving its device in any sense that matters."""
 
@@ -23,7 +25,10 @@ def inspect(program: Any, cell: Cell) -> Executed:
     definition = program.graph.as_graph_def()
     bodies = {function.signature.name: function.node_def for function in definition.library.function}
     reductions = [found for graph in _graphs(program.graph) for found in _reductions(graph)]
-    operations = Counter(_name(found.operation.node_def) for found in reductions)
+    if cell.asynchronous:
+        operations = Counter(_update_name(op) for graph in _graphs(program.graph) for op in _updates(graph))
+    else:
+        operations = Counter(_name(found.operation.node_def) for found in reductions)
     final = sorted((found.size for found in reductions if found.final), reverse=True)
     each = cell.replicas if any(name.split("[")[0] in COLLECTIVES for name in operations) else 1
     return Executed(
@@ -71,6 +76,16 @@ def _sources(operation: Any) -> Iterator[Any]:
         while source.type in PASS_THROUGH and source.inputs:
             source = source.inputs[0].op
         yield source
+
+
+def _updates(graph: Any) -> Iterator[Any]:
+    """Ops of `graph` that change a variable."""
+    return (op for op in graph.get_operations() if op.type in ASSIGNMENTS or op.type.startswith("ResourceApply"))
+
+
+def _update_name(operation: Any) -> str:
+    locked = "use_locking" in operation.node_def.attr and operation.node_def.attr["use_locking"].b
+    return f"{operation.type}[locked]" if locked else str(operation.type)
 
 
 def _name(node: Any) -> str:
@@ -132,8 +147,8 @@ def _difference(cell: Cell, operations: Mapping[str, int]) -> str | None:
     op = cross_device_ops().get(cell.cross_device_op)
     if op is None or cell.replicas_in_sync == 1 or not op.promises:
         return None
-    found = {name.split("[")[0] for name in operations}
-    if found & set(op.promises):
+    found = {name.split("[")[0] for name in operations} | {name.lower() for name in operations}
+    if found & {name if "[" not in name else name.lower() for name in op.promises}:
         return None
     ran = ", ".join(f"{count} {name}" for name, count in sorted(operations.items())) or "no reduction"
     return f"asked for {cell.cross_device_op}, whose program has {' or '.join(op.promises)}; executed {ran}"

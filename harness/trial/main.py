@@ -2,10 +2,12 @@
 
 import faulthandler
 import gc
+import os
 import signal
 import socket
 from typing import Any
 
+from harness.record.cluster import AsynchronousUpdates
 from harness.record.trial import Resources
 from harness.spec.catalogue import OWN_LOOP
 from harness.trial.attempt import Attempt
@@ -13,18 +15,22 @@ from harness.trial.checks import (
     check_agreement,
     check_applied,
     check_losses,
-    check_reduction,
     check_update,
+    digests_of,
     note_statistics,
 )
 from harness.trial.clock import Clock
+from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.executed import inspect
-from harness.trial.loops import loops
+from harness.trial.loops import CoordinatorLoop, loops
+from harness.trial.membership import await_leave, join
 from harness.trial.memory import peak_device_memory_bytes
 from harness.trial.own_step import OwnStep
-from harness.trial.protocol import Channel, Outcome, Report, Request
+from harness.trial.protocol import Channel, Membership, Outcome, Report, Request
 from harness.trial.reference import run_reference
+from harness.trial.server import serve
 from harness.trial.state import VariableState, capture, copies_of
+from harness.trial.strategies import strategies
 from harness.trial.tasks import OTHER_TASKS
 from harness.trial.training import GATE_UPDATES, Training, build
 
@@ -42,9 +48,9 @@ class Trial(Attempt):
         initial = capture(training.model, training.optimizer)
         self._outcome["resources"] = self._resources(training)
         self._enter("check")
-        self._judge("reduction", check_reduction(training.strategy))
+        kind = strategies()[training.cell.strategy]
+        self._judge("reduction", kind.check_reduction(training.strategy))
         counted_before = int(training.optimizer.iterations.numpy())
-        probes = copies_of(training.model.trainable_variables[-1])
 
         states: list[list[VariableState]] = []
 
@@ -54,19 +60,39 @@ class Trial(Attempt):
                 return
             self._enter("check")
             self._judge("loss_finite", check_losses(clock.losses))
-            reference = run_reference(training, initial)
-            update = check_update(states, initial, reference, training.cell.precision)
-            self._checks["update_error"] = min(update.share, LARGEST_SHARE)
-            self._judge("update", update.evidence)
-            self._outcome["executed"] = inspect(loop.program(), training.cell)
+            if self._leads:
+                reference = run_reference(training, initial)
+                update = check_update(states, initial, reference, training.cell.precision)
+                self._checks["update_error"] = min(update.share, LARGEST_SHARE)
+                self._judge("update", update.evidence)
+                self._outcome["executed"] = inspect(loop.program(), training.cell)
             gc.enable()
             self._enter("warmup")
 
-        clock = Clock(self._channel, _synchroniser(probes), self._request.window_s, GATE_UPDATES, gate)
+        served = loop if isinstance(loop, CoordinatorLoop) else None
+        clock = Clock(
+            self._channel,
+            served.synchronise if served else _synchroniser(copies_of(training.model.trainable_variables[-1])),
+            self._request.window_s,
+            GATE_UPDATES,
+            gate,
+            kind.agree(training.strategy),
+            served.least_steps if served else 1,
+        )
         self._enter("first_step")
         loop.run(clock)
         self._enter("check")
+        if served:
+            applied = int(training.optimizer.iterations.numpy()) - counted_before
+            self._outcome["updates"] = AsynchronousUpdates(
+                scheduled=clock.scheduled, applied=max(0, applied), staleness=served.staleness
+            )
         self._prove_afterwards(training, clock, counted_before)
+
+    @property
+    def _leads(self) -> bool:
+        """Whether this process is held against the reference; the others only against this one."""
+        return self._request.member is None or self._request.member.leads
 
     def _prove_afterwards(self, training: Training, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
@@ -82,6 +108,8 @@ class Trial(Attempt):
             "updates_applied": check_applied(applied, clock.scheduled),
             "loss_finite": check_losses(clock.losses),
         }
+        if self._request.member is not None and not training.cell.asynchronous:
+            self._outcome["digests"] = digests_of(state)
         self._judge_all(evidence)
 
     def _resources(self, training: Training) -> Resources:
@@ -127,11 +155,29 @@ def run_trial(connection: socket.socket, request_json: str) -> None:
     request = Request.model_validate_json(request_json)
     outcome = TASKS[request.task](request, channel)
     channel.send(Report(outcome=outcome))
+    if request.member is not None:
+        await_leave(channel)
 
 
 def _trial(request: Request, channel: Channel) -> Outcome:
+    if request.member is not None:
+        return _as_member(request, request.member, channel)
     kind = OwnStep if request.cell.loop == OWN_LOOP else Trial
     return kind(request, channel).run()
+
+
+def _as_member(request: Request, member: Membership, channel: Channel) -> Outcome:
+    """What a process of a cluster does: the trial itself, or what a coordinator sends it."""
+    try:
+        join(member)
+        if not member.serves:
+            return Trial(request, channel).run()
+        return serve(request, member, channel)
+    except EOFError:
+        os._exit(1)  # the parent is gone
+    except Exception as error:  # noqa: BLE001  whatever keeps a process from its place is the trial's end
+        status, reason = classify(error)
+        return Outcome(status=status, reason=reason, evidence=traceback_without_paths())
 
 
 TASKS = {"trial": _trial, **OTHER_TASKS}

@@ -11,12 +11,43 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources
 from harness.spec.cell import Cell
 
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Membership(_Message):
+    """A process's place in the cluster of a trial of several processes."""
+
+    task: Literal["chief", "worker", "ps"]
+    index: Annotated[int, Field(ge=0)]
+    cluster: dict[str, list[str]]
+    """`host:port` of every process, by task."""
+    first_device: int = 0
+    """The first of the machine's accelerators that is this process's, where several share a machine."""
+    namespace: str = ""
+    """A network namespace to enter first; empty stays where it is."""
+    user_namespace: str = ""
+    """The user namespace that owns it, where that is not the machine's own."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it only carries out what a coordinator sends it."""
+        return "chief" in self.cluster and self.task != "chief"
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one whose proof and program are recorded."""
+        return not self.serves and self.index == 0
+
+    @property
+    def name(self) -> str:
+        """`worker 1`; a chief is a `coordinator`."""
+        return "coordinator" if self.task == "chief" else f"{self.task} {self.index}"
 
 
 class Request(_Message):
@@ -35,12 +66,19 @@ class Request(_Message):
     task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
+    launcher: str = "local"
+    """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
+    member: Membership | None = None
+    """Which of them this is; None where the trial is one process."""
 
 
 class Turn(_Message):
-    """The parent's word to a live trial: measure one window, or finish."""
+    """The parent's word to a live trial: measure one window, or finish.
 
-    do: Literal["window", "finish"]
+    To one process of several also: say what you have used (`usage`), and leave, now that all have finished.
+    """
+
+    do: Literal["window", "finish", "usage", "leave"]
     round: int = 0
     steps: Annotated[int, Field(ge=1)] | None = None
     """Steps of the window; None is what the trial's own pilot chose."""
@@ -55,6 +93,8 @@ class WindowTimes(_Message):
     cpu_seconds: float
     waiting_seconds: float
     waiting_cpu_seconds: float
+    workers: list[float] = []
+    """Seconds of each worker, where there are several; `seconds` is the largest."""
 
 
 class Outcome(_Message):
@@ -69,6 +109,10 @@ class Outcome(_Message):
     peak_memory_bytes: int | None = None
     peak_device_memory_bytes: int | None = None
     final_loss: float | None = None
+    digests: dict[str, str] = {}
+    """Of a worker among several: a digest of every variable that must be the same on all of them."""
+    updates: AsynchronousUpdates | None = None
+    cluster: ClusterRecord | None = None
 
 
 class Report(_Message):
@@ -81,6 +125,8 @@ class Report(_Message):
     steps: int | None = None
     """With `ready`: the steps a window that the pilot chose."""
     window: WindowTimes | None = None
+    usage_cpu_seconds: float | None = None
+    """Processor seconds so far of a process that was asked for its usage."""
     outcome: Outcome | None = None
 
 
@@ -114,6 +160,11 @@ class Channel:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode()
+
+    @property
+    def connections(self) -> list[socket.socket]:
+        """Sockets on which something may arrive."""
+        return [self.connection]
 
     @property
     def holds_line(self) -> bool:

@@ -68,7 +68,7 @@ def run_reference(training: Training, initial: list[VariableState]) -> Reference
 def _key(training: Training, initial: list[VariableState]) -> bytes:
     """The initial state, the batches, and the keys of the cell that bear on a single device."""
     cell = training.cell
-    parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_in_sync, cell.xla)
+    parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla)
     arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)
@@ -88,7 +88,7 @@ def _compute(training: Training, initial: list[VariableState]) -> Reference:
     import tensorflow as tf
 
     generator = np.random.default_rng(training.request.seed)
-    with tf.device(training.devices.names[0]):
+    with tf.device(training.devices.reference or training.devices.names[0]):
         model, optimizer = build_model(training.workload, training.cell, training.classes, training.request.seed)
         exact = _run(training, model, optimizer, [state.copies[0] for state in initial])
         perturbed = []
@@ -107,7 +107,7 @@ def _run(training: Training, model: Any, optimizer: Any, start: "list[Array]") -
     for variable, value in zip([*model.variables, *optimizer.variables], start, strict=True):
         variable.assign(value)
     positions = [i for i, state in enumerate(capture(model, optimizer)) if state.kind == "statistic"]
-    n = training.cell.replicas_in_sync
+    n = training.cell.replicas_per_update
     own = [[variable.numpy() for variable in model.non_trainable_variables] for _ in range(n)]
     for x, y in training.batches:
         gradients, own = _one_update(training, model, optimizer, (x, y), own)
@@ -174,7 +174,7 @@ def _one_update(
 
     x, y = batch
     whole = any(getattr(layer, "synchronized", False) for layer in model._flatten_layers())
-    shares = 1 if whole else training.cell.replicas_in_sync
+    shares = 1 if whole else training.cell.replicas_per_update
     size = len(x) // shares
 
     def gradients_of(images: Any, labels: Any) -> Any:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.trial.served import Served
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -30,6 +32,8 @@ def capture(model: Any, optimizer: Any) -> list[VariableState]:
 
 def copies_of(variable: Any) -> list[Any]:
     """The tf.Variable of each replica behind a Keras variable."""
+    if isinstance(variable, Served):
+        return [variable]
     inner = variable.value
     return list(getattr(inner, "values", None) or [inner])
 

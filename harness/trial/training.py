@@ -10,8 +10,10 @@ from harness.trial.cross_device import build_op
 from harness.trial.data import Source, load_source
 from harness.trial.data.pipeline import gate_batches, pipeline
 from harness.trial.devices import Devices, device_kinds
+from harness.trial.devices.base import Unsupported
 from harness.trial.kept import kept
 from harness.trial.protocol import Request
+from harness.trial.served import ServedModel, ServedOptimizer
 from harness.trial.strategies import strategies
 from harness.trial.workloads import Workload, load_workload, loss_of, optimizer_of
 
@@ -48,6 +50,26 @@ class Training:
         """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
         return placement(self.cell, self.devices)
 
+    @property
+    def worker(self) -> int:
+        """Which worker this process is, from 0."""
+        return 0 if self.request.member is None else self.request.member.index
+
+    def own_dataset(self) -> "tf.data.Dataset":
+        """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+        import tensorflow as tf
+
+        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
+        parts = [slice(r * size, (r + 1) * size) for r in range(first, first + self.cell.replicas)]
+        images = [x[part] for x, _ in self.batches for part in parts]
+        labels = [y[part] for _, y in self.batches for part in parts]
+        gate = tf.data.Dataset.from_tensor_slices((tf.stack(images), tf.stack(labels)))
+        rest = pipeline(
+            self.source, Path(self.request.data_dir), self.input_shape, self.classes, size, self.request.seed,
+            shard=(self.worker, self.cell.workers),
+        )  # fmt: skip
+        return gate.concatenate(rest)
+
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
         import tensorflow as tf
@@ -69,19 +91,33 @@ def build(request: Request) -> Training:
     cell = request.cell
     devices = device_kinds()[cell.device].set_up(request)
     keras.mixed_precision.set_global_policy(cell.precision)
-    strategy = strategies()[cell.strategy].build(cell, devices, build_op(cell))
+    kind = strategies()[cell.strategy]
+    strategy = kind.build(cell, devices, build_op(cell))
+    devices = kind.devices_of(strategy, devices)
     workload = load_workload(cell.model)
     source = load_source(cell.data)
     data_dir = Path(request.data_dir)
     classes = source.info(data_dir).classes
     with placement(cell, devices):
-        model, optimizer = build_model(workload, cell, classes, request.seed, strategy)
+        served = cell.asynchronous and cell.updates == "locked"
+        model, optimizer = build_model(workload, cell, classes, request.seed, None if served else strategy)
     input_shape = workload.input_shape or tuple(model.input_shape[1:])
     classes = model.output_shape[-1]
     batches = _gate_batches(request, source, input_shape, classes)
-    return Training(
-        request, devices, strategy, workload, model, optimizer, loss_of(model), source, input_shape, classes, batches
-    )
+    loss = loss_of(model)
+    if served:
+        model, optimizer = _served(strategy, model, optimizer)
+    return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
+
+
+def _served(strategy: "tf.distribute.Strategy", model: Any, optimizer: Any) -> tuple[Any, Any]:
+    """The state of both on the parameter servers."""
+    import keras
+
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise Unsupported("precision: mixed_float16 scales the loss, and servers have no locked kernel for that")
+    on_servers = ServedModel(strategy, model)
+    return on_servers, ServedOptimizer(strategy, optimizer, on_servers)
 
 
 def _gate_batches(

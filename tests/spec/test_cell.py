@@ -1,5 +1,6 @@
 """A cell's identity: the hash of its canonical form."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.spec import Cell
+from harness.spec.cell import LATER
 from tests.record.examples import cell
 
 
@@ -32,11 +34,23 @@ def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> Non
         {"device": "gpu"}, {"strategy": "none"}, {"replicas": 3}, {"workers": 2}, {"batch_size": 33},
         {"batch_scope": "global"}, {"global_batch_size": 65}, {"cross_device_op": "nccl"},
         {"packing": "num_packs=1"}, {"model": "mlp"}, {"data": "synthetic"}, {"precision": "mixed_bfloat16"},
-        {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"},
+        {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"}, {"ps": 1}, {"partitioner": "fixed"}, {"updates": "keras"},
     ],
 )  # fmt: skip
 def test_every_key_is_part_of_the_identity(change: dict[str, Any]) -> None:
     assert cell(**change).cell_id != cell().cell_id
+
+
+def test_a_cell_of_an_earlier_run_is_the_same_cell_as_now() -> None:
+    earlier = {key: value for key, value in cell().model_dump().items() if key not in LATER}
+    canonical = json.dumps(earlier, sort_keys=True, separators=(",", ":"))
+    assert cell().cell_id == hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    assert Cell.model_validate(earlier) == cell()
+
+
+def test_with_parameter_servers_an_update_is_computed_from_one_workers_batch() -> None:
+    served = cell(strategy="parameter_server", workers=2, replicas=1, ps=1, global_batch_size=32)
+    assert (served.replicas_in_sync, served.replicas_per_update, served.replica_batch_size) == (2, 1, 32)
 
 
 def test_a_changed_copy_has_an_identity_of_its_own() -> None:
@@ -63,4 +77,4 @@ def test_replicas_of_all_workers_share_the_global_batch() -> None:
 def test_the_label_names_what_varies_and_nothing_else() -> None:
     assert cell().label == "mirrored ×2 b32"
     busy = cell(workers=2, batch_scope="global", cross_device_op="nccl", packing="num_packs=2", loop="fit")
-    assert busy.label == "mirrored 2 workers × ×2 b32 global nccl num_packs=2 fit"
+    assert busy.label == "mirrored 2 workers ×2 b32 global nccl num_packs=2 fit"

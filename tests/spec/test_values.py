@@ -18,6 +18,9 @@ FLAGS = {
     "strategy": "none,mirrored",
     "replicas": "1,2,4",
     "workers": "1",
+    "ps": "1,2",
+    "partitioner": "none,fixed",
+    "updates": "locked,keras",
     "batch_size": "32, 64",
     "batch_scope": "per_replica,global",
     "cross_device_op": "auto,my.ops:ring",
@@ -42,6 +45,7 @@ FLAGS = {
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
+    "launcher": "local",
     "data_dir": "/data/ü b",
 }
 TOML = """
@@ -74,6 +78,10 @@ intra_op_threads = 1
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"
+launcher = "local"
+ps = [1, 2]
+partitioner = ["none", "fixed"]
+updates = ["locked", "keras"]
 data_dir = "/data/ü b"
 """
 

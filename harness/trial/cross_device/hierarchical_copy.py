@@ -13,5 +13,8 @@ def _build(num_packs: int | None) -> Any:
 
 
 OP = CrossDeviceOp(
-    CrossDeviceOpTraits("hierarchical_copy", "tf.distribute.HierarchicalCopyAllReduce", packing="num_packs"), _build
+    CrossDeviceOpTraits(
+        "hierarchical_copy", "tf.distribute.HierarchicalCopyAllReduce", packing="num_packs", strategies=("mirrored",)
+    ),
+    _build,
 )

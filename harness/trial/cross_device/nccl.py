@@ -13,5 +13,7 @@ def _build(num_packs: int | None) -> Any:
 
 
 OP = CrossDeviceOp(
-    CrossDeviceOpTraits("nccl", "tf.distribute.NcclAllReduce", packing="num_packs"), _build, promises=("NcclAllReduce",)
+    CrossDeviceOpTraits("nccl", "tf.distribute.NcclAllReduce", packing="num_packs"),
+    _build,
+    promises=("NcclAllReduce", "CollectiveReduceV2[nccl]", "CollectiveReduceV3[nccl]"),
 )

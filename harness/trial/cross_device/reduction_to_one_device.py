@@ -13,5 +13,7 @@ def _build(_: int | None) -> Any:
 
 
 OP = CrossDeviceOp(
-    CrossDeviceOpTraits("reduction_to_one_device", "tf.distribute.ReductionToOneDevice"), _build, promises=("AddN",)
+    CrossDeviceOpTraits("reduction_to_one_device", "tf.distribute.ReductionToOneDevice", strategies=("mirrored",)),
+    _build,
+    promises=("AddN",),
 )

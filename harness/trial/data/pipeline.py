@@ -27,23 +27,33 @@ GATE_SEED = 20_220_101
 
 
 def pipeline(
-    source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, global_batch: int, seed: int
+    source: Source,
+    data_dir: Path,
+    input_shape: tuple[int, ...],
+    classes: int,
+    global_batch: int,
+    seed: int,
+    shard: tuple[int, int] = (0, 1),
 ) -> "tf.data.Dataset":
     """Endless batches (x float32 [G, *input_shape], y int32 [G]), the same ones for the same `seed`.
 
     A data set whose preprocessed images fit CACHE_BYTES is cached in memory and shuffled whole, and
     that is done before the first batch, so that no window pays for it; a larger one is read and
     decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
-    repeated. Raises UsageError when model and data do not fit each other.
+    repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. Raises UsageError
+    when model and data do not fit each other.
     """
     import tensorflow as tf
 
     if source.on_device:
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed)).repeat()
     info = _checked(source, data_dir, input_shape, classes)
-    buffer = min(info.examples, max(1, CACHE_BYTES // _image_bytes(input_shape)))
-    examples = _fitted(source.examples(data_dir), input_shape)
-    if buffer == info.examples:
+    index, of = shard
+    own = max(1, info.examples // of)
+    buffer = min(own, max(1, CACHE_BYTES // _image_bytes(input_shape)))
+    read = source.examples(data_dir)
+    examples = _fitted(read.shard(of, index) if of > 1 else read, input_shape)
+    if buffer == own:
         examples = examples.cache()
     batches = (
         examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True)

@@ -29,6 +29,8 @@ class Devices:
     shared: bool
     resolver: Any = None
     topology: Any = None
+    reference: str = ""
+    """Where the single-device reference runs; empty is the first replica's device."""
 
 
 class DeviceKind(ABC):

@@ -29,9 +29,12 @@ class VirtualCpu(DeviceKind):
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * replicas
         )
-        names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
+        # Listing the devices would start the runtime, which a cluster's process must join its cluster before.
+        names = tuple(f"/device:CPU:{i}" for i in range(replicas))
+        if request.member is None:
+            names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
         physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
-        return Devices(names, physical, shared=replicas > physical)
+        return Devices(names, physical, shared=request.cell.replicas_in_sync > physical)
 
 
 DEVICE = VirtualCpu()

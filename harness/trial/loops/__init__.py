@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
+from harness.trial.loops._coordinator import CoordinatorLoop
 from harness.trial.loops.base import Loop, LoopKind
 from harness.trial.registry import registered
 
@@ -12,4 +13,4 @@ def loops() -> Mapping[str, LoopKind]:
     return cast(Mapping[str, LoopKind], registered(__name__, "LOOP"))
 
 
-__all__ = ["Loop", "LoopKind", "loops"]
+__all__ = ["CoordinatorLoop", "Loop", "LoopKind", "loops"]

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.trial.kept import kept
-from harness.trial.loops.base import LoopKind, Pace
+from harness.trial.loops._coordinator import CoordinatorLoop
+from harness.trial.loops.base import Loop, LoopKind, Pace
 from harness.trial.plants import Planted, planted
 from harness.trial.state import capture, copies_of
 
@@ -79,7 +80,7 @@ def make_step(training: "Training", plant: Planted | None = None) -> Any:
             # regularisation by the number of replicas.
             loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
             if model.losses:
-                loss += tf.add_n(model.losses) / cell.replicas_in_sync
+                loss += tf.add_n(model.losses) / cell.replicas_per_update
             scaled = optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, model.trainable_variables)
 
@@ -112,6 +113,8 @@ def _finished(loss: Any, training: "Training") -> float:
 def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
     """Distributed batches: the gate's, then the pipeline's, or one that lies on the devices already."""
     if not training.source.on_device:
+        if training.request.member is not None:
+            return iter(training.strategy.distribute_datasets_from_function(lambda _: training.own_dataset()))
         dataset = training.dataset()
         if training.cell.strategy != "none":
             dataset = training.strategy.experimental_distribute_dataset(dataset)
@@ -129,7 +132,7 @@ def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
     def part(values: Any) -> Any:
         def of_replica(context: Any) -> Any:
             i = context.replica_id_in_sync_group
-            with tf.device(training.devices.names[i]):
+            with tf.device(training.devices.names[i % len(training.devices.names)]):
                 return tf.identity(tf.constant(values[i * size : (i + 1) * size]))
 
         return training.strategy.experimental_distribute_values_from_function(of_replica)
@@ -137,4 +140,8 @@ def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
     return part(x), part(y)
 
 
-LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", CustomLoop)
+def _build(training: "Training") -> Loop:
+    return CoordinatorLoop(training) if training.cell.asynchronous else CustomLoop(training)
+
+
+LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", _build)

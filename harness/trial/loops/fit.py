@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from harness.trial.devices.base import Unsupported
 from harness.trial.loops.base import LoopKind, Pace
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ class FitLoop:
 
     def __init__(self, training: "Training") -> None:
         self._training = training
+        if training.request.member is not None:
+            raise Unsupported(
+                "loop 'fit': Keras 3's Model.fit does not run in a cluster (MultiWorkerMirroredStrategy: ValueError: "
+                "Attempt to convert a value (PerReplica…)); use --loop custom"
+            )
         with training.strategy.scope():
             # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
             training.model.compile(

@@ -1,6 +1,7 @@
 """What a strategy must be able to do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.spec.catalogue import StrategyTraits
@@ -27,3 +28,17 @@ class Strategy(ABC):
 
         Raises Unsupported, with the reason, when it cannot run here.
         """
+
+    def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:
+        """The replicas' devices, once `built` may have given them other names."""
+        return devices
+
+    def agree(self, built: "tf.distribute.Strategy") -> Callable[[float], float]:
+        """A function that makes one number of what each process of the trial has measured by itself."""
+        return lambda value: value
+
+    def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
+        """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""
+        from harness.trial.checks import check_reduction
+
+        return check_reduction(built)

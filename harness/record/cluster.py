@@ -1,0 +1,67 @@
+"""What is recorded of a trial of several processes beyond what every trial has."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Natural = Annotated[int, Field(ge=0)]
+Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MemberRecord(_Part):
+    """One process of the trial."""
+
+    name: str
+    """`worker 0`, `ps 1`, `coordinator`."""
+    address: str
+    """`host:port` that the others reach it at."""
+    phase: str | None = None
+    """The phase it was last in, when the trial did not end well."""
+    reason: str | None = None
+    """What it said of its own end, when that was no good one."""
+    peak_memory_bytes: Natural | None = None
+
+
+class NetworkRecord(_Part):
+    """An emulated network: what was asked for is in the cell; this is what was measured between two of its hosts."""
+
+    round_trip_s: Duration
+    bandwidth_bits_per_s: Duration
+    congestion_control: str
+
+
+class ClusterRecord(_Part):
+    """The processes of a trial, and who started them."""
+
+    launcher: str
+    members: list[MemberRecord]
+    isolated: bool = False
+    """Whether nothing outside could reach the processes' ports."""
+    network: NetworkRecord | None = None
+
+
+class AsynchronousUpdates(_Part):
+    """Updates to parameter servers, the gate's and the warm-up's included.
+
+    `scheduled` were asked for, `applied` are those that the step counter on the server shows; `lost` is the difference
+    where it is positive, `repeated` where it is negative. `staleness[s]` says how many updates were computed from
+    weights that s other updates had passed before they were written.
+    """
+
+    scheduled: Natural
+    applied: Natural
+    staleness: dict[int, Natural] = {}
+
+    @property
+    def lost(self) -> int:
+        """Updates that never reached the weights."""
+        return max(0, self.scheduled - self.applied)
+
+    @property
+    def repeated(self) -> int:
+        """Updates that were applied more often than they were asked for."""
+        return max(0, self.applied - self.scheduled)

@@ -1,0 +1,68 @@
+"""What a launcher must be able to do: give every process of a trial its place."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from harness.errors import HarnessError
+from harness.record.cluster import NetworkRecord
+from harness.run.zygote import Zygote
+from harness.spec.cell import Cell
+from harness.trial.protocol import Membership, Request
+
+
+class CannotPlace(HarnessError):
+    """The processes of a trial cannot be started here; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One process's place: its membership, and the preloaded process that it is forked from, here or elsewhere."""
+
+    member: Membership
+    zygote: Zygote
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Every process of one trial. `release` gives back ports, namespaces and whatever else was taken."""
+
+    seats: list[Seat]
+    release: Callable[[], None] = field(default=lambda: None)
+    isolated: bool = False
+    """Whether nothing outside can reach the processes' ports."""
+    network: NetworkRecord | None = None
+
+
+class Launcher(ABC):
+    """A launcher. One file, one registered object."""
+
+    name: str
+    summary: str
+
+    @abstractmethod
+    def available(self) -> str | None:
+        """None when it can be used here, else the reason."""
+
+    @abstractmethod
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """Places for the processes of `request`; raises CannotPlace, with the reason, within a stated time."""
+
+
+def tasks_of(cell: Cell) -> list[tuple[str, int]]:
+    """The processes of a trial of `cell`, the one that leads first."""
+    workers = [("worker", index) for index in range(cell.workers)]
+    if not cell.asynchronous:
+        return workers
+    return [("chief", 0), *workers, *(("ps", index) for index in range(cell.ps))]
+
+
+def seated(request: Request, addresses: Mapping[tuple[str, int], str], **more: object) -> list[Membership]:
+    """A membership for every process of `request`, whose `host:port` is in `addresses`."""
+    cluster: dict[str, list[str]] = {}
+    for (task, _), address in addresses.items():
+        cluster.setdefault(task, []).append(address)
+    return [
+        Membership.model_validate({"task": task, "index": index, "cluster": cluster, **more})
+        for task, index in tasks_of(request.cell)
+    ]

@@ -1,0 +1,44 @@
+"""A worker or parameter server: it carries out what the coordinator sends, until the trial is over."""
+
+import time
+
+from harness.record.trial import Resources
+from harness.trial.memory import peak_memory_bytes
+from harness.trial.protocol import Channel, Membership, Outcome, Report, Request, Turn
+
+
+def serve(request: Request, member: Membership, channel: Channel) -> Outcome:
+    """Run TensorFlow's server of this place in the cluster; raises what TensorFlow raises when it cannot start."""
+    import tensorflow as tf
+
+    channel.send(Report(phase="build"))
+    pools = {
+        "intra_op_parallelism_threads": request.intra_op_threads,
+        "inter_op_parallelism_threads": request.inter_op_threads,
+    }
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec(member.cluster),
+        job_name=member.task,
+        task_index=member.index,
+        protocol="grpc",
+        config=tf.compat.v1.ConfigProto(**pools),
+    )
+    channel.send(Report(ready=True))
+    _obey(channel)
+    del server  # it ends with the process; until here it had to live
+    return Outcome(status="ok", resources=Resources(), peak_memory_bytes=peak_memory_bytes())
+
+
+def _obey(channel: Channel) -> None:
+    """Answer what the parent asks until it says leave; EOFError when the parent is gone."""
+    while True:
+        line = channel.receive_line()
+        if line is None:
+            continue
+        match Turn.model_validate_json(line).do:
+            case "usage":
+                channel.send(Report(usage_cpu_seconds=time.process_time()))
+            case "leave" | "finish":
+                return
+            case "window":
+                pass
