@@ -13,7 +13,7 @@ NONE = "none"
 UNSHAPED = "unshaped"
 """Hosts of their own, with links as fast as the kernel moves frames: what shaping is compared with."""
 
-SLOWEST_BITS_PER_S = 64 * 10**3
+SLOWEST_BITS_PER_S = 10**6
 FASTEST_BITS_PER_S = 10**12
 LONGEST_S = 1.0
 
@@ -22,7 +22,7 @@ _DELAYS = {"us": 1, "ms": 10**3, "s": 10**6}
 """Microseconds."""
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})\s*([a-z]+)", re.ASCII)
 _EXPECTED = {
-    "rate": "a number with kbit, mbit or gbit from rate=64kbit to rate=1000gbit, like rate=1gbit",
+    "rate": "a number with kbit, mbit or gbit from rate=1mbit to rate=1000gbit, like rate=1gbit",
     "delay": "a number with us, ms or s, in whole microseconds up to delay=1s, like delay=0.5ms",
 }
 

@@ -8,13 +8,15 @@ from types import TracebackType
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.run.network.held import HERE, PYTHON, Held, Host, NetworkError, NotAvailable
-from harness.run.network.shaping import shaped
+from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 
 SUBNET = "10.77.0"
 """Private addresses; every network is alone in its namespaces, so all may have the same."""
 MOST_HOSTS = 250
-MEASURE_LIMIT_S = 60.0
+MEASURE_LIMIT_S = 20.0
+ROUND_TRIPS = 40
+"""That measuring waits for, at most, with what TCP sends again."""
 INSTALL = "install iproute2 (Debian, Ubuntu, Alpine: iproute2; Fedora: iproute and iproute-tc)"
 _PLACES = os.pathsep.join(("/usr/sbin", "/sbin", "/usr/bin", "/bin"))
 """Where the tools are when the search path does not say so."""
@@ -81,9 +83,10 @@ class EmulatedNetwork:
         one, other = self._holders[:2]
         program = (*PYTHON, str(HERE / "probe.py"))
         address = self.hosts[1].address
+        limit_s = MEASURE_LIMIT_S + ROUND_TRIPS * 2 * self.network.delay
         port = other.start(*program, "serve", address)
         try:
-            return Measured.model_validate_json(one.run(*program, "measure", address, port, limit_s=MEASURE_LIMIT_S))
+            return Measured.model_validate_json(one.run(*program, "measure", address, port, limit_s=limit_s))
         except ValidationError as error:
             raise NetworkError(f"the network could not be measured: {error.errors()[0]['msg']}") from None
 
@@ -117,14 +120,18 @@ class EmulatedNetwork:
         for index, holder in enumerate(self._holders):
             self._batch(holder, "ip", [f"address add {_address(index)}/24 dev eth0", "link set eth0 up"])
         if self.network.rate is not None:
-            rate = self.network.rate
-            self._batch(self._switch, "tc", [shaped(port, rate) for port in ports])
-            for holder in self._holders:
-                self._batch(holder, "tc", [shaped("eth0", rate)])
+            self._shape(ports, self.network.rate)
         if self.network.delay:
             behind = [f"{port}={_hardware(index)}" for index, port in enumerate(ports)]
             microseconds = str(round(self.network.delay * 1e6))
             self._switch.start(*PYTHON, str(HERE / "relay.py"), microseconds, *behind)
+
+    def _shape(self, ports: list[str], rate: int) -> None:
+        """The same rate from every host to the switch and from the switch to every host."""
+        self._batch(self._switch, "tc", [shaped(port, rate) for port in ports])
+        for holder in self._holders:
+            self._batch(holder, "tc", [shaped("eth0", rate)])
+            self._batch(holder, "ip", [f"link set eth0 gso_max_size {segment_bytes(rate)}"])
 
     @staticmethod
     def _batch(holder: Held, tool: str, lines: list[str]) -> None:

@@ -18,10 +18,12 @@ ROUND_TRIPS = 200
 ROUND_TRIPS_S = 0.3
 FEWEST = 5
 BULK_S = 0.9
-"""How long the bulk transfer may take, from its first byte."""
+BULK_ROUND_TRIPS = 10
+"""How long the bulk transfer may take from its first byte: so many seconds and round trips, in which TCP finds its
+speed."""
 BULK_BYTES = 256 << 20
 """And how much it may carry: an unshaped network moves this in a fraction of a second."""
-SETTLED = 0.25
+SETTLED = 0.4
 """The share of the transfer that is not counted: what a shaper lets through at once, and how the sender starts."""
 LIMIT_S = 30.0
 """For everything that could wait for ever."""
@@ -60,15 +62,15 @@ def round_trip_s(connection: socket.socket) -> float:
     return sorted(taken)[len(taken) // 2]
 
 
-def bandwidth_bits_per_s(connection: socket.socket) -> float:
-    """What one connection carries, in bits of its content, over the later part of at most a second."""
+def bandwidth_bits_per_s(connection: socket.socket, limit_s: float) -> float:
+    """What one connection carries, in bits of its content, over the later part of a limited time."""
     buffer = bytearray(1 << 18)
     arrived: list[tuple[float, int]] = []
     total = 0
     while size := connection.recv_into(buffer):
         total += size
         arrived.append((time.perf_counter(), total))
-        if arrived[-1][0] - arrived[0][0] > BULK_S:
+        if arrived[-1][0] - arrived[0][0] > limit_s:
             break
     if not arrived:
         _gone()
@@ -82,7 +84,7 @@ def measure(address: str, port: int) -> dict[str, float | str]:
     with socket.create_connection((address, port), LIMIT_S) as connection:
         round_trip = round_trip_s(connection)
     with socket.create_connection((address, port), LIMIT_S) as connection:
-        bandwidth = bandwidth_bits_per_s(connection)
+        bandwidth = bandwidth_bits_per_s(connection, BULK_S + BULK_ROUND_TRIPS * round_trip)
     return {
         "round_trip_s": round_trip,
         "bandwidth_bits_per_s": bandwidth,

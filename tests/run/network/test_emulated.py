@@ -61,6 +61,19 @@ listening.accept()
     return bool(said_in(network.hosts[source], REACHES.format(address=address, port=port, limit_s=limit_s)))
 
 
+def carries(network: EmulatedNetwork, rate: float) -> bool:
+    """Whether a network is as fast as asked, within 10 %: never faster, and not slower each time that one looks.
+
+    A machine that is busy with other things can slow a transfer down; nothing speeds one up.
+    """
+    for _ in range(3):
+        share = network.measure().bandwidth_bits_per_s / rate
+        assert share < 1.1
+        if share > 0.9:
+            return True
+    return False
+
+
 @pytest.fixture(scope="module")
 def shaped() -> Iterator[EmulatedNetwork]:
     with EmulatedNetwork(Network.parse("rate=100mbit"), 3) as network:
@@ -99,33 +112,32 @@ def test_this_machine_and_another_network_are_out_of_reach(
                 assert said_in(host, REACHES.format(address=address, port=port, limit_s=1)) is False
 
 
-@pytest.mark.parametrize("rate", ["5mbit", "100mbit", "500mbit"])
+@pytest.mark.parametrize("rate", ["2mbit", "10mbit", "100mbit", "500mbit"])
 def test_the_rate_is_what_was_asked_for(rate: str) -> None:
     asked = Network.parse(f"rate={rate}")
     assert asked.rate is not None
     with EmulatedNetwork(asked, 2) as network:
-        assert network.measure().bandwidth_bits_per_s == pytest.approx(asked.rate, rel=0.1)
+        assert carries(network, asked.rate)
 
 
 @pytest.mark.parametrize("delay_s", [0.001, 0.01])
 def test_a_delay_is_one_way_and_so_adds_twice_to_the_round_trip(delay_s: float) -> None:
     with EmulatedNetwork(Network(delay=delay_s), 2) as network:
         round_trip = network.measure().round_trip_s
-    assert 2 * delay_s <= round_trip <= 2 * delay_s + 0.001
+    assert 2 * delay_s <= round_trip <= 2 * delay_s + 0.003
 
 
 def test_without_a_delay_the_round_trip_is_what_the_kernel_takes() -> None:
     with EmulatedNetwork(Network(), 2) as network:
         measured = network.measure()
-    assert measured.round_trip_s < 0.001
+    assert measured.round_trip_s < 0.002
     assert measured.bandwidth_bits_per_s > 1e9
     assert measured.congestion_control == Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
 
 def test_a_rate_holds_where_there_is_a_delay_too(long_and_shaped: EmulatedNetwork) -> None:
-    measured = long_and_shaped.measure()
-    assert measured.bandwidth_bits_per_s == pytest.approx(100e6, rel=0.1)
-    assert 0.004 <= measured.round_trip_s <= 0.006
+    assert carries(long_and_shaped, 100e6)
+    assert 0.004 <= long_and_shaped.measure().round_trip_s <= 0.007
 
 
 def test_two_that_send_to_one_share_the_link_of_the_one(shaped: EmulatedNetwork) -> None:
@@ -169,7 +181,7 @@ def test_a_host_whose_cable_is_cut_is_reached_again_when_it_is_restored(network:
     assert reaches(network, 0, 2)
     network.restore(1)
     assert reaches(network, 0, 1)
-    assert network.measure().bandwidth_bits_per_s == pytest.approx(100e6, rel=0.1)
+    assert carries(network, 100e6)
 
 
 def test_a_connection_survives_a_short_cut(network: EmulatedNetwork) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -21,11 +22,12 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
 print(json.dumps([port, os.geteuid(), os.stat(__import__("harness").__file__).st_uid]))
 """
 AS_A_USER = """
-import os, socket, sys
+import ctypes, os, signal, socket, sys
 from harness.run.network import held, private_loopback
 from harness.trial.namespace import enter
 
 "".encode("idna")  # which a user who cannot read this Python could not import
+PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 held.PYTHON = (sys.argv[1], "-I", "-S")
 os.setgroups([])
 os.setgid(int(sys.argv[2]))
@@ -34,10 +36,14 @@ with private_loopback() as host:
     print(host.user_namespace is not None, flush=True)
     child = os.fork()
     if child == 0:
+        libc = ctypes.CDLL(None)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         enter(host.namespace, host.user_namespace)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             socket.create_connection(listening.getsockname())
-        print(os.geteuid(), flush=True)
+        kept = ctypes.c_int()
+        libc.prctl(PR_GET_PDEATHSIG, ctypes.byref(kept))
+        print(os.geteuid(), kept.value, flush=True)
         os._exit(0)
     os.waitpid(child, 0)
 """
@@ -79,12 +85,12 @@ def python_of_nobody() -> str:
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_has_one_too() -> None:
+def test_an_ordinary_user_has_one_too_and_members_still_end_with_their_parent() -> None:
     arguments = [python_of_nobody(), str(NOBODY)]
     done = subprocess.run([sys.executable, "-c", AS_A_USER, *arguments], capture_output=True, text=True)
     if "NotAvailable: the kernel refuses" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
-    assert done.stdout.split() == ["True", str(NOBODY)], done.stderr
+    assert done.stdout.split() == ["True", str(NOBODY), str(int(signal.SIGKILL))], done.stderr
 
 
 def test_a_refusal_of_the_kernel_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
