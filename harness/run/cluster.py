@@ -4,6 +4,7 @@
 ends and records are the same code for both.
 """
 
+import contextlib
 import select
 import signal
 import socket
@@ -11,10 +12,10 @@ import time
 from typing import Any
 
 from harness.run.launchers import CannotPlace, launchers
-from harness.run.merged import Merged, Process, as_line
+from harness.run.merged import Merged, Process
 from harness.run.zygote import EXIT_LIMIT_S, Zygote
 from harness.trial.catalogue import load_catalogue
-from harness.trial.protocol import Outcome, Report, Request, Turn
+from harness.trial.protocol import Channel, Outcome, Report, Request, Turn
 
 GRACE_S = 1.0
 """How long the others may report, too, once one process has failed: the first to speak is not always the cause."""
@@ -34,7 +35,7 @@ class ClusterChannel:
     @property
     def connections(self) -> list[socket.socket]:
         """Sockets on which something may arrive."""
-        return [p.spawned.channel.connection for p in self.merged.processes if not p.hung_up]
+        return [process.spawned.channel.connection for process in self._speaking()]
 
     @property
     def holds_line(self) -> bool:
@@ -58,7 +59,7 @@ class ClusterChannel:
             if deadline is not None and now > deadline:
                 return None
             self._take_in(self._wait_s(now, deadline))
-        return as_line(self.merged.out.pop(0))
+        return self.merged.out.pop(0).model_dump_json(exclude_none=True)
 
     def _wait_s(self, now: float, deadline: float | None) -> float | None:
         ends = [end for end in (deadline, self._failed_at and self._failed_at + GRACE_S) if end is not None]
@@ -112,7 +113,6 @@ class ClusterSpawned:
     def __init__(self, merged: Merged) -> None:
         self.merged = merged
         self.channel = ClusterChannel(merged)
-        self.status: int | None = None
 
     @property
     def who(self) -> str:
@@ -132,13 +132,11 @@ class Refused:
     """Stands for processes that could not be started: its one report says why."""
 
     def __init__(self, reason: str) -> None:
-        self.who, self.status = "", 0
+        self.who = ""
         ours, theirs = socket.socketpair()
-        from harness.trial.protocol import Channel
-
         self.channel = Channel(ours)
         with theirs:
-            theirs.sendall(as_line(Report(outcome=Outcome(status="unsupported", reason=reason))).encode() + b"\n")
+            Channel(theirs).send(Report(outcome=Outcome(status="unsupported", reason=reason)))
 
     def stderr_tail(self, characters: int = 4000) -> str:
         """Nothing was started, so nothing was written."""
@@ -181,19 +179,18 @@ class Cluster:
             return 0
         lost = spawned.channel.lost
         if lost is not None:
-            spawned.status = lost.seat.zygote.wait(lost.spawned, limit_s)
+            status: int | None = lost.seat.zygote.wait(lost.spawned, limit_s)
             self.kill(spawned)
-            return _status(spawned)
+            return status
         if spawned.merged.failed:
             self.kill(spawned)
-            spawned.status = 0
             return 0
         for process in spawned.merged.processes:
-            _dismiss(process)
+            with contextlib.suppress(OSError):
+                process.tell(Turn(do="leave"))
         deadline = time.monotonic() + limit_s
         statuses = [p.seat.zygote.wait(p.spawned, deadline - time.monotonic()) for p in spawned.merged.processes]
-        spawned.status = None if None in statuses else 0
-        return _status(spawned)
+        return None if None in statuses else 0
 
     def lost(self, spawned: Any) -> bool:
         """Whether nobody knows how some process ended, as its preloaded parent is gone."""
@@ -217,14 +214,3 @@ def several_processes(request: Request) -> bool:
 
 def _processes(spawned: Any) -> list[Process]:
     return [] if isinstance(spawned, Refused) else list(spawned.merged.processes)
-
-
-def _status(spawned: ClusterSpawned) -> int | None:
-    return spawned.status
-
-
-def _dismiss(process: Process) -> None:
-    try:
-        process.tell(Turn(do="leave"))
-    except OSError:
-        return

@@ -1,6 +1,5 @@
 """What the processes of one trial report, made one report: the trial as its turns and its record see it."""
 
-import json
 import math
 from dataclasses import dataclass, field
 
@@ -43,13 +42,12 @@ class Merged:
     placement: Placement
     launcher: str
     out: list[Report] = field(default_factory=list)
-    _measuring: bool = False
-    """Whether the turn under way is a window, whose end the servers' processor time is to be known at."""
     _outcome_due: bool = False
 
     def __post_init__(self) -> None:
         self.servers = [process for process in self.processes if process.member.serves]
         self.workers = [process for process in self.processes if not process.member.serves]
+        self._lead = next(worker for worker in self.workers if worker.member.leads)
 
     def take_in(self, process: Process, report: Report) -> None:
         """One report of one process."""
@@ -62,7 +60,7 @@ class Merged:
             self._when_all_are_ready()
         elif report.window is not None:
             process.window = report.window
-            if all(worker.window for worker in self.workers):
+            if self._window_is_over():
                 self._ask_servers()
                 self._when_servers_have_answered()
         elif report.usage_cpu_seconds is not None:
@@ -83,12 +81,14 @@ class Merged:
 
     def _when_all_are_ready(self) -> None:
         if all(process.ready for process in self.processes):
-            self._measuring = False
             self._ask_servers()
             self._when_servers_have_answered()
 
+    def _window_is_over(self) -> bool:
+        """Whether every worker has told its window; else the servers are asked before the first."""
+        return all(worker.window for worker in self.workers)
+
     def _ask_servers(self) -> None:
-        self._measuring = all(worker.window for worker in self.workers)
         for server in self.servers:
             server.before_cpu_s, server.used_cpu_s = server.used_cpu_s or 0.0, None
             server.tell(Turn(do="usage"))
@@ -96,15 +96,13 @@ class Merged:
     def _when_servers_have_answered(self) -> None:
         if any(server.used_cpu_s is None for server in self.servers):
             return
-        if self._measuring:
+        if self._window_is_over():
             self.out.append(Report(window=self._window()))
-            self._measuring = False
             for worker in self.workers:
                 worker.window = None
         else:
-            lead = next(worker for worker in self.workers if worker.member.leads)
             sync = max((worker.ready.sync_seconds or 0.0) for worker in self.workers if worker.ready)
-            steps = lead.ready.steps if lead.ready else None
+            steps = self._lead.ready.steps if self._lead.ready else None
             self.out.append(Report(ready=True, sync_seconds=sync, steps=steps))
 
     def _window(self) -> WindowTimes:
@@ -133,9 +131,8 @@ class Merged:
         self.out.append(Report(outcome=self._failure() if self.failed else self._success()))
 
     def _success(self) -> Outcome:
-        lead = next(worker for worker in self.workers if worker.member.leads)
-        assert lead.outcome is not None
-        outcome = lead.outcome.model_copy(update={"cluster": self.record(), "peak_memory_bytes": self._memory()})
+        assert self._lead.outcome is not None
+        outcome = self._lead.outcome.model_copy(update={"cluster": self.record(), "peak_memory_bytes": self._memory()})
         if (different := self._difference()) is None:
             return outcome
         detail = {**outcome.checks.detail, "replicas_agree": different}
@@ -163,7 +160,7 @@ class Merged:
         reason = first.outcome.reason
         if not (telling and all(p.outcome and p.outcome.reason == reason for p in said)):
             reason = f"{first.member.name}: {reason}"
-        lead = next((w.outcome for w in self.workers if w.member.leads and w.outcome is not None), first.outcome)
+        lead = self._lead.outcome or first.outcome
         return first.outcome.model_copy(
             update={
                 "reason": reason,
@@ -200,8 +197,3 @@ def _member_record(process: Process) -> MemberRecord:
         reason=outcome.reason if outcome is not None else None,
         peak_memory_bytes=outcome.peak_memory_bytes if outcome is not None else None,
     )
-
-
-def as_line(report: Report) -> str:
-    """The report as a process would have sent it."""
-    return json.dumps(report.model_dump(mode="json", exclude_none=True))

@@ -82,24 +82,25 @@ class Trial(Attempt):
         self._enter("first_step")
         loop.run(clock)
         self._enter("check")
-        if served:
-            applied = int(training.optimizer.iterations.numpy()) - counted_before
-            self._outcome["updates"] = AsynchronousUpdates(
-                scheduled=clock.scheduled, applied=max(0, applied), staleness=served.staleness
-            )
-        self._prove_afterwards(training, clock, counted_before)
+        self._prove_afterwards(training, clock, counted_before, served)
 
     @property
     def _leads(self) -> bool:
         """Whether this process is held against the reference; the others only against this one."""
         return self._request.member is None or self._request.member.leads
 
-    def _prove_afterwards(self, training: Training, clock: Clock, counted_before: int) -> None:
+    def _prove_afterwards(
+        self, training: Training, clock: Clock, counted_before: int, served: CoordinatorLoop | None
+    ) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
         self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(training.devices.names)
         applied = int(training.optimizer.iterations.numpy()) - counted_before
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
+        if served:
+            self._outcome["updates"] = AsynchronousUpdates(
+                scheduled=clock.scheduled, applied=max(0, applied), staleness=served.staleness
+            )
         state = capture(training.model, training.optimizer)
         if remark := note_statistics(state):
             self._checks["detail"]["statistics"] = remark

@@ -53,7 +53,6 @@ class ServedModel:
         self.variables = [served[id(v)] for v in model.variables]
         self.trainable_variables = [served[id(v)] for v in model.trainable_variables]
         self.non_trainable_variables = [served[id(v)] for v in model.non_trainable_variables]
-        self.losses: list[Any] = []
 
     def read(self) -> tuple[list[Any], list[Any]]:
         """(trained, untrained) values, for one step."""
@@ -83,10 +82,6 @@ class ServedOptimizer:
         self._rate = by_id[id(optimizer._learning_rate)].shards[0]
         self._weights = model.trainable_variables
         self._apply = _rule(optimizer, by_id)
-
-    def scale_loss(self, loss: Any) -> Any:
-        """The loss as it is: there is no loss scaling here."""
-        return loss
 
     def apply(self, gradients: Sequence[Any]) -> None:
         """One update of every weight and slot, each under its lock, and of the step counter."""
