@@ -22,7 +22,11 @@ DESCRIPTIONS = {
     "ps": "counts of parameter servers",
     "partitioner": "how parameter servers share large variables: none, fixed, min_size, max_size",
     "updates": "how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
-    "launcher": "who starts the processes of a cluster: local",
+    "launcher": "who starts the processes of a cluster: local, attach, slurm, ray",
+    "hosts": "hosts to place workers and servers on, for launchers of several hosts; 0 is one for each",
+    "listen": "HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
+    "join_timeout": "seconds that hosts have to join",
+    "slurm_args": "more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
     "cross_device_op": (

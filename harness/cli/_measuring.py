@@ -13,6 +13,7 @@ from harness.record.reading import load_manifest, load_run, resolve_run
 from harness.record.store import RunStore
 from harness.run.measure import carry_out, data_dir_of, measure_matrix
 from harness.run.progress import PlainLines, Progress, Quiet, duration
+from harness.run.request import check_launcher
 from harness.run.sweep import SweepRun, live_limits
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
@@ -22,6 +23,7 @@ from harness.trial.catalogue import load_catalogue
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
     catalogue = load_catalogue()
+    check_launcher(sweep)
     matrix = expand(sweep, catalogue)
     plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
     expected = estimate(sweep, matrix.cells)
@@ -59,6 +61,7 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
+    check_launcher(sweep)
     matrix = expand(sweep, load_catalogue())
     progress = progress_for(quiet, json_out)
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)

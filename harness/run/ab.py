@@ -22,6 +22,7 @@ from harness.record.trial import TrialRecord
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
 from harness.run.ending import end_recorded
+from harness.run.launchers import open_launchers
 from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
@@ -137,6 +138,7 @@ def decide(
         for side in sides:
             request = request_for(side.cell, side.sweep, data_dir_of(side.sweep))
             preflight(zygotes[side.name], [request], min(PREFLIGHT_S, side.sweep.timeout))
+            open_launchers([request], zygotes[side.name])
         manifest = _manifest(sides, settings, zygotes, command)
         with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
             AbRun(store, sides, zygotes, progress or Quiet()).run()

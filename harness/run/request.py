@@ -8,7 +8,7 @@ from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.protocol import Request
+from harness.trial.protocol import Placing, Request
 
 
 def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:
@@ -18,8 +18,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
     virtual replica about one core. An inter-op pool smaller than twice the replicas gives two-state
     timings, as collectives block its threads (`facts.md`, `protocol.md`). Raises UsageError for an unknown launcher.
     """
-    if sweep.launcher not in launchers():
-        raise not_one_of("launcher", sweep.launcher, launchers())
+    check_launcher(sweep)
     virtual = cell.device == "virtual-cpu"
     return Request(
         cell=cell,
@@ -31,5 +30,17 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
         launcher=sweep.launcher,
+        placing=Placing(
+            hosts=sweep.hosts,
+            listen=sweep.listen,
+            join_timeout_s=sweep.join_timeout,
+            slurm_args=sweep.slurm_args,
+        ),
         plant=plant,
     )
+
+
+def check_launcher(sweep: Sweep) -> None:
+    """UsageError for a launcher that there is not."""
+    if sweep.launcher not in launchers():
+        raise not_one_of("launcher", sweep.launcher, launchers())

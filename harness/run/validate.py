@@ -21,6 +21,7 @@ from harness.record.trial import Plant
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
 from harness.run.ending import end_recorded
+from harness.run.launchers import open_launchers
 from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
@@ -212,6 +213,7 @@ def validate(
     requests = [request_for(cell, settings.sweep, data_dir_of(settings.sweep)) for cell in settings.cells]
     with Zygote() as zygote:
         preflight(zygote, requests, min(PREFLIGHT_S, settings.sweep.timeout))
+        open_launchers(requests, zygote)
         with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
             ValidationRun(store, zygote, progress or Quiet()).run()
     return store.path

@@ -1,5 +1,6 @@
 """A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
+from harness.spec.address import split_address
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
 
 LARGEST = 2**31 - 1
@@ -60,6 +62,10 @@ class Sweep(BaseModel):
     gpu_memory_mb: Natural = 0
     tpu: str = "local"
     launcher: str = "local"
+    hosts: Annotated[int, Field(ge=0, le=4096, strict=True)] = 0
+    listen: str = ""
+    join_timeout: Seconds = 60.0
+    slurm_args: str = ""
     data_dir: str = ""
 
     @field_validator("*", mode="before")
@@ -67,6 +73,19 @@ class Sweep(BaseModel):
     def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
         if info.field_name in AXES and not isinstance(value, list):
             return [value]
+        return value
+
+    @field_validator("listen")
+    @classmethod
+    def _listens_at_an_address(cls, value: str) -> str:
+        if value:
+            split_address("listen", value)
+        return value
+
+    @field_validator("slurm_args")
+    @classmethod
+    def _is_split_as_a_shell_does(cls, value: str) -> str:
+        shlex.split(value)  # ValueError: No closing quotation
         return value
 
     @field_validator("*")

@@ -20,6 +20,24 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class SlurmShape(_Message):
+    """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
+
+    port_base: int
+    tasks_per_node: dict[str, int]
+    rank: int
+    """This process's, in the resolver's order: tasks by name, nodes by name."""
+
+
+class Placing(_Message):
+    """What a launcher is told beyond the trial: keys of the sweep of the same names."""
+
+    hosts: Annotated[int, Field(ge=0)] = 0
+    listen: str = ""
+    join_timeout_s: float = 60.0
+    slurm_args: str = ""
+
+
 class Membership(_Message):
     """A process's place in the cluster of a trial of several processes."""
 
@@ -33,6 +51,9 @@ class Membership(_Message):
     """A network namespace to enter first; empty stays where it is."""
     user_namespace: str = ""
     """The user namespace that owns it, where that is not the machine's own."""
+
+    slurm: SlurmShape | None = None
+    """Set where Slurm placed the processes: TensorFlow is then to learn of them from it."""
 
     @property
     def serves(self) -> bool:
@@ -68,6 +89,7 @@ class Request(_Message):
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
+    placing: Placing = Placing()
     member: Membership | None = None
     """Which of them this is; None where the trial is one process."""
 

@@ -1,8 +1,9 @@
 """What a launcher must be able to do: give every process of a trial its place."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.errors import HarnessError
 from harness.record.cluster import NetworkRecord
@@ -20,7 +21,8 @@ class Seat:
     """One process's place: its membership, and the preloaded process that it is forked from, here or elsewhere."""
 
     member: Membership
-    zygote: Zygote
+    zygote: Any
+    """A Zygote, or what does the same on another host (`harness.run.launchers.agents.remote.Agent`)."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,19 @@ class Launcher(ABC):
 
     name: str
     summary: str
+    elsewhere = False
+    """Whether it has hosts of its own: a trial of one process then runs there too, on the hardware that its cluster
+    is compared with."""
+
+    def open(self, requests: Sequence[Request], zygote: Zygote) -> None:  # noqa: B027  most have nothing to open
+        """Take, once, before anything is measured, what the trials of a run will share; it ends with `zygote`.
+
+        What cannot be had is told by `place`, as every trial's reason.
+        """
+
+    def host_for(self, request: Request, zygote: Zygote) -> Any:
+        """What a trial of one process is forked from, where `elsewhere`; raises what `place` does."""
+        return zygote
 
     @abstractmethod
     def available(self) -> str | None:
