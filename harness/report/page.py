@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
@@ -49,10 +50,23 @@ def page_of(source: Source) -> str:
     return rendered(
         "report.html.j2",
         manifest=source.manifest,
-        answers=answers(source.summary),
+        answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         run_sentences=run_sentences(source.summary),
         sections=sections,
+        wrong=any(section.slug == "problems" for section in sections),
         scripts=list(dict.fromkeys(name for section in sections for name in section.scripts)),
         plural=plural,
         printable=printable,
     )
+
+
+def _block_s(manifest: RunManifest, summary: RunSummary) -> float | None:
+    """Seconds that one block took, of a run that ended; None where that is not known."""
+    if not manifest.finished_utc or not summary.blocks or summary.status != "finished":
+        return None
+    try:
+        begun, ended = map(datetime.fromisoformat, (manifest.created_utc, manifest.finished_utc))
+        lasted = (ended - begun).total_seconds()
+    except (ValueError, TypeError):  # written by hand, or one with a time zone and one without
+        return None
+    return lasted / summary.blocks if lasted > 0 else None
