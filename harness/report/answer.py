@@ -48,6 +48,8 @@ class AnswerText:
     verdict: str
     """Whether distributing pays; empty when nothing was measured."""
     sentences: tuple[str, ...]
+    ties: str = ""
+    """What else may be the fastest."""
     figures: tuple[Figure, ...] = ()
     rivals: tuple[Rival, ...] = ()
     """The cells that cannot be told apart from the fastest, the likeliest first."""
@@ -62,8 +64,8 @@ def answer_lines(summary: RunSummary) -> tuple[str, ...]:
     for text in texts:
         if len(texts) > 1:
             lines.append(f"{text.workload}:")
-        lines += filter(None, [text.headline, text.fastest, text.verdict])
-        lines += [*text.sentences, *filter(None, [text.separation])]
+        lines += filter(None, [text.headline, text.fastest, text.verdict, text.ties, text.separation])
+        lines += text.sentences
     return (*lines, *run_sentences(summary))
 
 
@@ -99,7 +101,8 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         headline=_headline(work),
         fastest=_fastest(work, answer.throughput),
         verdict=_verdict(work),
-        sentences=(*_ties(work), *_too_few(work), *_caveats(work), *_drift(answer.throughput, noise)),
+        sentences=(*_too_few(work), *_caveats(work), *_drift(answer.throughput, noise)),
+        ties=_ties(work),
         figures=tuple(_figures(work, answer.throughput)),
         rivals=tied,
         separation=separation_words(tied, block_s),
@@ -147,7 +150,7 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     if costs is not None and costs.vs_none is not None:
         bounded = costs.vs_none.resource_efficiency
         name = f"of what its processors allow, at best ({costs.label})"
-        yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100), " %"))
+        yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100)))
     if len(work.ranking) > 1:
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")
@@ -171,17 +174,17 @@ def _drift(throughput: Interval, noise: Noise) -> list[str]:
     ]
 
 
-def _ties(work: WorkloadSummary) -> list[str]:
+def _ties(work: WorkloadSummary) -> str:
     answer = work.answer
     if not answer.tied_ids:
-        return ["Every other cell is slower beyond doubt."] if len(work.ranking) > 1 else []
+        return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
     cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
     count = len(answer.tied_ids)
     simplest = "the simpler of the two" if count == 1 else "the simplest of them"
     text = f"{plural(count, 'other cell')} cannot be told apart from it"
     if answer.simplest_id is not None and answer.simplest_id != answer.best_id:
-        return [f"{text}; {simplest} is {describe(cells[answer.simplest_id])}."]
-    return [f"{text}: {listed((cells[other].label for other in answer.tied_ids), most=3)}."]
+        return f"{text}; {simplest} is {describe(cells[answer.simplest_id])}."
+    return f"{text}: {listed((cells[other].label for other in answer.tied_ids), most=3)}."
 
 
 def _too_few(work: WorkloadSummary) -> list[str]:
@@ -206,13 +209,13 @@ def _verdict(work: WorkloadSummary) -> str:
     best = (
         "it has" if answer.best_distributed_id == answer.best_id else f"the best distributed cell ({distributed}) has"
     )
+    where = "On these virtual devices d" if _is_virtual(work) else "D"
     match answer.verdict:
         case "pays":
-            return (
-                f"Distributing pays: {best} {against}; {answer.paying} of {answer.distributed} distributed cells gain."
-            )
+            gain = f"{answer.paying} of {answer.distributed} distributed cells gain"
+            return f"{where}istributing pays: {best} {against}; {gain}."
         case "do_not_distribute":
-            return f"Do not distribute: {best} {against}."
+            return f"{'On these virtual devices do' if _is_virtual(work) else 'Do'} not distribute: {best} {against}."
         case "undecided":
             return f"Whether distributing pays is undecided: {best} {against}{_undecided(work, answer.speed_up)}"
         case _:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from harness.analysis import WorkloadSummary
 from harness.report.text import describe, plural, printable, share, significant
 
-
 AFFORDABLE = 50
 """Trials a cell that one may want to pay for."""
 
