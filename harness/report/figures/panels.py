@@ -40,6 +40,8 @@ class Curve:
 
     label: str
     points: tuple[Point, ...]
+    ringed: frozenset[int] = frozenset()
+    """x of the points that are set apart."""
 
     @property
     def highest(self) -> float:
@@ -135,6 +137,10 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     xs = [point.x for point in curve.points]
     values = [point.interval.value for point in curve.points]
     axes.plot(xs, values, color=colour, marker=MARKERS[look], linestyle=DASHES[look % len(DASHES)])
+    ringed = [point for point in curve.points if point.x in curve.ringed]
+    if ringed:
+        axes.plot([p.x for p in ringed], [p.interval.value for p in ringed], color=INK, marker="o", markersize=12,
+                  markerfacecolor="none", linestyle="none")  # fmt: skip
     known = [point for point in curve.points if point.interval.low is not None and point.interval.high is not None]
     lows = [point.interval.low or 0.0 for point in known]
     highs = [point.interval.high or 0.0 for point in known]
@@ -200,8 +206,7 @@ def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = Fal
 def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
     gaps = {b - a for a, b in pairwise(panel.ticks)}
     parts = [
-        f"{curve.label}: "
-        + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
+        f"{curve.label}: " + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
         for curve in curves
     ]
     kind = "Line chart" if gaps else "Dots"
