@@ -22,6 +22,10 @@ DESCRIPTIONS = {
     "ps": "counts of parameter servers",
     "partitioner": "how parameter servers share large variables: none, fixed, min_size, max_size",
     "updates": "how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
+    "network": (
+        "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
+    ),
+    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
     "launcher": "who starts the processes of a cluster: local",
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",

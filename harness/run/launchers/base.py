@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from harness.errors import HarnessError
 from harness.record.cluster import NetworkRecord
@@ -23,6 +24,23 @@ class Seat:
     zygote: Zygote
 
 
+class Links(Protocol):
+    """The cables of a trial's processes, to be pulled and plugged in from outside while the trial runs.
+
+    `task` and `index` name the process as its membership does: `cut("worker", 1)`, `cut("ps", 0)`, `cut("chief", 0)`.
+    What a process sends and is sent is lost while its cable is out, and nobody is told: no connection is closed.
+    Both return when it is done, in hundredths of a second. NetworkError when the emulated network is gone, KeyError
+    for a process that the trial does not have. Whoever cuts need not restore: a network that was cut is not used
+    again.
+    """
+
+    def cut(self, task: str, index: int) -> None:
+        """Pull the cable of a process."""
+
+    def restore(self, task: str, index: int) -> None:
+        """Plug it in again."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """Every process of one trial. `release` gives back ports, namespaces and whatever else was taken."""
@@ -32,6 +50,8 @@ class Placement:
     isolated: bool = False
     """Whether nothing outside can reach the processes' ports."""
     network: NetworkRecord | None = None
+    links: Links | None = None
+    """The processes' cables where the network between them is emulated; None where nobody can pull any."""
 
 
 class Launcher(ABC):
@@ -39,6 +59,8 @@ class Launcher(ABC):
 
     name: str
     summary: str
+    emulates_networks: bool = False
+    """Whether it places cells that have a `network`."""
 
     @abstractmethod
     def available(self) -> str | None:
