@@ -13,12 +13,14 @@ from harness.report.export.base import write
 from harness.report.figures import (
     Picture,
     efficiency_figure,
+    network_figure,
     ops_figure,
     phases_figure,
     ranking_figure,
     throughput_figure,
 )
 from harness.report.method import methods, validated
+from harness.report.network import network_table
 from harness.report.problems import explained, remarks
 from harness.report.table import Table, ops_table, phases_table, ranking_table, scaling_table
 from harness.report.templating import rendered
@@ -102,6 +104,7 @@ def _part(work: WorkloadSummary, answer: AnswerText, index: int) -> Part:
             drawn("scaling", throughput_figure, efficiency_figure), scaling_table(work),
         ),
         Section("ops", "Cross-device ops side by side", drawn("ops", ops_figure), ops_table(work), open_table=True),
+        Section("network", "Speed of the network", drawn("network", network_figure), network_table(work)),
         Section("phases", "Time per phase", drawn("phases", phases_figure), phases_table(work)),
     )  # fmt: skip
     return Part(f"w{index}", answer, tuple(section for section in sections if section.table.rows))
