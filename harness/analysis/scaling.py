@@ -90,15 +90,20 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
 
 
 def on_curve(point: Cell, cell: Cell) -> bool:
-    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica."""
+    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica.
+
+    One process uses no network, so it is on the curve of each.
+    """
     if family_key(point) != family_key(cell):
+        return False
+    if point.network != cell.network and (point.workers > 1 or point.asynchronous):
         return False
     same_op = (point.cross_device_op, point.packing) == (cell.cross_device_op, cell.packing)
     return same_op or point.replicas_in_sync == 1
 
 
 def family_key(cell: Cell) -> tuple[object, ...]:
-    """What cells share that differ only in replicas, workers, cross-device op and packing."""
+    """What cells share that differ only in replicas, workers, network, cross-device op and packing."""
     return (
         cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
         cell.batch_size, cell.strategy,

@@ -27,6 +27,10 @@ DESCRIPTIONS = {
     "listen": "HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
     "join_timeout": "seconds that hosts have to join",
     "slurm_args": "more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
+    "network": (
+        "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
+    ),
+    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
     "cross_device_op": (

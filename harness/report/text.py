@@ -163,4 +163,6 @@ def describe(cell: Cell) -> str:
         parts.append(cell.packing)
     if cell.loop == "fit":
         parts.append("Model.fit")
+    if cell.network:
+        parts.append(cell.network)
     return printable(", ".join(parts))

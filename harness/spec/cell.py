@@ -12,7 +12,7 @@ Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
 
-LATER = ("ps", "partitioner", "updates")
+LATER = ("ps", "partitioner", "updates", "network")
 """Keys that cells of earlier runs do not have: at their defaults they are left out of the identity, so that a cell
 is the same cell in a run of then and in one of now."""
 
@@ -48,6 +48,8 @@ class Cell(BaseModel):
     """How large variables are spread over parameter servers."""
     updates: Updates = "locked"
     """How updates reach parameter servers: by fused, locked kernels, or by the Keras optimizer."""
+    network: str = ""
+    """The emulated network between the processes, as `harness.spec.network` spells it; empty is none."""
 
     @property
     def cell_id(self) -> str:
@@ -97,6 +99,8 @@ class Cell(BaseModel):
             parts.append(f"{self.updates} updates")
         if self.loop != "custom":
             parts.append(self.loop)
+        if self.network:
+            parts.append(self.network)
         return " ".join(parts)
 
 

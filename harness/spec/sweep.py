@@ -5,11 +5,12 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
 from harness.spec.address import split_address
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
+from harness.spec.network import canonical
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -21,6 +22,8 @@ Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
 Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
+NetworkText = Annotated[str, AfterValidator(canonical)]
+"""One spelling for equal networks, so that they are one cell; `none` is the empty text."""
 
 
 class Sweep(BaseModel):
@@ -36,6 +39,7 @@ class Sweep(BaseModel):
     ps: list[Devices] = [1]
     partitioner: list[Partitioner] = ["none"]
     updates: list[Updates] = ["locked"]
+    network: list[NetworkText] = [""]
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -66,6 +70,7 @@ class Sweep(BaseModel):
     listen: str = ""
     join_timeout: Seconds = 60.0
     slurm_args: str = ""
+    isolate: bool = True
     data_dir: str = ""
 
     @field_validator("*", mode="before")
@@ -114,6 +119,8 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"{source}: {_in_one_line(error)}") from None
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
     for key in sorted(AXES - _MAY_BE_EMPTY):
         if not getattr(sweep, key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")

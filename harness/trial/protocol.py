@@ -90,6 +90,8 @@ class Request(_Message):
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     placing: Placing = Placing()
+    isolate: bool = True
+    """Whether such processes get a loopback of their own, where they are on one machine and the kernel gives one."""
     member: Membership | None = None
     """Which of them this is; None where the trial is one process."""
 

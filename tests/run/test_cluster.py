@@ -143,11 +143,16 @@ def test_a_cluster_that_cannot_be_placed_is_unsupported_with_the_reason(
     zygote: Zygote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness.run.launchers import local
+    from harness.run.network import NotAvailable
 
     def refuse() -> None:
         raise OSError(98, "Address already in use")
 
+    def no_namespace(_: object) -> None:
+        raise NotAvailable("the kernel refuses a network namespace")
+
     monkeypatch.setattr(local, "_port", refuse)
+    monkeypatch.setattr(local.Grounds, "loopback", no_namespace)
     record = measured(zygote, **SYNCHRONOUS)
     assert record.status == "unsupported"
     assert record.reason == "launcher 'local': no port could be taken on 127.0.0.1: Address already in use"

@@ -147,7 +147,7 @@ def _leads(cells: Sequence[CellSummary]) -> list[CellSummary]:
     for cell in cells:
         of = cell.trials.cell
         if of.replicas_in_sync > 1 or family_key(of) not in reducing:
-            found.setdefault((family_key(of), of.cross_device_op, of.packing), cell)
+            found.setdefault((family_key(of), of.cross_device_op, of.packing, of.network), cell)
     return list(found.values())
 
 
@@ -157,6 +157,7 @@ def _curve_label(cell: CellSummary) -> str:
         return "no strategy (base)"
     extra = [of.cross_device_op] if of.cross_device_op != "auto" else []
     extra += [of.packing] if of.packing != "default" else []
+    extra += [of.network] if of.network else []
     return shortened(", ".join([of.strategy, *extra]), 36)
 
 
