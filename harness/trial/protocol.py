@@ -23,6 +23,8 @@ class _Message(BaseModel):
 class SlurmShape(_Message):
     """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
 
+    jobs: dict[str, int]
+    """Processes, by task."""
     port_base: int
     tasks_per_node: dict[str, int]
     rank: int

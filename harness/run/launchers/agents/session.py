@@ -1,6 +1,5 @@
 """The agents of one run as a launcher uses them: asked for once, waited for, given processes to start."""
 
-import socket
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -46,24 +45,25 @@ class Session:
         """What is to be run on each host."""
         return f"{TOKEN_VARIABLE}={self.meeting.token} python -m harness worker --connect {self.meeting.address()}"
 
-    def wait(self, hosts: int, check: Callable[[], None], trouble: Callable[[], str | None]) -> list[Agent]:
-        """The first `hosts` living agents; CannotPlace when they are not there `join_timeout` after the last change.
+    def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
+        """The first `hosts` living agents, by node or as they joined.
 
-        `trouble` says why no more will come, once that is known.
+        CannotPlace when they are not there `join_timeout` after the last change, or `launcher` knows that they
+        will not come.
         """
         while len(living := self.meeting.living()) < hosts:
             check()
             if len(self.meeting.agents) != self._known:
                 self._known, self.since = len(self.meeting.agents), time.monotonic()
-            if (why := trouble()) is not None:
+            if (why := launcher.trouble(self)) is not None:
                 raise CannotPlace(f"launcher '{self._launcher}': {why}")
             if time.monotonic() >= self.since + self.placing.join_timeout_s:
-                raise CannotPlace(self._missing(hosts, living))
+                raise CannotPlace(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
-        return living[:hosts]
+        return sorted(living, key=lambda agent: agent.identity.node)[:hosts]
 
-    def _missing(self, hosts: int, living: Sequence[Agent]) -> str:
+    def _missing(self, hosts: int, living: Sequence[Agent], detail: str | None) -> str:
         there = f" ({', '.join(agent.name for agent in living)})" if living else ""
         text = (
             f"launcher '{self._launcher}': {len(living)} of {hosts} hosts{there} joined at {self.meeting.address()} "
@@ -71,7 +71,7 @@ class Session:
         )
         gone = [f"{agent.name} is gone ({agent.gone})" for agent in self.meeting.agents if agent.gone]
         importing = [f"{a.name} still imports TensorFlow" for a in self.meeting.agents if not a.gone and not a.ready]
-        return "; ".join([text, *importing, *gone[-2:], *self.meeting.refusals[-2:]])
+        return "; ".join([text, *([detail] if detail else []), *importing, *gone[-2:], *self.meeting.refusals[-2:]])
 
     def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
         """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
@@ -104,6 +104,10 @@ class AgentLauncher(Launcher, ABC):
         """Why no more agents will come, or None."""
         return None
 
+    def detail(self, session: Session) -> str | None:
+        """What is known of those who have not come yet."""
+        return None
+
     def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
         """Have agents started for the largest of `requests`, and wait until they and the data are there."""
         if not requests:
@@ -111,7 +115,7 @@ class AgentLauncher(Launcher, ABC):
         hosts = max(hosts_needed(request.cell, request.placing.hosts) for request in requests)
         try:
             session = self.session(requests[0], zygote, hosts)
-            agents = session.wait(hosts, zygote.check, lambda: self.trouble(session))
+            agents = session.wait(hosts, zygote.check, self)
             for request in requests:
                 session.prepare(agents, request, zygote.check)
         except CannotPlace:
@@ -151,7 +155,7 @@ class AgentLauncher(Launcher, ABC):
         """The hosts of one trial, its data ready on each; CannotPlace when they are not there in time."""
         session = self.session(request, zygote)
         hosts = hosts_needed(request.cell, request.placing.hosts)
-        agents = session.wait(hosts, zygote.check, lambda: self.trouble(session))
+        agents = session.wait(hosts, zygote.check, self)
         session.prepare(agents, request, zygote.check)
         return agents
 
@@ -168,8 +172,3 @@ def first_devices(hosts: Sequence[int], tasks: Sequence[tuple[str, int]], replic
         first.append(taken.get(host, 0) if task == "worker" else 0)
         taken[host] = taken.get(host, 0) + (replicas if task == "worker" else 0)
     return first
-
-
-def own_name() -> str:
-    """This host's name for a person."""
-    return socket.gethostname()
