@@ -71,7 +71,7 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
     path = resolve_run(text, results)
     manifest = load_manifest(path)
-    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation)):
+    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation), ("faults", manifest.faults)):
         if other is not None:
             raise UsageError(
                 f"--resume: '{path.name}' is a run of {verb}; go on with: harness {verb} --resume {path.name}"

@@ -22,7 +22,7 @@ def command(
     ),
 ) -> int:
     """Run the verb."""
-    from harness.errors import not_one_of
+    from harness.errors import UsageError, not_one_of
     from harness.record.reading import load_run, resolve_run
     from harness.report.export import exporters
 
@@ -30,6 +30,8 @@ def command(
     if format_name not in known:
         raise not_one_of("--format", format_name, known)
     loaded = load_run(resolve_run(run, results))
+    if loaded.manifest.faults is not None:
+        raise UsageError(f"RUN: '{loaded.path.name}' is a run of faults; `harness show --json` gives its figures")
     text = known[format_name].export(loaded, output)
     if output is None:
         sys.stdout.write(text or "")

@@ -33,6 +33,6 @@ def command(
             print(f"{listing.run_id:<{width}}  unreadable: {listing.problem}")
             continue
         status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
-        trials = f"{listing.trials:>4} of {listing.planned} trials"
+        trials = f"{listing.trials:>4} of {listing.planned} {listing.unit}"
         print(f"{listing.run_id:<{width}}  {status:<11}  {trials}  {listing.cells} cells")
     return 0

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 VERB = "report"
-HELP = "Write the HTML report of a run, of an ab or validate run its verdict: one file, no network needed."
+HELP = "Write the HTML report of a run; of ab and validate the verdict, of faults the cost: one file, no network."
 EXAMPLES = "Example: harness report latest --output reports/today.html"
 
 
@@ -35,6 +35,15 @@ def command(
         return 0
     if loaded.manifest.validation is not None:
         write(target, validation_page(validation_record(loaded)).encode("utf-8", "replace"), "FILE.html")
+        print(f"report: {target}")
+        return 0
+    if loaded.manifest.faults is not None:
+        from harness.analysis.faults import summarise_faults
+        from harness.record.fault_log import load_faults
+        from harness.report.faults import faults_page
+
+        faults = summarise_faults(loaded.manifest.faults, load_faults(loaded.path))
+        write(target, faults_page(loaded.manifest, faults).encode("utf-8", "replace"), "FILE.html")
         print(f"report: {target}")
         return 0
     summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 VERB = "show"
-HELP = "Show a run as a table: cells with throughput, interval, scaling, status; of ab and validate, what they found."
+HELP = "Show a run as a table: throughput, interval, scaling, status; of ab, validate, faults what they found."
 
 
 def command(
@@ -34,6 +34,11 @@ def command(
         from harness.cli.validate import tell
 
         tell(validation_of(loaded), loaded.path, json_out)
+        return 0
+    if loaded.manifest.faults is not None:
+        from harness.cli.faults import tell as tell_faults
+
+        tell_faults(loaded, json_out)
         return 0
     if json_out:
         print(exporters()["json"].export(loaded, None))

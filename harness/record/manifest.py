@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.faults import FaultsPlan
 from harness.record.trial import Plant
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
@@ -142,4 +143,6 @@ class RunManifest(_Part):
     """Set for a run of `ab`, None for a sweep."""
     validation: ValidationPlan | None = None
     """Set for a run of `validate`; its groups list arms by name."""
+    faults: FaultsPlan | None = None
+    """Set for a run of `faults`; its groups list scenarios by name."""
     machine: Machine

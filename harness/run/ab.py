@@ -149,7 +149,8 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
     """Run what an `ab` run still misses, its sides made anew from the record; UsageError when it is none."""
     with RunStore.open_for_resume(path) as store:
         if store.manifest.comparison is None:
-            verb = "sweep" if store.manifest.validation is None else "validate"
+            faults = store.manifest.faults is not None
+            verb = "faults" if faults else "sweep" if store.manifest.validation is None else "validate"
             way = f"python -m harness {verb} --resume {shlex.quote(str(path))}"
             raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
         sides = sides_of_record(store.manifest)

@@ -12,6 +12,7 @@ from harness.trial.devices.base import Unsupported
 from harness.trial.ending import classify
 from harness.trial.own_reference import build_step
 from harness.trial.protocol import Channel, Outcome, Request
+from harness.trial.recovery import run_job
 from harness.trial.strategies import strategies
 from harness.trial.workloads import load_workload
 
@@ -55,5 +56,5 @@ def _preflight(request: Request, _: Channel) -> Outcome:
     return Outcome(status="ok")
 
 
-OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight}
+OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job}
 """By `Request.task`."""

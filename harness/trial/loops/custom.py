@@ -119,11 +119,11 @@ def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
         if training.cell.strategy != "none":
             dataset = training.strategy.experimental_distribute_dataset(dataset)
         return iter(dataset)
-    placed = [_on_replicas(training, x, y) for x, y in training.batches]
+    placed = [on_replicas(training, x, y) for x, y in training.batches]
     return itertools.chain(placed, itertools.repeat(placed[-1]))
 
 
-def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
+def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
     """Split a global batch in n equal parts, each placed on its replica's device."""
     import tensorflow as tf
 

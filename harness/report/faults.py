@@ -1,0 +1,299 @@
+"""A run of faults as tables, sentences, JSON and a page: which strategy, and how often to make a checkpoint."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from harness.analysis.faults import Advice, CostSummary, FaultsSummary, ScenarioSummary, Spread
+from harness.analysis.intervals import Interval
+from harness.record.faults import FaultsPlan
+from harness.record.manifest import RunManifest
+from harness.report.figures.faults import faults_figure
+from harness.report.table import Column, Table
+from harness.report.templating import rendered
+from harness.report.text import NOTHING, plural, printable, seconds, significant, size
+
+FAULT_WORDS: dict[str, str] = {
+    "kill_worker": "worker killed",
+    "kill_ps": "parameter server killed",
+    "freeze_worker": "worker frozen",
+    "cut_link": "worker's link cut",
+    "sigterm": "SIGTERM to a worker",
+    "restart": "every process killed",
+}
+DETECTED_WORDS = {
+    "tensorflow": "TensorFlow in a peer",
+    "process_end": "the process's end",
+    "stalled_steps": "no step for too long",
+    "heartbeat": "no answer for too long",
+    "preemption_handler": "the preemption handler",
+}
+STATUS_WORDS = {
+    "recovered": "recovered",
+    "lost_state": "lost its state",
+    "wrong_weights": "WRONG WEIGHTS",
+    "hung": "HUNG",
+    "failed": "FAILED",
+    "unsupported": "not possible",
+    "undisturbed": "undisturbed",
+}
+
+
+def faults_tables(summary: FaultsSummary, plan: FaultsPlan) -> tuple[Table, ...]:
+    """What became of the jobs, where the time went, what checkpoints cost, how often to make one, what was not run."""
+    tables = (outcome_table(summary), time_table(summary, plan), cost_table(summary), advice_table(summary))
+    return tuple(table for table in (*tables, not_run_table(summary)) if table.rows)
+
+
+def outcome_table(summary: FaultsSummary) -> Table:
+    """One row a scenario: did it end, did it end right, what did it lose."""
+    fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
+        ("strategy", False, lambda s: s.cell.strategy),
+        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
+        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("jobs", True, lambda s: str(s.ran)),
+        ("what became of them", False, _outcomes),
+        ("next useful step after", True, lambda s: spread_words(s.useful_step_s)),
+        ("longest standstill", True, lambda s: spread_words(s.standstill_s)),
+        ("steps done again", True, lambda s: _counts(s.steps_lost)),
+        ("updates twice / lost", True, _updates),
+        ("final weights right", True, _weights),
+    )
+    shown = [scenario for scenario in summary.scenarios if scenario.ran]
+    marked = frozenset(
+        number for number, s in enumerate(shown) if s.statuses.keys() & {"wrong_weights", "hung", "failed"}
+    )
+    note = (
+        "Times are medians over jobs, with their range in brackets. A useful step is one that had not been done "
+        "before; the longest standstill is the longest time without one. Lost its state: it had to begin at step 0, "
+        "and ended right. Weights of synchronous strategies are held against undisturbed jobs; asynchronous updates "
+        "have no order to compare, so there it is whether every update came exactly once. Marked: at least one job "
+        "did not end right."
+    )
+    return _table("What became of the jobs", fields, shown, note, marked)
+
+
+def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
+    """The parts of the time until the next useful step."""
+    fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
+        ("strategy", False, lambda s: s.cell.strategy),
+        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
+        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("noticed after", True, lambda s: spread_words(s.detection_s)),
+        ("first noticed by", False, lambda s: _by(s.detected_by)),
+        ("TensorFlow noticed after", True, lambda s: spread_words(s.tensorflow_s)),
+        ("restart", True, lambda s: spread_words(s.restart_s)),
+        ("replay", True, lambda s: spread_words(s.replay_s)),
+        ("all processes back after", True, lambda s: spread_words(s.all_back_s)),
+    )
+    settings = plan.settings
+    note = (
+        "The supervisor starts a job again when a process ends, when TensorFlow raises in another, or after "
+        f"{settings.stall:g} s without a step or an answer; frozen processes thaw and cut links are mended after "
+        f"{settings.outage:g} s. Restart: from the notice until training begins again. Replay: from there to the next "
+        "useful step, tracing included. Processes are forked from one that has TensorFlow imported: elsewhere a "
+        "restart costs an import more. A dash: it went on without, or nobody said so."
+    )
+    return _table("Where the time went", fields, [s for s in summary.scenarios if s.ran], note)
+
+
+def cost_table(summary: FaultsSummary) -> Table:
+    """What checkpoints cost when nothing fails."""
+    fields: tuple[tuple[str, bool, Callable[[CostSummary], str]], ...] = (
+        ("strategy", False, lambda c: c.cell.strategy),
+        ("checkpoint", False, lambda c: _every(c.every)),
+        ("time with / without", True, lambda c: overhead_words(c.overhead)),
+        ("one checkpoint", True, lambda c: spread_words(c.checkpoint_s)),
+        ("size", True, lambda c: size(c.bytes)),
+        ("a step without", True, lambda c: spread_words(c.step_s)),
+        ("jobs", True, lambda c: str(c.overhead.count)),
+        ("pairs of windows", True, lambda c: str(c.pairs)),
+    )
+    note = (
+        "Undisturbed jobs; windows with a checkpoint at their end and without took turns in one process. The "
+        "interval, 95 %, is over jobs."
+    )
+    return _table("Checkpoints when nothing fails", fields, summary.costs, note)
+
+
+def advice_table(summary: FaultsSummary) -> Table:
+    """How often to make a checkpoint, from what was measured here."""
+    fields: tuple[tuple[str, bool, Callable[[Advice], str]], ...] = (
+        ("strategy", False, lambda a: a.cell.strategy),
+        ("a fault every", False, lambda a: _long(a.between_faults_s)),
+        ("a checkpoint every", True, lambda a: _long(a.every_s)),
+        ("that is steps", True, lambda a: f"{a.every_steps:,}"),
+        ("time lost in all", True, lambda a: f"{significant(100 * a.lost_share, 2)} %"),
+    )
+    note = (
+        "Young's first-order optimum: T = √(2·c·M), c seconds a checkpoint, M seconds between faults; lost is "
+        "c/T + (T/2 + R)/M with R the time to notice and start again, as measured here after a process was killed "
+        "(J. W. Young, CACM 17(9), 1974). Put in your own c and R: a larger state costs more to save, and a restart "
+        "elsewhere costs an import, and a queue."
+    )
+    return _table("How often to make a checkpoint", fields, summary.advice, note)
+
+
+def not_run_table(summary: FaultsSummary) -> Table:
+    """Scenarios that make no sense or cannot be done here, with the reason."""
+    fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
+        ("strategy", False, lambda s: s.cell.strategy),
+        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
+        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("reason", False, lambda s: printable(s.reason or "")),
+    )
+    return _table("Not possible", fields, [s for s in summary.scenarios if not s.ran], "")
+
+
+def faults_lines(summary: FaultsSummary) -> tuple[str, ...]:
+    """The findings in sentences, a strategy each."""
+    lines = []
+    for strategy in dict.fromkeys(s.cell.strategy for s in summary.scenarios):
+        mine = [s for s in summary.scenarios if s.cell.strategy == strategy and s.ran]
+        if mine:
+            lines.append(f"{strategy}: {'; '.join(_findings(mine, summary))}.")
+    missing = summary.planned - summary.recorded
+    if missing:
+        lines.append(f"Not complete: {plural(missing, 'job')} of {summary.planned} not run; --resume runs them.")
+    return tuple(lines)
+
+
+def _findings(mine: Sequence[ScenarioSummary], summary: FaultsSummary) -> list[str]:
+    jobs = sum(s.ran for s in mine)
+    bad = {status: sum(s.statuses.get(status, 0) for s in mine) for status in ("wrong_weights", "hung", "failed")}
+    lost = sum(s.statuses.get("lost_state", 0) for s in mine)
+    ended = jobs - bad["hung"] - bad["failed"]
+    found = [f"{ended} of {plural(jobs, 'job')} came to their end, {ended - bad['wrong_weights']} with the right state"]
+    if lost:
+        found.append(f"{lost} had to begin again at step 0")
+    twice = sum(s.updates_repeated for s in mine)
+    if twice:
+        found.append(f"{plural(twice, 'update')} of {sum(s.updates_scheduled for s in mine):,} came twice")
+    slow = [(s.standstill_s.median, s) for s in mine if s.standstill_s is not None]
+    if slow:
+        longest, worst = max(slow, key=lambda pair: pair[0])
+        found.append(f"the longest standstill is {seconds(longest)} ({FAULT_WORDS[worst.fault]})")
+    for cost in summary.costs:
+        if cost.cell.strategy == mine[0].cell.strategy:
+            found.append(f"a checkpoint {_every(cost.every)} costs {overhead_words(cost.overhead)} of the time")
+    return found
+
+
+def faults_json(summary: FaultsSummary) -> dict[str, Any]:
+    """The summary for other programs; intervals and spreads as objects, cells by their id and label."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "cell_id"):
+            return {"cell_id": value.cell_id, "label": value.label, "strategy": value.strategy}
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    whole: dict[str, Any] = plain(summary)
+    return {**whole, "findings": list(faults_lines(summary))}
+
+
+def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
+    """The same as one self-contained page, with a figure."""
+    assert manifest.faults is not None
+    return rendered(
+        "faults.html.j2",
+        manifest=manifest,
+        settings=manifest.faults.settings,
+        headline=headline(summary),
+        lines=faults_lines(summary),
+        tables=faults_tables(summary, manifest.faults),
+        picture=faults_figure(summary, FAULT_WORDS),
+        printable=printable,
+    )
+
+
+def headline(summary: FaultsSummary) -> str:
+    """One sentence: of all jobs, how many ended right."""
+    jobs = sum(s.ran for s in summary.scenarios)
+    ok = sum(s.statuses.get("recovered", 0) + s.statuses.get("lost_state", 0) for s in summary.scenarios)
+    lost = sum(s.statuses.get("lost_state", 0) for s in summary.scenarios)
+    tail = f", {lost} of them by beginning again" if lost else ""
+    return f"{ok} of {plural(jobs, 'disturbed job')} reached the last step with the right state{tail}."
+
+
+def spread_words(spread: Spread | None) -> str:
+    """`3.1 s [2.8 – 3.4]`; one value alone has no range."""
+    if spread is None:
+        return NOTHING
+    if spread.count == 1:
+        return seconds(spread.median)
+    return f"{seconds(spread.median)} [{_short(spread.low)} – {_short(spread.high)}]"
+
+
+def overhead_words(overhead: Interval) -> str:
+    """`+4.2 % [+3.1, +5.3]`."""
+    change = f"{100 * (overhead.value - 1):+.1f} %"
+    if overhead.low is None or overhead.high is None:
+        return change
+    return f"{change} [{100 * (overhead.low - 1):+.1f}, {100 * (overhead.high - 1):+.1f}]"
+
+
+def _short(value: float) -> str:
+    return seconds(value).removesuffix(" s") if value >= 1 or value == 0 else seconds(value)
+
+
+def _counts(spread: Spread | None) -> str:
+    if spread is None:
+        return NOTHING
+    middle = f"{spread.median:g}"
+    return middle if spread.low == spread.high else f"{middle} [{spread.low:g} – {spread.high:g}]"
+
+
+def _every(steps: int) -> str:
+    return f"every {steps} steps" if steps else "none"
+
+
+def _outcomes(scenario: ScenarioSummary) -> str:
+    if len(scenario.statuses) == 1:
+        return STATUS_WORDS[next(iter(scenario.statuses))]
+    return ", ".join(f"{count} {STATUS_WORDS[status]}" for status, count in scenario.statuses.items())
+
+
+def _updates(scenario: ScenarioSummary) -> str:
+    if not scenario.updates_scheduled:
+        return NOTHING
+    return f"{scenario.updates_repeated} / {scenario.updates_lost}"
+
+
+def _weights(scenario: ScenarioSummary) -> str:
+    if not scenario.weights_judged:
+        return NOTHING
+    text = f"{scenario.weights_right} of {scenario.weights_judged}"
+    if scenario.identical == scenario.weights_judged:
+        return f"{text}, bit for bit"
+    return text
+
+
+def _by(detected: Mapping[str, int]) -> str:
+    if not detected:
+        return "nobody"
+    if len(detected) == 1:
+        return DETECTED_WORDS[next(iter(detected))]
+    return ", ".join(f"{count}× {DETECTED_WORDS[by]}" for by, count in detected.items())
+
+
+def _long(value: float) -> str:
+    """A time of seconds to a week."""
+    for unit, length in (("week", 604800.0), ("day", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if value >= length:
+            return f"{significant(value / length, 2)} {unit}"
+    return seconds(value)
+
+
+def _table(
+    title: str, fields: Sequence[tuple[str, bool, Callable[[Any], str]]], items: Sequence[Any], note: str,
+    marked: frozenset[int] = frozenset(),
+) -> Table:  # fmt: skip
+    rows = tuple(tuple(read(item) for _, _, read in fields) for item in items)
+    return Table(title, tuple(Column(name, number) for name, number, _ in fields), rows, note, marked)
