@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.imported import ImportedRecord
 from harness.record.trial import Plant
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
@@ -142,4 +143,6 @@ class RunManifest(_Part):
     """Set for a run of `ab`, None for a sweep."""
     validation: ValidationPlan | None = None
     """Set for a run of `validate`; its groups list arms by name."""
+    imported: ImportedRecord | None = None
+    """Set for a table that was imported: published figures, of which nothing was measured here."""
     machine: Machine
