@@ -111,6 +111,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("cluster.launcher", "category", "", "who started the processes of a trial that has several"),
     Column("cluster.processes", "count", "", "how many there are",
            lambda trial: len(trial.cluster.members) if trial.cluster else None),
+    Column("trace.path", "text", "", "profile of a few steps, a folder seen from the run's"),
     Column("updates.scheduled", "count", "", "parameter servers: updates asked for"),
     Column("updates.applied", "count", "", "parameter servers: updates that the step counter shows"),
 )  # fmt: skip

@@ -252,6 +252,7 @@ class LiveTrial:
             resources=outcome.resources,
             cluster=outcome.cluster,
             updates=outcome.updates,
+            trace=outcome.trace,
             evidence=self.evidence,
             **figures,
         )

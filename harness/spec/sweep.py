@@ -61,6 +61,7 @@ class Sweep(BaseModel):
     tpu: str = "local"
     launcher: str = "local"
     data_dir: str = ""
+    trace: bool = False
 
     @field_validator("*", mode="before")
     @classmethod

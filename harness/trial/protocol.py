@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
-from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources
+from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell
 
 
@@ -50,6 +50,15 @@ class Membership(_Message):
         return "coordinator" if self.task == "chief" else f"{self.task} {self.index}"
 
 
+class TraceRequest(_Message):
+    """Where a trial is to leave a profile of a few steps."""
+
+    run: str
+    """The run's folder."""
+    path: str
+    """The trace's folder, seen from there."""
+
+
 class Request(_Message):
     """Everything that a trial needs to know. Thread counts are resolved by the parent."""
 
@@ -66,6 +75,8 @@ class Request(_Message):
     task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
+    trace: TraceRequest | None = None
+    """Profile a few steps after the last window; None does not."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     member: Membership | None = None
@@ -112,6 +123,7 @@ class Outcome(_Message):
     digests: dict[str, str] = {}
     """Of a worker among several: a digest of every variable that must be the same on all of them."""
     updates: AsynchronousUpdates | None = None
+    trace: TraceRecord | None = None
     cluster: ClusterRecord | None = None
 
 
