@@ -9,7 +9,7 @@ import typer
 
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, Sweep, load_sweep
-from harness.spec.text import value_of
+from harness.spec.text import text_of, value_of
 
 DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
@@ -59,6 +59,7 @@ DESCRIPTIONS = {
     "gpu_memory_mb": "memory limit of a logical GPU in MB; 0 is 2048",
     "tpu": "local, a TPU's name or its address",
     "data_dir": "where prepared data sets are kept; empty is the user's cache folder",
+    "trace": "profile a few steps of one trial of each cell, after its last window, for TensorBoard",
 }
 
 
@@ -73,6 +74,9 @@ def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
     parameters = []
     for key in Sweep.model_fields:
         if key not in without:
+            if Sweep.model_fields[key].annotation is bool:
+                parameters.append(option(key, None, bool | None, f"--{key.replace('_', '-')}", help=DESCRIPTIONS[key]))
+                continue
             text = DESCRIPTIONS[key] + (" (comma-separated)" if key in AXES else "")
             metavar = "A,B,…" if key in AXES else "VALUE"
             parameters.append(option(key, None, str | None, f"--{key.replace('_', '-')}", help=text, metavar=metavar))
@@ -88,7 +92,11 @@ def signed(command: Any, parameters: list[inspect.Parameter]) -> None:
 def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str, str]:
     """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own."""
     keys = Sweep.model_fields.keys() - set(without)
-    return {key: value for key, value in given.items() if key in keys and value is not None}
+    return {
+        key: text_of(value) if isinstance(value, bool) else value
+        for key, value in given.items()
+        if key in keys and value is not None
+    }
 
 
 def refuse_beside_resume(given: dict[str, Any], without: Collection[str]) -> None:

@@ -76,6 +76,8 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
             raise UsageError(
                 f"--resume: '{path.name}' is a run of {verb}; go on with: harness {verb} --resume {path.name}"
             )
+    if manifest.imported is not None:
+        raise UsageError(f"--resume: '{path.name}' was imported: there is nothing to measure")
     with RunStore.open_for_resume(path) as store:
         sweep = store.manifest.sweep
         progress, earlier = progress_for(quiet, json_out, path.parent), list(store.earlier_trials)

@@ -23,7 +23,7 @@ EXAMPLES = (
     "Example: harness ab --strategy mirrored --replicas 2 "
     "--a cross_device_op=auto --b cross_device_op=hierarchical_copy"
 )
-NOT_TAKEN = ("trials", "half_width", "max_trials", "live_trials")
+NOT_TAKEN = ("trials", "half_width", "max_trials", "live_trials", "trace")
 """Keys of a spec that have no meaning here."""
 ON_RESUME = ("resume", "results", "strict", "quiet", "json")
 """Flags that go with --resume."""

@@ -7,16 +7,28 @@ from typing import Annotated
 import typer
 
 VERB = "export"
-HELP = "Export a run: csv (a row a trial), cells (a row a cell), json, markdown, parquet."
-EXAMPLES = "Example: harness export latest --format csv --output run.csv"
+FORMATS = (
+    "cells, csv, windows, parquet, windows-parquet, json, markdown, pytest-benchmark, github-action-bigger, "
+    "github-action-smaller, asv, tensorboard"
+)
+OF_IMPORTED = ("cells", "json")
+"""Formats that an imported run has: the others are of trials."""
+HELP = f"Export a run for another tool. FORMAT is one of: {FORMATS}."
+EXAMPLES = (
+    "Examples: harness export latest --format csv --output run.csv; "
+    "harness export latest --format tensorboard --output logs"
+)
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="cells, csv, json, markdown, parquet.")
+        str, typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.")
     ] = "csv",
-    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Default: standard output. asv, tensorboard: a folder."),
+    ] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -32,6 +44,11 @@ def command(
     loaded = load_run(resolve_run(run, results))
     if loaded.manifest.faults is not None:
         raise UsageError(f"RUN: '{loaded.path.name}' is a run of faults; `harness show --json` gives its figures")
+    if loaded.manifest.imported is not None and format_name not in OF_IMPORTED:
+        raise UsageError(
+            f"--format: '{loaded.manifest.run_id}' was imported and has no trials; expected one of "
+            f"{', '.join(OF_IMPORTED)}"
+        )
     text = known[format_name].export(loaded, output)
     if output is None:
         sys.stdout.write(text or "")

@@ -46,6 +46,12 @@ def command(
         write(target, faults_page(loaded.manifest, faults).encode("utf-8", "replace"), "FILE.html")
         print(f"report: {target}")
         return 0
+    if loaded.manifest.imported is not None:
+        from harness.report.imported import imported_page
+
+        write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
+        print(f"report: {target}")
+        return 0
     summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results))
     print("\n".join(answer_lines(summary)))
     print(f"report: {target}")

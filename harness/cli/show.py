@@ -40,6 +40,12 @@ def command(
 
         tell_faults(loaded, json_out)
         return 0
+    if loaded.manifest.imported is not None and not json_out:
+        from harness.report.imported import imported_table
+
+        print(loaded.manifest.run_id)
+        print_table(imported_table(loaded.manifest.imported))
+        return 0
     if json_out:
         print(exporters()["json"].export(loaded, None))
         return 0

@@ -16,7 +16,7 @@ VERB = "validate"
 HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
 EXAMPLES = "Example: harness validate --quick"
 
-NOT_TAKEN = ("name", "trials", "half_width", "max_trials", "live_trials")
+NOT_TAKEN = ("name", "trials", "half_width", "max_trials", "live_trials", "trace")
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""

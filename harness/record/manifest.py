@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.faults import FaultsPlan
+from harness.record.imported import ImportedRecord
 from harness.record.trial import Plant
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
@@ -145,4 +146,6 @@ class RunManifest(_Part):
     """Set for a run of `validate`; its groups list arms by name."""
     faults: FaultsPlan | None = None
     """Set for a run of `faults`; its groups list scenarios by name."""
+    imported: ImportedRecord | None = None
+    """Set for a table that was imported: published figures, of which nothing was measured here."""
     machine: Machine

@@ -141,7 +141,8 @@ def resolve_run(text: str, results: Path) -> Path:
     runs = [row for row in list_runs(results) if row.problem is None]
     names = [row.path.name for row in runs]
     if text == "latest" and runs:
-        return runs[-1].path
+        # a table that was imported is no run that one has just made, unless there is no other
+        return ([row for row in runs if row.status != "imported"] or runs)[-1].path
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
     matches = [name for name in names if text and name.startswith(text)]
@@ -183,10 +184,10 @@ def _listing(folder: Path) -> RunListing:
         path=folder,
         run_id=manifest.run_id,
         name=manifest.sweep.name,
-        status=manifest.status,
+        status="imported" if manifest.imported else manifest.status,
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
-        cells=len(manifest.cells),
+        cells=len(manifest.imported.figures if manifest.imported else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
         unit="trials" if manifest.faults is None else "jobs",

@@ -159,6 +159,16 @@ class Plant(_Part):
     """By how much a step takes longer: 0.03 is 3 %."""
 
 
+class TraceRecord(_Part):
+    """A profile of a few steps that were run after the last window, for `sweep --trace`."""
+
+    path: str | None = None
+    """Its folder, seen from the run's; None where there is none, and `reason` says why."""
+    steps: Annotated[int, Field(ge=1)]
+    bytes: Annotated[int, Field(ge=0)] = 0
+    reason: str | None = None
+
+
 class TrialRecord(_Part):
     """One line of `trials.jsonl`."""
 
@@ -197,6 +207,8 @@ class TrialRecord(_Part):
     """The processes of a trial that has several."""
     updates: AsynchronousUpdates | None = None
     """What became of the updates that parameter servers were sent."""
+    trace: TraceRecord | None = None
+    """Set where the trial was traced."""
     evidence: str | None = None
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 

@@ -19,6 +19,7 @@ OF_THE_COMPARISON = {
     "max_trials": "both sides have one trial a block; for the most blocks give --max-blocks",
     "half_width": "the interval is that of both sides; give --half-width to the comparison",
     "live_trials": "both sides are always alive at once",
+    "trace": "a comparison takes no traces; python -m harness sweep --trace does",
 }
 """Keys of a spec that say how a sweep repeats its cells, and what says so in a comparison."""
 TAKING_TURNS = ("windows", "max_warmup")

@@ -23,7 +23,7 @@ from harness.run.zygote import Zygote
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.protocol import Request
+from harness.trial.protocol import Request, TraceRequest
 
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
@@ -130,7 +130,7 @@ class SweepRun:
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
                 zygote=zygote,
-                request=self._request(self.cells[cell_id]),
+                request=self._traced(block, self.cells[cell_id]),
                 timeout_s=self.sweep.timeout,
                 interrupts=self._interrupts,
             )
@@ -143,6 +143,15 @@ class SweepRun:
 
     def _request(self, cell: Cell) -> Request:
         return request_for(cell, self.sweep, self.data_dir)
+
+    def _traced(self, block: int, cell: Cell) -> Request:
+        """The request of a trial; the first of a cell that gets so far is traced, where the sweep asks for it."""
+        request = self._request(cell)
+        if not self.sweep.trace or any(t.cell_id == cell.cell_id and t.trace is not None for t in self.trials):
+            return request
+        path = f"traces/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
+        trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
+        return request.model_copy(update={"trace": trace})
 
     def _rules(self, block: int, part: int) -> TurnRules:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))

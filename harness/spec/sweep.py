@@ -72,6 +72,7 @@ class Sweep(BaseModel):
     slurm_args: str = ""
     isolate: bool = True
     data_dir: str = ""
+    trace: bool = False
 
     @field_validator("*", mode="before")
     @classmethod

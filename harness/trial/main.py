@@ -32,6 +32,7 @@ from harness.trial.server import serve
 from harness.trial.state import VariableState, capture, copies_of
 from harness.trial.strategies import strategies
 from harness.trial.tasks import OTHER_TASKS
+from harness.trial.trace import tracer_of
 from harness.trial.training import GATE_UPDATES, Training, build
 
 LARGEST_SHARE = 1e9
@@ -78,9 +79,11 @@ class Trial(Attempt):
             gate,
             kind.agree(training.strategy),
             served.least_steps if served else 1,
+            tracer := tracer_of(self._request, self._leads),
         )
         self._enter("first_step")
         loop.run(clock)
+        self._outcome["trace"] = tracer.record if tracer else None
         self._enter("check")
         self._prove_afterwards(training, clock, counted_before, served)
 

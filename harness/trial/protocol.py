@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
-from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources
+from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell
 
 
@@ -103,6 +103,15 @@ class JobReport(_Message):
     cost: CheckpointCost | None = None
 
 
+class TraceRequest(_Message):
+    """Where a trial is to leave a profile of a few steps."""
+
+    run: str
+    """The run's folder."""
+    path: str
+    """The trace's folder, seen from there."""
+
+
 class Request(_Message):
     """Everything that a trial needs to know. Thread counts are resolved by the parent."""
 
@@ -120,6 +129,8 @@ class Request(_Message):
     job: JobOrder | None = None
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
+    trace: TraceRequest | None = None
+    """Profile a few steps after the last window; None does not."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     placing: Placing = Placing()
@@ -169,6 +180,7 @@ class Outcome(_Message):
     digests: dict[str, str] = {}
     """Of a worker among several: a digest of every variable that must be the same on all of them."""
     updates: AsynchronousUpdates | None = None
+    trace: TraceRecord | None = None
     cluster: ClusterRecord | None = None
 
 

@@ -73,6 +73,7 @@ class Launcher(ABC):
     def host_for(self, request: Request, zygote: Zygote) -> Any:
         """What a trial of one process is forked from, where `elsewhere`; raises what `place` does."""
         return zygote
+
     emulates_networks: bool = False
     """Whether it places cells that have a `network`."""
 

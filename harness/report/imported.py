@@ -1,0 +1,85 @@
+"""An imported table: as a table, as a page, as rows for exporters. Its figures are never ranked with measured cells."""
+
+from typing import Any
+
+from harness.record.imported import ImportedRecord, PublishedFigure
+from harness.record.manifest import RunManifest
+from harness.report.table import Column, Table
+from harness.report.templating import rendered
+from harness.report.text import NOTHING, listed, plural, printable, significant
+from harness.spec.cell import Cell
+
+MARK = "Published figures, not measured here"
+_COLUMNS = (
+    Column("model", False), Column("data", False), Column("cell", False), Column("examples/s"),
+    Column("interval"), Column("trials"), Column("hardware", False), Column("date", False), Column("suite", False),
+)  # fmt: skip
+
+
+def imported_table(imported: ImportedRecord) -> Table:
+    """Every figure, in the table's own order; an interval only where it was published."""
+    rows = tuple(_row(figure) for figure in imported.figures)
+    note = f"From {printable(imported.file)}. {source_words(imported)}"
+    return Table(MARK, _COLUMNS, rows, note)
+
+
+def source_words(imported: ImportedRecord) -> str:
+    """Where the figures come from, and what they lack, in sentences."""
+    sources = [printable(source) for source in imported.sources]
+    named = f"Source: {listed(sources[:5])}." if sources else "The table names no source."
+    known = sum(figure.low is not None for figure in imported.figures)
+    if known == len(imported.figures):
+        return named
+    lacking = "None has an interval" if known == 0 else f"{plural(known, 'figure')} of {len(imported.figures)} has one"
+    return f"{named} {lacking}: nothing says how exact such a figure is, so no difference from it can be decided."
+
+
+def imported_page(manifest: RunManifest) -> str:
+    """One HTML file, with every figure."""
+    assert manifest.imported is not None
+    imported = manifest.imported
+    return rendered(
+        "imported.html.j2",
+        run_id=printable(manifest.run_id),
+        created_utc=printable(manifest.created_utc),
+        version=printable(manifest.harness_version),
+        headline=f"{plural(len(imported.figures), 'published figure')} from {printable(imported.file)}: "
+        "they were not measured here.",
+        lines=[source_words(imported), *_left_out(imported)],
+        table=imported_table(imported),
+        sha256=imported.sha256,
+    )
+
+
+def imported_rows(manifest: RunManifest) -> list[dict[str, Any]]:
+    """One row a figure under the names of `export --format cells`, so that it can be imported again."""
+    assert manifest.imported is not None
+    return [
+        {
+            **{key: figure.keys.get(key) for key in Cell.model_fields},
+            "status": "ok",
+            "throughput_examples_per_s": figure.throughput_examples_per_s,
+            "throughput_examples_per_s_low": figure.low,
+            "throughput_examples_per_s_high": figure.high,
+            **figure.model_dump(include={"confidence", "trials", "hardware", "suite", "date", "source"}),
+        }
+        for figure in manifest.imported.figures
+    ]
+
+
+def _left_out(imported: ImportedRecord) -> list[str]:
+    return [f"{plural(imported.left_out, 'row')} of the table had no figure."] if imported.left_out else []
+
+
+def _row(figure: PublishedFigure) -> tuple[str, ...]:
+    interval = NOTHING
+    if figure.low is not None and figure.high is not None and figure.confidence is not None:
+        share = significant(100 * figure.confidence, 3)
+        interval = f"[{significant(figure.low)} – {significant(figure.high)}] at {share} %"
+    keys = {key: value for key, value in figure.keys.items() if key not in ("model", "data")}
+    cells = (
+        figure.keys.get("model"), figure.keys.get("data"), figure.model_copy(update={"keys": keys}).label,
+        significant(figure.throughput_examples_per_s, 4), interval, figure.trials, figure.hardware, figure.date,
+        figure.suite,
+    )  # fmt: skip
+    return tuple(NOTHING if cell is None else printable(str(cell)) for cell in cells)
