@@ -93,7 +93,7 @@ def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str
     """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own."""
     keys = Sweep.model_fields.keys() - set(without)
     return {
-        key: text_of(value) if isinstance(value, bool) else value
+        key: text_of(key, value) if isinstance(value, bool) else value
         for key, value in given.items()
         if key in keys and value is not None
     }

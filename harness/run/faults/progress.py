@@ -2,10 +2,11 @@
 
 import contextlib
 import sys
+import time
 from typing import TextIO
 
 from harness.record.faults import FaultRecord
-from harness.run.progress import Eta, duration
+from harness.run.progress import duration
 
 
 class FaultLines:
@@ -14,17 +15,19 @@ class FaultLines:
     def __init__(self, quiet: bool = False, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
         self._quiet = quiet
-        self._eta = Eta()
+        self._done = self._jobs = 0
+        self._began = time.monotonic()
 
     def started(self, run_id: str, jobs: int, estimate_s: float) -> None:
         """Name the run."""
-        self._eta.start(jobs, estimate_s)
+        self._jobs, self._began = jobs, time.monotonic()
         self._say(f"run {run_id}: {jobs} jobs, about {duration(estimate_s)}")
 
     def ended(self, record: FaultRecord) -> None:
         """How a job ended."""
-        self._eta.done += 1
-        place = f"[{self._eta.done}/{self._eta.total}, {self._eta.text()} left]"
+        self._done += 1
+        each = (time.monotonic() - self._began) / self._done
+        place = f"[{self._done}/{self._jobs}, {duration(each * (self._jobs - self._done))} left]"
         self._say(f"{place} {record.scenario}: {words_of(record)}")
 
     def _say(self, text: str) -> None:
