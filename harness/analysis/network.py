@@ -90,7 +90,7 @@ def _curves(points: Sequence[NetworkPoint]) -> list[NetworkCurve]:
     for point in sorted(points, key=lambda point: order_of(point.summary.trials.cell.network)):
         if point.network is not None:
             delays[point.network.delay].append(point)
-    curves = []
+    curves: list[NetworkCurve] = []
     for delay in sorted(delays):
         shown = f"{label}, delay {1e3 * delay:g} ms" if delay else label
         # it has no delay of its own: it stands beside the curve that has the least

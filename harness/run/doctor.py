@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.run.interrupts import Interrupts
 from harness.run.live import LiveTrial, Place
+from harness.run.network import available, loopback_available
 from harness.run.zygote import Zygote
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
@@ -44,6 +45,13 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
         for name in catalogue.cross_device_ops:
             for replicas in REPLICAS:
                 yield _try(zygote, f"op, {replicas} replicas", name, _cell(device, "mirrored", replicas, name))
+    yield _place("emulated", available())
+    yield _place("private loopback", loopback_available())
+
+
+def _place(name: str, reason: str | None) -> Finding:
+    """A network that processes of a cluster can be on."""
+    return Finding("network", name, "ok" if reason is None else "unsupported", reason)
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis import steady
+from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.manifest import (
     ArmRecord,
     ComparisonRecord,
@@ -31,7 +32,7 @@ RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
-    Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
+    ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
     ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
 ]  # fmt: skip
 
@@ -83,7 +84,7 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
     assert listed == verbs
 
 
-NO_PLACE = ("how-to", "figures", "platform", "records", "verdicts")
+NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts")
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])
