@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.analysis import CellSummary, RunSummary, Scaling, WorkloadSummary
 from harness.analysis.scaling import SHARED_LABEL
+from harness.record.trial import Executed
 from harness.report.figures.ops import op_name
 from harness.report.figures.phases import STACKED
 from harness.report.text import (
@@ -152,7 +153,11 @@ def failed_table(summary: RunSummary) -> Table:
 
 def executed_words(cell: CellSummary) -> str:
     """Reduction and collective ops of one traced step, and how they are packed."""
-    executed = cell.trials.executed
+    return executed_text(cell.trials.executed)
+
+
+def executed_text(executed: Executed) -> str:
+    """The same of what one trial recorded."""
     if not executed.fingerprint:
         return NOTHING
     operations = ", ".join(f"{count} × {name}" for name, count in sorted(executed.operations.items()))

@@ -3,6 +3,7 @@
 from harness.report.sections.base import Make, Part, Section, Source
 from harness.report.sections.measured import ops, phases, ranking, scaling
 from harness.report.sections.method import environment, method
+from harness.report.sections.trials import trials
 from harness.report.sections.wrong import left_out, problems
 
 SECTIONS: tuple[Make, ...] = (
@@ -12,6 +13,7 @@ SECTIONS: tuple[Make, ...] = (
     ops,
     problems,
     left_out,
+    trials,
     environment,
     method,
 )
