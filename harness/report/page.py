@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
@@ -11,7 +12,7 @@ from harness.report.answer import answers, run_sentences
 from harness.report.export.base import write
 from harness.report.sections import SECTIONS, Source
 from harness.report.templating import rendered
-from harness.report.text import plural, printable
+from harness.report.text import plural, printable, sentence
 
 
 def write_report(
@@ -49,10 +50,36 @@ def page_of(source: Source) -> str:
     return rendered(
         "report.html.j2",
         manifest=source.manifest,
-        answers=answers(source.summary),
+        machine=_machine(source.manifest),
+        answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         run_sentences=run_sentences(source.summary),
         sections=sections,
+        wrong=any(section.slug == "problems" for section in sections),
         scripts=list(dict.fromkeys(name for section in sections for name in section.scripts)),
         plural=plural,
         printable=printable,
+        sentence=sentence,
     )
+
+
+def _machine(manifest: RunManifest) -> str:
+    """What it was measured on, in a few words; empty when that is not recorded."""
+    facts = manifest.machine.facts
+    model, cores, gpus = (facts.get(name) for name in ("cpu.model", "cpu.usable_cores", "gpu.count"))
+    words = [str(model)] if model else []
+    words += [
+        plural(count, noun) for count, noun in ((cores, "core"), (gpus, "GPU")) if isinstance(count, int) and count
+    ]
+    return printable(", ".join(words))
+
+
+def _block_s(manifest: RunManifest, summary: RunSummary) -> float | None:
+    """Seconds that one block took, of a run that ended; None where that is not known."""
+    if not manifest.finished_utc or not summary.blocks or summary.status != "finished":
+        return None
+    try:
+        begun, ended = map(datetime.fromisoformat, (manifest.created_utc, manifest.finished_utc))
+        lasted = (ended - begun).total_seconds()
+    except (ValueError, TypeError):  # written by hand, or one with a time zone and one without
+        return None
+    return lasted / summary.blocks if lasted > 0 else None

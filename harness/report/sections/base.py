@@ -51,9 +51,9 @@ class Part:
     words: tuple[str, ...]
     """What the data show, generated from them."""
     pictures: tuple[Picture, ...]
-    table: Table
+    tables: tuple[Table, ...]
     open_table: bool = False
-    """Whether the table is unfolded from the start."""
+    """Whether the first table is unfolded from the start."""
 
 
 PartOf = Callable[[WorkloadSummary, str], Part | None]

@@ -21,7 +21,7 @@ def problems(source: Source) -> Section | None:
     content = Wrong(explained(source.summary), remarks(source.summary))
     if not content.explained and not content.remarks:
         return None
-    return Section("problems", "Cells to look at", "problems.html.j2", content)
+    return Section("problems", "What is wrong", "problems.html.j2", content)
 
 
 def left_out(source: Source) -> Section | None:
