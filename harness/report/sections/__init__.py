@@ -3,6 +3,7 @@
 from harness.report.sections.base import Make, Part, Section, Source
 from harness.report.sections.measured import batch, network, ops, ranking, scaling, time
 from harness.report.sections.method import environment, method
+from harness.report.sections.trials import trials
 from harness.report.sections.wrong import left_out, problems
 
 SECTIONS: tuple[Make, ...] = (
@@ -14,6 +15,7 @@ SECTIONS: tuple[Make, ...] = (
     network,
     problems,
     left_out,
+    trials,
     environment,
     method,
 )
