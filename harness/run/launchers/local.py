@@ -68,6 +68,7 @@ class Local(Launcher):
             isolated=True,
             network=None if measured is None else NetworkRecord(**measured.model_dump()),
             links=HostLinks(made, tasks) if isinstance(made, EmulatedNetwork) else None,
+            trouble=lambda: None if made.there else "the process that holds its network is gone",
         )
 
     def _of(self, zygote: Zygote) -> Grounds:
