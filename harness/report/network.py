@@ -47,7 +47,7 @@ def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
         found = (seconds(measured.round_trip_s), bits(measured.bandwidth_bits_per_s), measured.congestion_control)
     round_trip, bandwidth, tcp = found
     if point is None:
-        return (*asked, round_trip, bandwidth, STATUS_WORDS[cell.trials.status], NOTHING, NOTHING, NOTHING, NOTHING, tcp)
+        return (*asked, round_trip, bandwidth, STATUS_WORDS[cell.trials.status], *(NOTHING,) * 4, tcp)
     return (
         *asked, round_trip, bandwidth, seconds(point.step_s), seconds(point.expected_step_s),
         share(point.efficiency) if point.efficiency else NOTHING, significant(point.throughput.value),
