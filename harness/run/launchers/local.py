@@ -74,8 +74,8 @@ class Local(Launcher):
     def _of(self, zygote: Zygote) -> Grounds:
         """The grounds of a run; given up when it is over."""
         if zygote not in self._grounds:
-            self._grounds[zygote] = grounds = Grounds()
-            zygote.closing.callback(grounds.close)
+            self._grounds[zygote] = Grounds()
+            zygote.closing.callback(lambda: self._grounds.pop(zygote).close())
         return self._grounds[zygote]
 
 
