@@ -6,9 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, RunSummary, Scaling, WorkloadSummary
+from harness.record.cluster import NetworkRecord
 from harness.record.trial import TrialRecord
 
 Row = dict[str, Any]
+_NESTED = {"windows", "cell", "executed", "checks", "resources", "phases", "cluster"}
 
 
 def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
@@ -49,6 +51,7 @@ def cell_row(cell: CellSummary) -> Row:
         "executed.fingerprint": trials.executed.fingerprint or None,
         "executed.differs_from_request": trials.executed.differs_from_request,
         "same_experiment_as": " ".join(cell.same_experiment_as) or None,
+        **_network("measured_network", trials.network),
     }
     return {key: plain(value) for key, value in row.items()}
 
@@ -71,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def _trial_row(trial: TrialRecord) -> Row:
-    record = trial.model_dump(mode="json", exclude={"windows", "cell", "executed", "checks", "resources", "phases"})
+    record = trial.model_dump(mode="json", exclude=_NESTED)
     row: Row = {**record, **{f"cell.{key}": value for key, value in trial.cell.model_dump(mode="json").items()}}
     row |= {f"phases.{key}": value for key, value in trial.phases.model_dump().items()}
     windows = trial.windows
@@ -90,8 +93,16 @@ def _trial_row(trial: TrialRecord) -> Row:
         "executed.differs_from_request": trial.executed.differs_from_request,
         "resources.physical_devices": trial.resources.physical_devices,
         "resources.shared": trial.resources.shared,
+        "cluster.launcher": trial.cluster.launcher if trial.cluster else None,
+        "cluster.isolated": trial.cluster.isolated if trial.cluster else None,
+        **_network("cluster.network", trial.cluster.network if trial.cluster else None),
     }
     return {key: plain(value) for key, value in row.items()}
+
+
+def _network(name: str, network: NetworkRecord | None) -> Row:
+    """What an emulated network turned out to be; None throughout without one."""
+    return {f"{name}.{key}": getattr(network, key, None) for key in NetworkRecord.model_fields}
 
 
 def _interval(name: str, interval: Interval | None) -> Row:

@@ -4,9 +4,10 @@ import re
 
 from harness.record.trial import TrialRecord
 from harness.report.figures import network_figure
+from harness.report.flat import cell_row, trial_rows
 from harness.report.network import bits, network_table
 from tests.networks import RATES, as_the_ring_costs, networked, on
-from tests.synthetic import failed
+from tests.synthetic import failed, make_run
 
 
 def test_the_figure_is_one_svg_that_says_its_values_in_words() -> None:
@@ -61,3 +62,15 @@ def test_without_networks_there_is_no_table() -> None:
 
 def test_bits_are_in_the_units_of_networks() -> None:
     assert [bits(value) for value in (9.47e7, 9.3e9, 950_000.0)] == ["94.7 Mbit/s", "9.30 Gbit/s", "950 kbit/s"]
+
+
+def test_flat_rows_say_what_each_network_was() -> None:
+    work = networked([on("rate=1gbit")])
+    rows = {row["network"]: row for row in map(cell_row, work.cells)}
+    assert rows["rate=1gbit"]["measured_network.bandwidth_bits_per_s"] == 1e9
+    assert rows["rate=1gbit"]["measured_network.congestion_control"] == "cubic"
+    assert rows[""]["measured_network.round_trip_s"] is None
+    trials = trial_rows([as_the_ring_costs(trial) for trial in make_run([on("rate=1gbit")], faults=False)[1]])
+    assert {row["cell.network"] for row in trials} == {"rate=1gbit"}
+    assert {row["cluster.isolated"] for row in trials} == {True}
+    assert {row["cluster.network.bandwidth_bits_per_s"] for row in trials} == {1e9}
