@@ -9,6 +9,7 @@ from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.trial import Executed, TrialRecord
 from harness.spec.cell import Cell
 from harness.spec.network import Network
+from tests.comparisons import scaled
 from tests.synthetic import Change, make_cell, make_run
 
 RATES = ("rate=100mbit", "rate=1gbit", "unshaped")
@@ -45,7 +46,7 @@ def as_the_ring_costs(record: TrialRecord) -> TrialRecord:
     }
     if network is not None:
         extra = ring_s(2, PACKS, network.round_trip_s / 2, network.bandwidth_bits_per_s)
-        changes["step_time_s"] = record.step_time_s + extra
+        record = scaled(record, 1 + extra / record.step_time_s, 1.0)
     return record.model_copy(update=changes)
 
 

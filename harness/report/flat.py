@@ -50,6 +50,7 @@ def cell_row(cell: CellSummary) -> Row:
         "executed.fingerprint": trials.executed.fingerprint or None,
         "executed.differs_from_request": trials.executed.differs_from_request,
         "same_experiment_as": " ".join(cell.same_experiment_as) or None,
+        **_network("measured_network", trials.network),
     }
     return {key: plain(value) for key, value in row.items()}
 

@@ -19,9 +19,8 @@ def network_table(work: WorkloadSummary) -> Table:
     cells = [cell for cell in work.cells if cell.trials.cell.network or cell.cell_id in alike]
     points = {point.summary.cell_id: point for point in _points(work)}
     columns = (
-        Column("cell", False), Column("network", False), Column("round trip"), Column("bandwidth"),
-        Column("TCP", False), Column("examples/s"), Column("95 % interval"), Column("efficiency"), Column("step"),
-        Column("expected"),
+        Column("cell", False), Column("network", False), Column("round trip"), Column("bandwidth"), Column("step"),
+        Column("expected"), Column("efficiency"), Column("examples/s"), Column("95 % interval"), Column("TCP", False),
     )  # fmt: skip
     rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)
     return Table("Speed of the network", columns, rows, NOTE)
@@ -46,9 +45,11 @@ def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
     found = (NOTHING, NOTHING, NOTHING)
     if measured is not None:
         found = (seconds(measured.round_trip_s), bits(measured.bandwidth_bits_per_s), measured.congestion_control)
+    round_trip, bandwidth, tcp = found
     if point is None:
-        return (*asked, *found, STATUS_WORDS[cell.trials.status], NOTHING, NOTHING, NOTHING, NOTHING)
+        return (*asked, round_trip, bandwidth, STATUS_WORDS[cell.trials.status], *(NOTHING,) * 4, tcp)
     return (
-        *asked, *found, significant(point.throughput.value), bounds(point.throughput),
-        share(point.efficiency) if point.efficiency else NOTHING, seconds(point.step_s), seconds(point.expected_step_s),
+        *asked, round_trip, bandwidth, seconds(point.step_s), seconds(point.expected_step_s),
+        share(point.efficiency) if point.efficiency else NOTHING, significant(point.throughput.value),
+        bounds(point.throughput), tcp,
     )  # fmt: skip

@@ -135,7 +135,8 @@ class ClusterSpawned:
 
     def stderr_tail(self, characters: int = 4000) -> str:
         """The end of what each process wrote, and its phase."""
-        parts = []
+        trouble = self.merged.placement.trouble()
+        parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
             if tail := process.spawned.stderr_tail(TAIL).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")

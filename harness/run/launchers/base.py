@@ -53,6 +53,8 @@ class Placement:
     network: NetworkRecord | None = None
     links: Links | None = None
     """The processes' cables where the network between them is emulated; None where nobody can pull any."""
+    trouble: Callable[[], str | None] = field(default=lambda: None)
+    """What is wrong with what the processes were placed on, as the cause of whatever they report; None is nothing."""
 
 
 class Launcher(ABC):

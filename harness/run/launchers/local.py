@@ -61,20 +61,21 @@ class Local(Launcher):
             host = places[member.task, member.index][0]
             entered = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
             seats.append(Seat(_with_devices(request.cell, member.model_copy(update=entered)), zygote))
-        measured, made = ground.measured, ground.made
+        measured, made, grounds = ground.measured, ground.made, self._of(zygote)
         return Placement(
             seats,
-            release=lambda: self._of(zygote).give_back(ground),
+            release=lambda: grounds.give_back(ground),
             isolated=True,
             network=None if measured is None else NetworkRecord(**measured.model_dump()),
             links=HostLinks(made, tasks) if isinstance(made, EmulatedNetwork) else None,
+            trouble=lambda: None if made.there else "the process that holds its network is gone",
         )
 
     def _of(self, zygote: Zygote) -> Grounds:
         """The grounds of a run; given up when it is over."""
         if zygote not in self._grounds:
-            self._grounds[zygote] = grounds = Grounds()
-            zygote.closing.callback(grounds.close)
+            self._grounds[zygote] = Grounds()
+            zygote.closing.callback(lambda: self._grounds.pop(zygote).close())
         return self._grounds[zygote]
 
 

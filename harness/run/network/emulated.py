@@ -76,8 +76,13 @@ class EmulatedNetwork:
 
     @property
     def intact(self) -> bool:
-        """Whether every namespace is there, with its relay if it has one, and no cable was ever pulled."""
-        return not self._was_cut and all(holder.alive for holder in (self._switch, *self._holders))
+        """Whether it is there, and no cable was ever pulled."""
+        return self.there and not self._was_cut
+
+    @property
+    def there(self) -> bool:
+        """Whether every namespace is there, with its relay if it has one."""
+        return all(holder.alive for holder in (self._switch, *self._holders))
 
     def measure(self) -> Measured:
         """Round trip, bandwidth and congestion control between the first two hosts, in about a second.

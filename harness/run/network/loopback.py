@@ -24,9 +24,14 @@ class PrivateLoopback:
         self.hosts = [self._held.host(ADDRESS)]
 
     @property
-    def intact(self) -> bool:
-        """Whether it is still there."""
+    def there(self) -> bool:
+        """Whether the process that holds the namespace lives."""
         return self._held.alive
+
+    @property
+    def intact(self) -> bool:
+        """Whether it is as it was made: nothing about a loopback changes."""
+        return self.there
 
     def close(self) -> None:
         """End the process that holds the namespace. May be called again."""
