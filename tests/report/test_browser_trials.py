@@ -37,7 +37,7 @@ def test_search_and_choices_narrow_the_table_and_say_how_far(opened: Open, repor
         it.page.get_by_label("Search").fill("mirrored b32 NCCL")
         assert it.page.locator("#trials-count").inner_text() == "8 of 136 trials"
         assert all("nccl" in cell for cell in column(it.page, 2))
-        it.page.get_by_label("replicas").select_option("3")
+        it.page.locator("#trials-filters").get_by_label("replicas").select_option("3")
         assert it.page.locator("#trials-count").inner_text() == "4 of 136 trials"
         it.page.get_by_label("Search").fill("no such thing")
         assert column(it.page, 1) == ["No trial matches."]
@@ -54,7 +54,7 @@ def test_reasons_can_be_searched(opened: Open, report: Path) -> None:
 
 def test_a_heading_sorts_and_tells_assistive_technology_so(opened: Open, report: Path) -> None:
     with opened(report) as it:
-        it.page.get_by_label("rows").select_option("200")
+        it.page.locator("#trials-pager").get_by_label("rows").select_option("200")
         heading = it.page.get_by_role("columnheader", name="examples/s")
         for direction, descending in (("ascending", False), ("descending", True)):
             heading.get_by_role("button").press("Enter")
