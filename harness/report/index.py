@@ -46,7 +46,7 @@ class Listed:
     """`run`, `comparison`, `validation` or `index`."""
     runs: str
     measured: str
-    """When the run was created, as the page says."""
+    """When the run was created, as the page says, in UTC."""
     written: str
     headline: str
 
@@ -102,8 +102,8 @@ def _listed(path: Path, written: float) -> Listed | None:
         name=printable(name.decode("utf-8", "replace")),
         kind=kind,
         runs=said.get("harness-runs") or title.split(" · ")[0],
-        measured=said.get("harness-measured", ""),
-        written=datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        measured=_minute(said.get("harness-measured", "")),
+        written=f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M}",
         headline=said.get("harness-headline") or "made by an earlier version: open it for its answer",
     )
 
@@ -138,6 +138,14 @@ class _Head(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self.said["title"] = self.said.get("title", "") + data
+
+
+def _minute(text: str) -> str:
+    """`2026-11-21 03:25` in UTC; what is no time stays as it is."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return text
 
 
 def _short(text: str) -> str:
