@@ -114,7 +114,7 @@ def zygotes_of(results: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path: Path, number: int) -> None:
     arguments = ["--strategy", "multi_worker_mirrored", "--fault", "freeze_worker", "--checkpoint-every", "0",
-                 "--repeats", "1", "--steps", "3000", "--stall", "60", "--data", "synthetic"]  # fmt: skip
+                 "--repeats", "1", "--steps", "300", "--stall", "60", "--data", "synthetic"]  # fmt: skip
     command = [sys.executable, "-m", "harness", "faults", *arguments, "--results", str(tmp_path / "results")]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 120
