@@ -109,7 +109,8 @@ def tell(run: "Run", json_out: bool) -> None:
     """The tables and sentences, or one JSON object."""
     from harness.analysis.faults import summarise_faults
     from harness.record.fault_log import load_faults
-    from harness.report.faults import faults_json, faults_lines, faults_tables
+    from harness.report.faults import faults_lines, faults_tables
+    from harness.report.faults_json import faults_json
 
     assert run.manifest.faults is not None
     summary = summarise_faults(run.manifest.faults, load_faults(run.path))

@@ -1,7 +1,5 @@
 """A run of faults as tables, sentences, JSON and a page: which strategy, and how often to make a checkpoint."""
 
-import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +12,7 @@ from harness.report.table import Column, Table
 from harness.report.templating import rendered
 from harness.report.text import NOTHING, plural, printable, seconds, significant, size
 
+A_DAY_S = 86400.0
 FAULT_WORDS: dict[str, str] = {
     "kill_worker": "worker killed",
     "kill_ps": "parameter server killed",
@@ -23,11 +22,11 @@ FAULT_WORDS: dict[str, str] = {
     "restart": "every process killed",
 }
 DETECTED_WORDS = {
-    "tensorflow": "TensorFlow in a peer",
-    "process_end": "the process's end",
-    "stalled_steps": "no step for too long",
-    "heartbeat": "no answer for too long",
-    "preemption_handler": "the preemption handler",
+    "tensorflow": "TensorFlow",
+    "process_end": "process end",
+    "stalled_steps": "no step any more",
+    "heartbeat": "no answer any more",
+    "preemption_handler": "preemption handler",
 }
 STATUS_WORDS = {
     "recovered": "recovered",
@@ -51,23 +50,23 @@ def outcome_table(summary: FaultsSummary) -> Table:
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
         ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
         ("jobs", True, lambda s: str(s.ran)),
         ("what became of them", False, _outcomes),
-        ("next useful step after", True, lambda s: spread_words(s.useful_step_s)),
-        ("longest standstill", True, lambda s: spread_words(s.standstill_s)),
-        ("steps done again", True, lambda s: _counts(s.steps_lost)),
-        ("updates twice / lost", True, _updates),
-        ("final weights right", True, _weights),
+        ("weights right", False, _weights),
+        ("updates twice", True, _updates),
+        ("steps again", True, lambda s: _counts(s.steps_lost)),
+        ("useful again after", True, lambda s: spread_words(s.useful_step_s)),
+        ("standstill", True, lambda s: spread_words(s.standstill_s)),
     )
     shown = [scenario for scenario in summary.scenarios if scenario.ran]
     marked = frozenset(
         number for number, s in enumerate(shown) if s.statuses.keys() & {"wrong_weights", "hung", "failed"}
     )
     note = (
-        "Times are medians over jobs, with their range in brackets. A useful step is one that had not been done "
-        "before; the longest standstill is the longest time without one. Lost its state: it had to begin at step 0, "
-        "and ended right. Weights of synchronous strategies are held against undisturbed jobs; asynchronous updates "
+        "Medians over jobs, with their range in brackets. Useful again: the first step after the fault that had not "
+        "been done before; standstill: the longest time without one. Lost its state: it had to begin at step 0, and "
+        "ended right. Weights of synchronous strategies are held against undisturbed jobs; asynchronous updates "
         "have no order to compare, so there it is whether every update came exactly once. Marked: at least one job "
         "did not end right."
     )
@@ -79,13 +78,13 @@ def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
         ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
         ("noticed after", True, lambda s: spread_words(s.detection_s)),
-        ("first noticed by", False, lambda s: _by(s.detected_by)),
-        ("TensorFlow noticed after", True, lambda s: spread_words(s.tensorflow_s)),
+        ("first by", False, lambda s: _by(s.detected_by)),
+        ("TensorFlow after", True, lambda s: spread_words(s.tensorflow_s)),
         ("restart", True, lambda s: spread_words(s.restart_s)),
         ("replay", True, lambda s: spread_words(s.replay_s)),
-        ("all processes back after", True, lambda s: spread_words(s.all_back_s)),
+        ("all back after", True, lambda s: spread_words(s.all_back_s)),
     )
     settings = plan.settings
     note = (
@@ -102,7 +101,7 @@ def cost_table(summary: FaultsSummary) -> Table:
     """What checkpoints cost when nothing fails."""
     fields: tuple[tuple[str, bool, Callable[[CostSummary], str]], ...] = (
         ("strategy", False, lambda c: c.cell.strategy),
-        ("checkpoint", False, lambda c: _every(c.every)),
+        ("checkpoint every", True, lambda c: _steps(c.every)),
         ("time with / without", True, lambda c: overhead_words(c.overhead)),
         ("one checkpoint", True, lambda c: spread_words(c.checkpoint_s)),
         ("size", True, lambda c: size(c.bytes)),
@@ -140,7 +139,7 @@ def not_run_table(summary: FaultsSummary) -> Table:
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
         ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint", False, lambda s: _every(s.checkpoint_every)),
+        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
         ("reason", False, lambda s: printable(s.reason or "")),
     )
     return _table("Not possible", fields, [s for s in summary.scenarios if not s.ran], "")
@@ -176,26 +175,14 @@ def _findings(mine: Sequence[ScenarioSummary], summary: FaultsSummary) -> list[s
         found.append(f"the longest standstill is {seconds(longest)} ({FAULT_WORDS[worst.fault]})")
     for cost in summary.costs:
         if cost.cell.strategy == mine[0].cell.strategy:
-            found.append(f"a checkpoint {_every(cost.every)} costs {overhead_words(cost.overhead)} of the time")
+            found.append(f"a checkpoint every {_steps(cost.every)} costs {overhead_words(cost.overhead)} of the time")
+    for advice in summary.advice:
+        if advice.cell.strategy == mine[0].cell.strategy and advice.between_faults_s == A_DAY_S:
+            found.append(
+                f"with a fault a day, one every {_long(advice.every_s)} ({advice.every_steps:,} steps) loses least: "
+                f"{significant(100 * advice.lost_share, 2)} % of the time"
+            )
     return found
-
-
-def faults_json(summary: FaultsSummary) -> dict[str, Any]:
-    """The summary for other programs; intervals and spreads as objects, cells by their id and label."""
-
-    def plain(value: Any) -> Any:
-        if hasattr(value, "cell_id"):
-            return {"cell_id": value.cell_id, "label": value.label, "strategy": value.strategy}
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        if isinstance(value, Mapping):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(item) for item in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    whole: dict[str, Any] = plain(summary)
-    return {**whole, "findings": list(faults_lines(summary))}
 
 
 def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
@@ -223,12 +210,14 @@ def headline(summary: FaultsSummary) -> str:
 
 
 def spread_words(spread: Spread | None) -> str:
-    """`3.1 s [2.8 – 3.4]`; one value alone has no range."""
+    """`3.1 s [2.8–3.4]`, all in one unit; one value alone has no range."""
     if spread is None:
         return NOTHING
+    factor, unit = (1.0, "s") if spread.median >= 1 or spread.median == 0 else (1e3, "ms")
+    middle = f"{significant(factor * spread.median, 2)} {unit}"
     if spread.count == 1:
-        return seconds(spread.median)
-    return f"{seconds(spread.median)} [{_short(spread.low)} – {_short(spread.high)}]"
+        return middle
+    return f"{middle} [{significant(factor * spread.low, 2)}–{significant(factor * spread.high, 2)}]"
 
 
 def overhead_words(overhead: Interval) -> str:
@@ -239,19 +228,15 @@ def overhead_words(overhead: Interval) -> str:
     return f"{change} [{100 * (overhead.low - 1):+.1f}, {100 * (overhead.high - 1):+.1f}]"
 
 
-def _short(value: float) -> str:
-    return seconds(value).removesuffix(" s") if value >= 1 or value == 0 else seconds(value)
-
-
 def _counts(spread: Spread | None) -> str:
     if spread is None:
         return NOTHING
     middle = f"{spread.median:g}"
-    return middle if spread.low == spread.high else f"{middle} [{spread.low:g} – {spread.high:g}]"
+    return middle if spread.low == spread.high else f"{middle} [{spread.low:g}–{spread.high:g}]"
 
 
-def _every(steps: int) -> str:
-    return f"every {steps} steps" if steps else "none"
+def _steps(steps: int) -> str:
+    return f"{steps:,} steps" if steps else "never"
 
 
 def _outcomes(scenario: ScenarioSummary) -> str:
@@ -263,16 +248,15 @@ def _outcomes(scenario: ScenarioSummary) -> str:
 def _updates(scenario: ScenarioSummary) -> str:
     if not scenario.updates_scheduled:
         return NOTHING
-    return f"{scenario.updates_repeated} / {scenario.updates_lost}"
+    lost = f", {scenario.updates_lost} lost" if scenario.updates_lost else ""
+    return f"{scenario.updates_repeated} of {scenario.updates_scheduled}{lost}"
 
 
 def _weights(scenario: ScenarioSummary) -> str:
     if not scenario.weights_judged:
         return NOTHING
     text = f"{scenario.weights_right} of {scenario.weights_judged}"
-    if scenario.identical == scenario.weights_judged:
-        return f"{text}, bit for bit"
-    return text
+    return f"{text}, bit for bit" if scenario.identical == scenario.weights_judged else text
 
 
 def _by(detected: Mapping[str, int]) -> str:
@@ -287,8 +271,8 @@ def _long(value: float) -> str:
     """A time of seconds to a week."""
     for unit, length in (("week", 604800.0), ("day", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if value >= length:
-            return f"{significant(value / length, 2)} {unit}"
-    return seconds(value)
+            return f"{float(significant(value / length, 2)):g} {unit}"
+    return f"{significant(value, 2)} s"
 
 
 def _table(

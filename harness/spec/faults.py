@@ -75,6 +75,10 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
             else ""
         )
         raise UsageError(f"{source}: {key}: given {given!r}, expected {expected}{hint}") from None
+    if settings.ps != Faults.model_fields["ps"].default and "parameter_server" not in settings.strategy:
+        raise UsageError(
+            f"{source}: ps: given {settings.ps}, but no strategy of this run has servers: parameter_server"
+        )
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")

@@ -73,7 +73,7 @@ def _cell(settings: Faults, strategy: str) -> Cell:
         "strategy": [strategy],
         "replicas": [settings.workers if alone else 1],
         "workers": [1 if alone else settings.workers],
-        "ps": [settings.ps],
+        **({"ps": [settings.ps]} if strategy == "parameter_server" else {}),
     }
     matrix = expand(_sweep(settings, axes), load_catalogue())
     return next(cell for cell in matrix.cells if cell.strategy == strategy and cell.cell_id not in matrix.added_base)
