@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, Problem, RunSummary
+from harness.report.remedies import LOST, UNSTEADY, remedy
 from harness.report.text import STATUS_MEANING, STATUS_WORDS, plural, printable
 
 _CHECK_WORDS = {
@@ -30,7 +31,9 @@ class Explained:
     reason: str
     failed_checks: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+    """Of a failed gate: (what did not hold, which replica and tensor, what was expected and what came)."""
     evidence: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Remark:
 
     cell: str
     text: str
+    remedy: str = ""
 
 
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
@@ -52,13 +56,16 @@ def explained(summary: RunSummary) -> tuple[Explained, ...]:
     missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
     if missing:
         heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
-        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded"))
+        told = f"--resume {summary.run_id} runs it"
+        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded", remedy=told))
     return tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.status)))
 
 
 def remarks(summary: RunSummary) -> tuple[Remark, ...]:
     """Cells with a throughput that deserve a second look, each with the reason."""
-    return tuple(Remark(printable(cell.label), text) for cell in summary.cells for text in _remarks_on(cell))
+    return tuple(
+        Remark(printable(cell.label), text, todo) for cell in summary.cells for text, todo in _remarks_on(cell, summary)
+    )
 
 
 def _of_trials(count: int, cell: CellSummary) -> str:
@@ -72,32 +79,45 @@ def _explain(problem: Problem, cells: list[str]) -> Explained:
         heading=f"{STATUS_WORDS[problem.status]}{where}",
         meaning=STATUS_MEANING[problem.status],
         cells=tuple(cells),
-        reason=printable(problem.reason),
+        reason=printable(_reason(problem)),
         failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
-        details=tuple((name, printable(text)) for name, text in problem.details),
+        details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
         evidence=printable(problem.evidence or ""),
+        remedy=remedy(problem),
     )
 
 
-def _remarks_on(cell: CellSummary) -> list[str]:
+def _reason(problem: Problem) -> str:
+    """The reason, unless it only repeats the evidence of a check."""
+    repeated = {f"{name}: {text}" for name, text in problem.details} | {text for _, text in problem.details}
+    return "" if problem.reason in repeated else problem.reason
+
+
+def _remarks_on(cell: CellSummary, summary: RunSummary) -> list[tuple[str, str]]:
+    """(what to know, what to do about it)."""
     measured = cell.measured
     if measured is None:
         return []
     texts = []
     if measured.unsteady:
-        texts.append(
+        texts.append((
             f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')} met the cap on warm-up before two "
-            "adjacent groups of windows agreed; they are kept, and their throughput may include warm-up"
-        )
+            "adjacent groups of windows agreed; they are kept, and their throughput may include warm-up",
+            UNSTEADY,
+        ))  # fmt: skip
     if cell.trials.problems:
         lost = sum(problem.trials for problem in cell.trials.problems)
-        texts.append(f"{lost} of {plural(cell.trials.trials, 'trial')} did not end well; the throughput is of the rest")
+        words = f"{lost} of {plural(cell.trials.trials, 'trial')} did not end well; the throughput is of the rest"
+        texts.append((words, LOST))
     missing = cell.trials.planned - cell.trials.trials
     if missing > 0:
-        texts.append(f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run")
+        words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
+        texts.append((words, f"--resume {summary.run_id} runs them"))
     if measured.trials == 1:
-        texts.append("one trial: how certain its throughput is cannot be known")
-    texts += [printable(note) for note in cell.trials.notes[:1]]  # trials differ in the figure only
-    if cell.trials.executed.differs_from_request:
-        texts.append(f"what ran is not what was asked for: {printable(cell.trials.executed.differs_from_request)}")
+        texts.append(("one trial: how certain its throughput is cannot be known", "use --trials 4"))
+    texts += [(printable(note), "") for note in cell.trials.notes[:1]]  # trials differ in the figure only
+    differs = cell.trials.executed.differs_from_request
+    if differs:
+        todo = "read its figures as those of what ran"
+        texts.append((f"what ran is not what was asked for: {printable(differs)}", todo))
     return texts

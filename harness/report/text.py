@@ -90,6 +90,11 @@ def share(interval: Interval) -> str:
     return f"{significant(100 * interval.value, 3)} % {bounds(interval.scaled(100))}"
 
 
+def share_of(part: float) -> str:
+    """A plain share: `12 %`."""
+    return f"{significant(100 * part, 2)} %"
+
+
 def seconds(value: float | None) -> str:
     """Seconds, milliseconds or microseconds, three significant digits."""
     if value is None:
