@@ -7,8 +7,8 @@ Promise: within 20 % of the time that was really left, from half-way on.
     python benchmarks/goals/eta.py --sweep [FLAGS]       measures a sweep now, listening
 
 A replay rebuilds from a run's records when each trial began, what its phases and windows took and in which round, and
-plays that to the same code that `sweep` shows. What a record does not hold (passing the turn, the import) is spread over
-the rounds, so that each group ends when the next began.
+plays that to the same code that `sweep` shows. What a record does not hold (passing the turn, the import) is spread
+over the rounds, so that each group ends when the next began.
 """
 
 import datetime

@@ -149,3 +149,14 @@ class RunManifest(_Part):
     imported: ImportedRecord | None = None
     """Set for a table that was imported: published figures, of which nothing was measured here."""
     machine: Machine
+
+    @property
+    def kind(self) -> Literal["sweep", "ab", "validation", "faults", "import"]:
+        """What made the run."""
+        if self.comparison is not None:
+            return "ab"
+        if self.validation is not None:
+            return "validation"
+        if self.faults is not None:
+            return "faults"
+        return "sweep" if self.imported is None else "import"

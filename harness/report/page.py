@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -16,16 +17,21 @@ from harness.report.text import plural, printable, sentence
 
 
 def write_report(
-    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    output: Path,
+    validation: ValidationRecord | None = None,
+    comparison: Comparison | None = None,
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
-    `validation`, of the machine that measured, is cited where the method is described.
+    `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
+    base run, its side A.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
-    write_page(Source(manifest, trials, summary, validation), output)
+    write_page(Source(manifest, trials, summary, validation, comparison), output)
     return summary
 
 

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from harness.analysis.steady import GROUP
 from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WARMUP_SHARE, WINDOW_OVERHEAD
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
@@ -157,13 +158,16 @@ class Eta:
         return left + (self._expected_rounds(whole) - whole) * one - present
 
     def _expected_rounds(self, whole: int) -> float:
-        """Rounds of this group, of which `whole` are over: exact once its steady state is known."""
-        if self._most < self._first_most or whole + 1 >= self._most:
+        """Rounds of this group, of which `whole` are over: exact once its steady state is known.
+
+        Where it begins is known two groups of windows later, so that what is not known yet is not before then.
+        """
+        if self._most < self._first_most:
             return self._most
-        longer = [rounds for rounds in self._rounds_of_groups if rounds > whole]
-        if longer:
-            return min(self._most, sum(longer) / len(longer))
-        return min(self._most, max(self._rounds(), whole + 1))
+        least = max(whole + 1, self._sweep.windows + max(0, whole + 1 - 2 * GROUP))
+        usual = [rounds for rounds in self._rounds_of_groups if rounds >= least]
+        expected = sum(usual) / len(usual) if usual else max(self._rounds(), least)
+        return min(self._most, expected)
 
     def _of_group(self, cells: Sequence[Cell]) -> float:
         fixed = sum(self._set_up_s(cell) + self._exit_s(cell) for cell in cells)

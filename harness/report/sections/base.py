@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -21,6 +22,8 @@ class Source:
     summary: RunSummary
     validation: ValidationRecord | None = None
     """Of the machine that measured, cited where the method is described."""
+    comparison: Comparison | None = None
+    """With a base run, of which it is side A."""
 
 
 @dataclass(frozen=True)
