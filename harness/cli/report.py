@@ -43,7 +43,7 @@ def command(
         write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
         print(f"report: {target}")
         return 0
-    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results))
+    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results), loaded.path)
     print("\n".join(answer_lines(summary)))
     print(f"report: {target}")
     return 0

@@ -1,5 +1,6 @@
 """The report: one self-contained HTML file."""
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,16 +17,19 @@ from harness.report.text import plural, printable, sentence
 
 
 def write_report(
-    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None
-) -> RunSummary:
+    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None,
+    run_folder: Path | None = None,
+) -> RunSummary:  # fmt: skip
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
-    `validation`, of the machine that measured, is cited where the method is described.
+    `validation`, of the machine that measured, is cited where the method is described. `run_folder` is where the
+    run lies, for links to its traces.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
-    write_page(Source(manifest, trials, summary, validation), output)
+    seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
+    write_page(Source(manifest, trials, summary, validation, seen), output)
     return summary
 
 

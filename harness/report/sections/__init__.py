@@ -3,6 +3,7 @@
 from harness.report.sections.base import Make, Part, Section, Source
 from harness.report.sections.measured import batch, ops, ranking, scaling, time
 from harness.report.sections.method import environment, method
+from harness.report.sections.traces import traces
 from harness.report.sections.wrong import left_out, problems
 
 SECTIONS: tuple[Make, ...] = (
@@ -13,6 +14,7 @@ SECTIONS: tuple[Make, ...] = (
     ops,
     problems,
     left_out,
+    traces,
     environment,
     method,
 )

@@ -21,6 +21,8 @@ class Source:
     summary: RunSummary
     validation: ValidationRecord | None = None
     """Of the machine that measured, cited where the method is described."""
+    run_folder: str | None = None
+    """The run's folder as the page sees it, for links to its traces; None is `../results/<run_id>`."""
 
 
 @dataclass(frozen=True)
