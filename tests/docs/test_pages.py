@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis import steady
+from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.manifest import (
     ArmRecord,
     ComparisonRecord,
@@ -18,7 +19,7 @@ from harness.record.manifest import (
     SideRecord,
     ValidationPlan,
 )
-from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TrialRecord, Windows
+from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
 from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
 from harness.report.text import STATUS_WORDS
@@ -31,7 +32,8 @@ RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
-    Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
+    Plant, TraceRecord, ImportedRecord, PublishedFigure, SideRecord, ComparisonRecord, ArmRecord, RoundRecord,
+    ValidationPlan,
     ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
 ]  # fmt: skip
 
@@ -83,7 +85,7 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
     assert listed == verbs
 
 
-NO_PLACE = ("how-to", "figures", "platform", "records", "verdicts")
+NO_PLACE = ("how-to", "figures", "platform", "records", "verdicts", "exports", "python")
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])

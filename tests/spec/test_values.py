@@ -47,6 +47,7 @@ FLAGS = {
     "tpu": "grpc://10.0.0.2:8470",
     "launcher": "local",
     "data_dir": "/data/ü b",
+    "trace": "true",
 }
 TOML = """
 name = "night-run"
@@ -83,6 +84,7 @@ ps = [1, 2]
 partitioner = ["none", "fixed"]
 updates = ["locked", "keras"]
 data_dir = "/data/ü b"
+trace = true
 """
 
 
