@@ -14,24 +14,43 @@ _COLUMNS = (
     Column("model", False), Column("data", False), Column("cell", False), Column("examples/s"),
     Column("interval"), Column("trials"), Column("hardware", False), Column("date", False), Column("suite", False),
 )  # fmt: skip
+_SAID_ONCE = ("data", "interval", "trials", "hardware", "date", "suite")
 
 
 def imported_table(imported: ImportedRecord) -> Table:
-    """Every figure, in the table's own order; an interval only where it was published."""
-    rows = tuple(_row(figure) for figure in imported.figures)
-    note = f"From {printable(imported.file)}. {source_words(imported)}"
-    return Table(MARK, _COLUMNS, rows, note)
+    """Every figure, in the table's own order; what is the same of all of them is said once, below."""
+    rows = [_row(figure) for figure in imported.figures]
+    once = {column for column, _ in _said_once(imported)}
+    kept = [index for index, column in enumerate(_COLUMNS) if column.name not in once]
+    note = f"From {printable(imported.file)}. {' '.join(_words(imported))}"
+    return Table(
+        MARK, tuple(_COLUMNS[index] for index in kept), tuple(tuple(row[index] for index in kept) for row in rows), note
+    )
+
+
+def _said_once(imported: ImportedRecord) -> list[tuple[str, str]]:
+    """(column, value) of what is the same, or missing, of every figure of several."""
+    rows = [_row(figure) for figure in imported.figures]
+    same = [(column.name, {row[index] for row in rows}) for index, column in enumerate(_COLUMNS)]
+    return [(name, *values) for name, values in same if len(rows) > 1 and len(values) == 1 and name in _SAID_ONCE]  # type: ignore[misc]
+
+
+def _words(imported: ImportedRecord) -> list[str]:
+    """Sentences on all figures together."""
+    said = [f"{name} {value}" for name, value in _said_once(imported) if value != NOTHING]
+    left_out = [f"{plural(imported.left_out, 'row')} of the table had no figure."] if imported.left_out else []
+    return [*([f"All of them: {', '.join(said)}."] if said else []), source_words(imported), *left_out]
 
 
 def source_words(imported: ImportedRecord) -> str:
-    """Where the figures come from, and what they lack, in sentences."""
+    """Where the figures come from, and what they lack, in sentences. A figure is shown as published, not rounded."""
     sources = [printable(source) for source in imported.sources]
     named = f"Source: {listed(sources[:5])}." if sources else "The table names no source."
     known = sum(figure.low is not None for figure in imported.figures)
     if known == len(imported.figures):
         return named
-    lacking = "None has an interval" if known == 0 else f"{plural(known, 'figure')} of {len(imported.figures)} has one"
-    return f"{named} {lacking}: nothing says how exact such a figure is, so no difference from it can be decided."
+    lacking = "None has an interval" if known == 0 else f"{len(imported.figures) - known} of them have no interval"
+    return f"{named} {lacking}: nothing says how exact they are, so no difference from them can be decided."
 
 
 def imported_page(manifest: RunManifest) -> str:
@@ -45,7 +64,7 @@ def imported_page(manifest: RunManifest) -> str:
         version=printable(manifest.harness_version),
         headline=f"{plural(len(imported.figures), 'published figure')} from {printable(imported.file)}: "
         "they were not measured here.",
-        lines=[source_words(imported), *_left_out(imported)],
+        lines=_words(imported),
         table=imported_table(imported),
         sha256=imported.sha256,
     )
@@ -67,10 +86,6 @@ def imported_rows(manifest: RunManifest) -> list[dict[str, Any]]:
     ]
 
 
-def _left_out(imported: ImportedRecord) -> list[str]:
-    return [f"{plural(imported.left_out, 'row')} of the table had no figure."] if imported.left_out else []
-
-
 def _row(figure: PublishedFigure) -> tuple[str, ...]:
     interval = NOTHING
     if figure.low is not None and figure.high is not None and figure.confidence is not None:
@@ -79,7 +94,7 @@ def _row(figure: PublishedFigure) -> tuple[str, ...]:
     keys = {key: value for key, value in figure.keys.items() if key not in ("model", "data")}
     cells = (
         figure.keys.get("model"), figure.keys.get("data"), figure.model_copy(update={"keys": keys}).label,
-        significant(figure.throughput_examples_per_s, 4), interval, figure.trials, figure.hardware, figure.date,
+        f"{figure.throughput_examples_per_s:,.10g}", interval, figure.trials, figure.hardware, figure.date,
         figure.suite,
     )  # fmt: skip
     return tuple(NOTHING if cell is None else printable(str(cell)) for cell in cells)
