@@ -15,6 +15,12 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE.html", help="Default: reports/<run>.html.")
     ] = None,
+    overlay: Annotated[
+        str | None,
+        typer.Option(
+            "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -22,14 +28,16 @@ def command(
     """Run the verb."""
     from harness.analysis.validation import validation_of as validation_record
     from harness.cli._comparison import comparison_of, deliver, validation_of
-    from harness.record.reading import load_run, resolve_run
+    from harness.record.reading import load_manifest, load_run, resolve_run
     from harness.report import write_report
     from harness.report.answer import answer_lines
     from harness.report.export.base import write
+    from harness.report.imported import imported_page, overlay_of
     from harness.report.validation import validation_page
 
     loaded = load_run(resolve_run(run, results))
     target = output or Path("reports") / f"{loaded.manifest.run_id}.html"
+    beside = None if overlay is None else overlay_of(load_manifest(resolve_run(overlay, results)))
     if loaded.manifest.comparison is not None:
         deliver(comparison_of(loaded, results), "html", target, said="report")
         return 0
@@ -38,12 +46,10 @@ def command(
         print(f"report: {target}")
         return 0
     if loaded.manifest.imported is not None:
-        from harness.report.imported import imported_page
-
         write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
         print(f"report: {target}")
         return 0
-    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results), loaded.path)
+    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results), loaded.path, beside)
     print("\n".join(answer_lines(summary)))
     print(f"report: {target}")
     return 0

@@ -11,6 +11,7 @@ from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.answer import answers, run_sentences
 from harness.report.export.base import write
+from harness.report.published import Published
 from harness.report.sections import SECTIONS, Source
 from harness.report.templating import rendered
 from harness.report.text import plural, printable, sentence
@@ -18,18 +19,18 @@ from harness.report.text import plural, printable, sentence
 
 def write_report(
     manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None,
-    run_folder: Path | None = None,
+    run_folder: Path | None = None, overlay: tuple[Published, ...] | None = None,
 ) -> RunSummary:  # fmt: skip
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
     `validation`, of the machine that measured, is cited where the method is described. `run_folder` is where the
-    run lies, for links to its traces.
+    run lies, for links to its traces; `overlay` takes the place of the published series that come with the package.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
-    write_page(Source(manifest, trials, summary, validation, seen), output)
+    write_page(Source(manifest, trials, summary, validation, overlay, seen), output)
     return summary
 
 

@@ -200,5 +200,28 @@ def test_a_table_by_a_spreadsheet_is_read(tmp_path: Path) -> None:
     assert run.manifest.imported.figures == [figure]
 
 
+def test_an_imported_table_is_laid_over_the_efficiencies_of_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"mirrored,{n},mnist,128,Mine,2025-01,{rate}\n" for n, rate in ((1, 100), (2, 150), (3, 170)))
+    table = tmp_path / "own.csv"
+    table.write_text(f"strategy,replicas,model,batch_size,hardware,date,images_per_s\n{rows}")
+    path, _ = import_table(table, tmp_path / "results", source="a colleague")
+    page = tmp_path / "page.html"
+    command = ["report", str(REFERENCE), "--output", str(page), "--overlay"]
+    assert cli.run([*command, str(path)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "mnist, mirrored, batch 128 a replica" in text
+    assert "DGX-1" not in text, "the series of the package give way"
+    for refused in (REFERENCE, import_table(_one_point(tmp_path), tmp_path / "results")[0]):
+        assert cli.run([*command, str(refused)]) == 2
+        assert capsys.readouterr().err.startswith("harness: --overlay: ")
+
+
+def _one_point(folder: Path) -> Path:
+    (folder / "point.csv").write_text(f"{HEADER}\nnone,1,m,5\n")
+    return folder / "point.csv"
+
+
 def test_the_reference_run_is_as_it_was() -> None:
     assert load_run(REFERENCE).manifest.imported is None

@@ -32,7 +32,7 @@ def scaling(source: Source) -> Section | None:
     """Throughput and efficiency against replicas."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e")
+        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
         return _part(slug, figures, scaling_table(work))
 
     return by_workload(source, "scaling", "Scaling", part)
