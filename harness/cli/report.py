@@ -28,6 +28,7 @@ def command(
     """Run the verb."""
     from harness.analysis.validation import validation_of as validation_record
     from harness.cli._comparison import comparison_of, deliver, validation_of
+    from harness.cli._index import list_in_index
     from harness.record.reading import load_manifest, load_run, resolve_run
     from harness.report import write_report
     from harness.report.answer import answer_lines
@@ -43,13 +44,16 @@ def command(
         return 0
     if loaded.manifest.validation is not None:
         write(target, validation_page(validation_record(loaded)).encode("utf-8", "replace"), "FILE.html")
+        list_in_index(target)
         print(f"report: {target}")
         return 0
     if loaded.manifest.imported is not None:
         write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
+        list_in_index(target)
         print(f"report: {target}")
         return 0
     summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results), loaded.path, beside)
+    list_in_index(target)
     print("\n".join(answer_lines(summary)))
     print(f"report: {target}")
     return 0

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
+from harness.record.shared import shared
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
@@ -174,7 +175,7 @@ class TrialRecord(_Part):
     schema_version: Literal[1] = 1
     run_id: str
     cell_id: str
-    cell: Cell
+    cell: Annotated[Cell, AfterValidator(shared)]
     block: Annotated[int, Field(ge=0)]
     group: str
     """Trials with the same group were alive together and took turns: the unit of pairing."""
@@ -200,8 +201,8 @@ class TrialRecord(_Part):
     peak_device_memory_bytes: Annotated[int, Field(ge=0)] | None = None
     final_loss: float | None = None
     checks: Checks = Checks()
-    executed: Executed = Executed()
-    resources: Resources = Resources()
+    executed: Annotated[Executed, AfterValidator(shared)] = Executed()
+    resources: Annotated[Resources, AfterValidator(shared)] = Resources()
     cluster: ClusterRecord | None = None
     """The processes of a trial that has several."""
     updates: AsynchronousUpdates | None = None

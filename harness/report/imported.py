@@ -64,7 +64,7 @@ def overlay_of(manifest: RunManifest) -> tuple[Published, ...]:
 
 
 def _series(figures: Sequence[PublishedFigure]) -> Published | None:
-    """Figures that differ in replicas only, the batch of a replica fixed; None unless one and more replicas are there."""
+    """Figures that differ in replicas only, at a fixed batch a replica; None unless one and more replicas are there."""
     first = figures[0]
     points = {
         int(figure.keys["replicas"]) * int(figure.keys.get("workers", 1)): figure.throughput_examples_per_s

@@ -8,6 +8,7 @@ from harness.analysis.batch import BatchCurve
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.verdict import EPSILON
 from harness.analysis.workers import CellTimes, StepTimes
+from harness.record.trial import Executed
 from harness.report.figures.ops import op_name
 from harness.report.figures.phases import STACKED
 from harness.report.text import (
@@ -205,7 +206,11 @@ def failed_table(summary: RunSummary) -> Table:
 
 def executed_words(cell: CellSummary) -> str:
     """Reduction and collective ops of one traced step, and how they are packed."""
-    executed = cell.trials.executed
+    return executed_text(cell.trials.executed)
+
+
+def executed_text(executed: Executed) -> str:
+    """The same of what one trial recorded."""
     if not executed.fingerprint:
         return NOTHING
     operations = ", ".join(f"{count} × {name}" for name, count in sorted(executed.operations.items()))
