@@ -124,26 +124,28 @@ def _published(figure: PublishedFigure, cell: Cell) -> CellTrials:
 
 
 def _pairs(of_a: Sequence[_Item], of_b: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
-    """What is the same on both sides; StorageError where a figure could be one of several."""
-    pairs = []
-    for left in of_a:
-        same = [right for right in of_b if _same(left, right)]
-        if len(same) > 1:
-            keys = left.figure.keys if left.figure is not None else (same[0].figure.keys if same[0].figure else {})
-            missing = [
-                key
-                for key in Cell.model_fields
-                if key not in keys and len({str(getattr(x.cell, key)) for x in same}) > 1
-            ]
-            more = (
-                f": add the column {' or '.join(missing[:_MOST_NAMED])}" if missing else ", which the table says twice"
-            )
-            raise StorageError(f"'{left.name}' could be {len(same)} of the other run ({_some(same)}){more}")
-        pairs += [(left, right) for right in same]
-    doubled = next((right for _, right in pairs if sum(other is right for _, other in pairs) > 1), None)
-    if doubled is not None:
-        raise StorageError(f"'{doubled.name}' could be several of the other run: a column of the table is missing")
+    """What is the same on both sides; StorageError where one thing could be several of the other side."""
+    pairs = [(left, right) for left in of_a for right in of_b if _same(left, right)]
+    for side in (0, 1):
+        others: dict[int, list[_Item]] = {}
+        for pair in pairs:
+            others.setdefault(id(pair[side]), []).append(pair[1 - side])
+        for pair in pairs:
+            if len(same := others[id(pair[side])]) > 1:
+                raise _ambiguous(pair[side], same)
     return pairs
+
+
+def _ambiguous(item: _Item, same: Sequence[_Item]) -> StorageError:
+    figure = item.figure or same[0].figure
+    assert figure is not None
+    apart = [
+        key
+        for key in Cell.model_fields
+        if key not in figure.keys and len({str(getattr(other.cell, key)) for other in same}) > 1
+    ]
+    remedy = f"add the column {' or '.join(apart[:_MOST_NAMED])}" if apart else "the table says it twice"
+    return StorageError(f"'{item.name}' could be {len(same)} of the other run ({_some(same)}): {remedy}")
 
 
 def _same(left: _Item, right: _Item) -> bool:

@@ -10,7 +10,7 @@ HELP = (
     "Keep a published table (CSV) as a run, marked as imported: for overlays and comparisons. It has no trials and no "
     "windows, and an interval only where the table gives one."
 )
-EXAMPLES = "Example: harness import harness/report/published/published_scaling.csv"
+EXAMPLES = "Example: harness import harness/report/data/published_scaling.csv"
 
 
 def command(

@@ -32,6 +32,9 @@ def command(
         if listing.problem:
             print(f"{listing.run_id:<{width}}  unreadable: {listing.problem}")
             continue
+        if listing.status == "imported":
+            print(f"{listing.run_id:<{width}}  imported     {listing.cells} published figures, not measured here")
+            continue
         status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
         trials = f"{listing.trials:>4} of {listing.planned} {listing.unit}"
         print(f"{listing.run_id:<{width}}  {status:<11}  {trials}  {listing.cells} cells")

@@ -13,6 +13,7 @@ from harness.cli._completion import run_ids
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.record import Run
+    from harness.record.manifest import RunManifest
 
 VERB = "report"
 HELP = "Write the HTML report of a run; of ab and validate the verdict, of faults the cost: one file, no network."
@@ -42,6 +43,12 @@ def command(
         bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")
     ] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    overlay: Annotated[
+        str | None,
+        typer.Option(
+            "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -50,7 +57,7 @@ def command(
     """Run the verb."""
     from harness.cli._index import list_in_index
     from harness.errors import UsageError
-    from harness.record.reading import load_run, resolve_run
+    from harness.record.reading import load_manifest, load_run, resolve_run
 
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
@@ -59,7 +66,8 @@ def command(
         raise UsageError(f"--base: '{loaded.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
     against = None if base is None else _against(load_run(resolve_run(base, results)), loaded, results, across_machines)
     target = output or Path("reports") / f"{loaded.manifest.run_id}.html"
-    lines = _written(loaded, target, results, against)
+    beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
+    lines = _written(loaded, target, results, against, beside)
     list_in_index(target)
     if json_out:
         print(json.dumps({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}, indent=2,
@@ -71,7 +79,9 @@ def command(
     return 0
 
 
-def _written(loaded: "Run", target: Path, results: Path, against: "Comparison | None") -> list[str]:
+def _written(
+    loaded: "Run", target: Path, results: Path, against: "Comparison | None", beside: "RunManifest | None"
+) -> list[str]:
     """Write the page of whatever kind the run is; what it answers, in sentences."""
     from harness.analysis.validation import validation_of as validation_record
     from harness.cli._comparison import comparison_of, validation_of
@@ -104,7 +114,12 @@ def _written(loaded: "Run", target: Path, results: Path, against: "Comparison | 
 
         write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
         return []
-    summary = write_report(loaded.manifest, loaded.trials, target, validation_of(loaded, results), against)
+    from harness.report.imported import overlay_of
+
+    summary = write_report(
+        loaded.manifest, loaded.trials, target, validation_of(loaded, results), against,
+        run_folder=loaded.path, overlay=None if beside is None else overlay_of(beside),
+    )  # fmt: skip
     said = [] if against is None else [f"against {against.title_a}: {headline(against)}", *verdict_sentences(against)]
     return [*answer_lines(summary), *said]
 

@@ -24,6 +24,7 @@ def command(
     from harness.report.answer import answer_lines
     from harness.report.export import exporters
     from harness.report.table import show_tables
+    from harness.report.traces import trace_lines
 
     loaded = load_run(resolve_run(run, results))
     if loaded.manifest.comparison is not None:
@@ -53,5 +54,5 @@ def command(
     print(loaded.manifest.run_id)
     for table in show_tables(summary):
         print_table(table)
-    print("\n".join(answer_lines(summary)))
+    print("\n".join([*answer_lines(summary), *trace_lines(loaded.trials, loaded.path)]))
     return 0

@@ -164,7 +164,6 @@ def _series(column: Column, values: Iterable[Any]) -> "pd.Series[Any]":
         texts = pd.Series([None if value is None else printable(value) for value in values], dtype="string")
         return texts.astype("category") if column.kind == "category" else texts
     if column.kind == "time":
-        return pd.to_datetime(pd.Series(list(values), dtype="string"), utc=True, format="ISO8601").astype(
-            DTYPES["time"]
-        )
+        moments = pd.to_datetime(pd.Series(list(values), dtype="string"), utc=True, format="ISO8601")
+        return moments.astype(pd.DatetimeTZDtype("us", "UTC"))
     return pd.Series(values if isinstance(values, np.ndarray) else list(values), dtype=DTYPES[column.kind])

@@ -75,7 +75,8 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
 def read_figures(text: str, name: str, source: str | None = None) -> tuple[list[PublishedFigure], int]:
     """The figures of a CSV text, and how many rows have none. `name` is what errors call the file."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    figures, left_out = [], 0
+    figures: list[PublishedFigure] = []
+    left_out = 0
     columns: list[str] | None = None
     try:
         for row in reader:
@@ -174,7 +175,7 @@ def _figure(values: dict[str, str], row: int, where: str, source: str | None) ->
         words.setdefault("source", source)
     trials = _whole("trials", values["trials"], where) if "trials" in values else None
     try:
-        return PublishedFigure(row=row, keys=keys, trials=trials, **numbers, **words)  # type: ignore[arg-type]
+        return PublishedFigure(row=row, keys=keys, trials=trials, **numbers, **words)
     except ValidationError as error:
         first = error.errors()[0]
         column = str(first["loc"][0]) if first["loc"] else "throughput_examples_per_s"

@@ -76,6 +76,7 @@ class Tracer:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return
             for file in files:
+                file.write_bytes(_nameless(file.read_bytes()))
                 file.rename(file.with_name(FILE_NAME))
         except _faults() as error:
             self._reason = _said(error)
@@ -84,6 +85,17 @@ class Tracer:
 def tracer_of(request: Request, leads: bool) -> Tracer | None:
     """The tracer of a trial that is to be traced; None for the others."""
     return None if request.trace is None else Tracer(request.trace, leads)
+
+
+def _nameless(trace: bytes) -> bytes:
+    """The trace without the machine's name, which no record holds; untouched where its format cannot be imported."""
+    try:
+        from tensorflow.tsl.profiler.protobuf import xplane_pb2
+    except ImportError:
+        return trace
+    space = xplane_pb2.XSpace.FromString(trace)
+    space.hostnames[:] = ["trial"]
+    return bytes(space.SerializeToString())
 
 
 def _faults() -> tuple[type[Exception], ...]:

@@ -19,6 +19,7 @@ from harness.record.faults import (
     UpdateCounts,
     WeightCheck,
 )
+from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.manifest import (
     ArmRecord,
     ComparisonRecord,
@@ -30,7 +31,7 @@ from harness.record.manifest import (
     SideRecord,
     ValidationPlan,
 )
-from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TrialRecord, Windows
+from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
 from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
 from harness.report.text import STATUS_WORDS
@@ -45,6 +46,7 @@ FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
     ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
+    TraceRecord, ImportedRecord, PublishedFigure,
     ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
     FaultRecord, Detection, Interruption, UpdateCounts, WeightCheck, CheckpointCost, FaultsPlan, PlannedFault,
 ]  # fmt: skip
@@ -103,7 +105,7 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
     assert listed == verbs
 
 
-NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts", "faults")
+NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts", "faults", "exports", "python")
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])

@@ -49,6 +49,7 @@ FLAGS = {
     "launcher": "local",
     "isolate": "false",
     "data_dir": "/data/ü b",
+    "trace": "true",
 }
 TOML = """
 name = "night-run"
@@ -87,6 +88,7 @@ updates = ["locked", "keras"]
 network = ["none", "rate=1gbit,delay=0.5ms", "rate=100mbit"]
 isolate = false
 data_dir = "/data/ü b"
+trace = true
 """
 
 

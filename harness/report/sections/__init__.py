@@ -4,6 +4,7 @@ from harness.report.sections.against import base_run
 from harness.report.sections.base import Make, Part, Section, Source
 from harness.report.sections.measured import batch, network, ops, ranking, scaling, time
 from harness.report.sections.method import environment, method
+from harness.report.sections.traces import traces
 from harness.report.sections.trials import trials
 from harness.report.sections.wrong import left_out, problems
 
@@ -17,6 +18,7 @@ SECTIONS: tuple[Make, ...] = (
     network,
     problems,
     left_out,
+    traces,
     trials,
     environment,
     method,

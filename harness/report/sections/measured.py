@@ -38,7 +38,7 @@ def scaling(source: Source) -> Section | None:
     """Throughput and efficiency against replicas."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e")
+        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
         scope = "global batch fixed" if work.workload.batch_scope == "global" else "batch of a replica fixed"
         return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {scope}.",))
 
