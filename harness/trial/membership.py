@@ -39,7 +39,7 @@ def cluster_resolver() -> Any:
         return resolvers.TFConfigClusterResolver()
     shape = SlurmShape.model_validate_json(os.environ[SLURM_SHAPE])
 
-    class OfSlurm(resolvers.SlurmClusterResolver):  # type: ignore[misc]
+    class OfSlurm(resolvers.SlurmClusterResolver):  # type: ignore[misc,name-defined]
         def num_accelerators(self, *_: Any, **__: Any) -> dict[str, int]:
             # Its own answer is the GPUs that it dealt, which it must deal even where there are none.
             return {"GPU": len(tf.config.list_logical_devices("GPU"))}

@@ -48,6 +48,10 @@ FLAGS = {
     "tpu": "grpc://10.0.0.2:8470",
     "launcher": "local",
     "isolate": "false",
+    "hosts": "4",
+    "listen": "10.0.0.1:7000",
+    "join_timeout": "600",
+    "slurm_args": "--partition=gpu --time=30",
     "data_dir": "/data/ü b",
     "trace": "true",
 }
@@ -82,6 +86,10 @@ inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"
 launcher = "local"
+hosts = 4
+listen = "10.0.0.1:7000"
+join_timeout = 600
+slurm_args = "--partition=gpu --time=30"
 ps = [1, 2]
 partitioner = ["none", "fixed"]
 updates = ["locked", "keras"]

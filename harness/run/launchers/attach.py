@@ -5,13 +5,13 @@ import contextlib
 from harness.run.launchers.agents.dealing import dealt
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK
+from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session, first_devices
-from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
+from harness.run.launchers.base import Placement, Seat, seated, tasks_of
 from harness.run.network.held import NotAvailable
 from harness.run.network.loopback import private_loopback
 from harness.run.zygote import Zygote
-from harness.spec.address import joined
 from harness.trial.protocol import Placing, Request
 
 FIRST_PORT = 20000
@@ -42,31 +42,11 @@ class Attach(AgentLauncher):
     def place(self, request: Request, zygote: Zygote) -> Placement:
         """The agents in the order in which they joined, workers first."""
         agents = self.agents_for(request, zygote)
-        tasks = tasks_of(request.cell)
-        hosts = dealt(tasks, len(agents))
-        first = first_devices(hosts, tasks, request.cell.replicas)
-        if (private := _placed_privately(request, agents, hosts, first)) is not None:
-            return private
-        held = [agent.hold(hosts.count(number)) for number, agent in enumerate(agents)]
-        free = [list(ports) for ports in held]
-        release = contextlib.ExitStack()
-        for agent, ports in zip(agents, held, strict=True):
-            release.callback(agent.free, ports)
-        for number, agent in enumerate(agents):
-            if len(free[number]) != hosts.count(number):
-                release.close()
-                raise CannotPlace(f"launcher 'attach': {agent.name} could not take {hosts.count(number)} ports")
-        addresses = {
-            task: joined(agents[host].address, free[host].pop(0)) for task, host in zip(tasks, hosts, strict=True)
-        }
-        seats = [
-            Seat(member.model_copy(update={"first_device": device}), agents[host])
-            for member, host, device in zip(seated(request, addresses), hosts, first, strict=True)
-        ]
-        return Placement(seats, release=release.close)
+        private = _placed_privately(request, agents)
+        return private if private is not None else place_by_ports(self.name, request, agents)
 
 
-def _placed_privately(request: Request, agents: list[Agent], hosts: list[int], first: list[int]) -> Placement | None:
+def _placed_privately(request: Request, agents: list[Agent]) -> Placement | None:
     """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
     address that they find, and on loopback alone is what was asked for. None where that cannot be had."""
     here = own_identity().machine
@@ -78,6 +58,8 @@ def _placed_privately(request: Request, agents: list[Agent], hosts: list[int], f
     except NotAvailable:
         return None
     tasks = tasks_of(request.cell)
+    hosts = dealt(tasks, len(agents))
+    first = first_devices(hosts, tasks, request.cell.replicas)
     addresses = {task: f"{host.address}:{FIRST_PORT + number}" for number, task in enumerate(tasks)}
     where = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
     seats = [

@@ -202,7 +202,8 @@ def _said(*command: str, text: str = "", environment: dict[str, str] | None = No
         raise CannotPlace(f"{command[0]}: {error.strerror or error}") from None
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise CannotPlace(lines[0] if lines else f"{command[0]} ended with status {done.returncode}")
+        said = next((line for line in lines if ": fatal:" in line), lines[0] if lines else None)
+        raise CannotPlace(said or f"{command[0]} ended with status {done.returncode}")
     return done.stdout.strip()
 
 
