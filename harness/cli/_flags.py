@@ -15,13 +15,17 @@ DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
     "device": "device kinds: virtual-cpu, gpu, virtual-gpu, tpu",
     "strategy": (
-        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, tpu"
+        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, dtensor, tpu"
     ),
     "replicas": "replica counts",
     "workers": "worker counts",
     "ps": "counts of parameter servers",
     "partitioner": "how parameter servers share large variables: none, fixed, min_size, max_size",
     "updates": "how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
+    "mesh": (
+        "meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends one; "
+        "none given is batch:REPLICAS"
+    ),
     "launcher": "who starts the processes of a cluster: local",
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from harness.errors import UsageError, nearest
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
+from harness.spec.mesh import Mesh
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -34,6 +35,7 @@ class Sweep(BaseModel):
     ps: list[Devices] = [1]
     partitioner: list[Partitioner] = ["none"]
     updates: list[Updates] = ["locked"]
+    mesh: list[str] = []
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -69,6 +71,11 @@ class Sweep(BaseModel):
             return [value]
         return value
 
+    @field_validator("mesh")
+    @classmethod
+    def _meshes_have_one_spelling(cls, value: list[str]) -> list[str]:
+        return [Mesh.parse(text).text for text in value]
+
     @field_validator("*")
     @classmethod
     def _no_axis_repeats_a_value(cls, value: Any) -> Any:
@@ -83,7 +90,7 @@ AXES: frozenset[str] = frozenset(
 """Keys whose value is a list."""
 
 BOOLEAN = "a valid boolean, unable to interpret input"
-_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
+_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack", "mesh"}
 
 
 def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:

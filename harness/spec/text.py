@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 from harness.errors import UsageError
+from harness.spec.mesh import split_values as split_meshes
 from harness.spec.sweep import AXES, Sweep
 
 
@@ -10,14 +11,16 @@ def value_of(key: str, text: str) -> Any:
     """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key."""
     if key not in AXES:
         return _scalar(key, text, Sweep.model_fields[key].annotation)
+    if key == "mesh":
+        return split_meshes(text)
     element = get_args(Sweep.model_fields[key].annotation)[0]
     return [_scalar(key, part.strip(), element) for part in text.split(",")]
 
 
-def text_of(value: Any) -> str:
-    """A key's value the way a person types it; the other way round of `value_of`."""
+def text_of(value: Any, key: str = "") -> str:
+    """The value of `key` the way a person types it; the other way round of `value_of`."""
     if isinstance(value, list):
-        return ",".join(text_of(item) for item in value)
+        return (";" if key == "mesh" else ",").join(text_of(item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

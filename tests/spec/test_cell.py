@@ -35,6 +35,7 @@ def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> Non
         {"batch_scope": "global"}, {"global_batch_size": 65}, {"cross_device_op": "nccl"},
         {"packing": "num_packs=1"}, {"model": "mlp"}, {"data": "synthetic"}, {"precision": "mixed_bfloat16"},
         {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"}, {"ps": 1}, {"partitioner": "fixed"}, {"updates": "keras"},
+        {"mesh": "batch:2"},
     ],
 )  # fmt: skip
 def test_every_key_is_part_of_the_identity(change: dict[str, Any]) -> None:

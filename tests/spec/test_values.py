@@ -21,6 +21,7 @@ FLAGS = {
     "ps": "1,2",
     "partitioner": "none,fixed",
     "updates": "locked,keras",
+    "mesh": "batch:4,batch:2,model:2",
     "batch_size": "32, 64",
     "batch_scope": "per_replica,global",
     "cross_device_op": "auto,my.ops:ring",
@@ -82,6 +83,7 @@ launcher = "local"
 ps = [1, 2]
 partitioner = ["none", "fixed"]
 updates = ["locked", "keras"]
+mesh = ["batch:4", "model:2,batch:2"]
 data_dir = "/data/ü b"
 """
 
