@@ -63,6 +63,8 @@ class Request(_Message):
     inter_op_threads: int
     gpu_memory_mb: int = 0
     tpu: str = "local"
+    tpu_limit_s: float = 30.0
+    """How long to wait for it."""
     task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""

@@ -63,8 +63,8 @@ def test_the_record_says_how_variables_lie_and_which_sums_ran(zygote: Zygote) ->
 
 
 def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(zygote: Zygote) -> None:
-    right = measured(zygote, "batch:2", "tests.trial.planted_mesh:right_model", data="digits", precision="float32")
-    wrong = measured(zygote, "batch:2", "tests.trial.planted_mesh:dropped_shard_model", data="digits")
+    right = measured(zygote, "batch:2", "tests.trial.planted_mesh:right_model")
+    wrong = measured(zygote, "batch:2", "tests.trial.planted_mesh:dropped_shard_model")
     assert (right.status, right.reason) == ("ok", None)
     assert wrong.status == "wrong_result"
     assert wrong.checks.reduction is True
