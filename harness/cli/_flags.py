@@ -15,7 +15,7 @@ DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
     "device": "device kinds: virtual-cpu, gpu, virtual-gpu, tpu",
     "strategy": (
-        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, tpu"
+        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, dtensor, tpu"
     ),
     "replicas": "replica counts",
     "workers": "worker counts",
@@ -31,6 +31,10 @@ DESCRIPTIONS = {
         "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
     ),
     "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
+    "mesh": (
+        "meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends one; "
+        "none given is batch:REPLICAS"
+    ),
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
     "cross_device_op": (

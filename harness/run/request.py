@@ -8,6 +8,7 @@ from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.devices.tpu import CONNECT_LIMIT_S
 from harness.trial.protocol import Placing, Request
 
 
@@ -27,9 +28,10 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         data_dir=str(data_dir),
         window_s=sweep.window,
         intra_op_threads=sweep.intra_op_threads or (1 if virtual else 0),
-        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
+        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.devices) if virtual else 0),
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
+        tpu_limit_s=min(CONNECT_LIMIT_S, sweep.timeout / 2),
         launcher=sweep.launcher,
         placing=Placing(
             hosts=sweep.hosts,

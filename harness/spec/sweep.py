@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from harness.errors import UsageError, nearest
 from harness.spec.address import split_address
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
+from harness.spec.mesh import Mesh
 from harness.spec.network import canonical
 
 LARGEST = 2**31 - 1
@@ -40,6 +41,7 @@ class Sweep(BaseModel):
     partitioner: list[Partitioner] = ["none"]
     updates: list[Updates] = ["locked"]
     network: list[NetworkText] = [""]
+    mesh: list[str] = []
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -94,6 +96,11 @@ class Sweep(BaseModel):
         shlex.split(value)  # ValueError: No closing quotation
         return value
 
+    @field_validator("mesh")
+    @classmethod
+    def _meshes_have_one_spelling(cls, value: list[str]) -> list[str]:
+        return [Mesh.parse(text).text for text in value]
+
     @field_validator("*")
     @classmethod
     def _no_axis_repeats_a_value(cls, value: Any) -> Any:
@@ -108,7 +115,7 @@ AXES: frozenset[str] = frozenset(
 """Keys whose value is a list."""
 
 BOOLEAN = "a valid boolean, unable to interpret input"
-_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
+_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack", "mesh"}
 
 
 def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:

@@ -3,19 +3,21 @@
 from typing import Any, get_args
 
 from harness.errors import UsageError
-from harness.spec.network import join_values, split_values
+from harness.spec import mesh, network
 from harness.spec.sweep import AXES, Sweep
 
-NETWORK = "network"
+SPLITTERS = {"network": network.split_values, "mesh": mesh.split_values}
+JOINERS = {"network": network.join_values, "mesh": ";".join}
+"""Keys whose values have commas of their own."""
 
 
 def value_of(key: str, text: str) -> Any:
     """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key.
 
-    A network has commas of its own; see `harness.spec.network.split_values`.
+    A network and a mesh have commas of their own; see their `split_values`.
     """
-    if key == NETWORK:
-        return split_values(text)
+    if key in SPLITTERS:
+        return SPLITTERS[key](text)
     if key not in AXES:
         return _scalar(key, text, Sweep.model_fields[key].annotation)
     element = get_args(Sweep.model_fields[key].annotation)[0]
@@ -25,7 +27,7 @@ def value_of(key: str, text: str) -> Any:
 def text_of(key: str, value: Any) -> str:
     """A key's value the way a person types it; the other way round of `value_of`."""
     if isinstance(value, list):
-        return join_values(value) if key == NETWORK else ",".join(text_of(key, item) for item in value)
+        return JOINERS[key](value) if key in JOINERS else ",".join(text_of(key, item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -127,6 +127,8 @@ class Request(_Message):
     tpu: str = "local"
     task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
     job: JobOrder | None = None
+    tpu_limit_s: float = 30.0
+    """How long to wait for it."""
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
     trace: TraceRequest | None = None

@@ -36,6 +36,7 @@ def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> Non
         {"packing": "num_packs=1"}, {"model": "mlp"}, {"data": "synthetic"}, {"precision": "mixed_bfloat16"},
         {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"}, {"ps": 1}, {"partitioner": "fixed"}, {"updates": "keras"},
         {"network": "rate=1gbit"},
+        {"mesh": "batch:2"},
     ],
 )  # fmt: skip
 def test_every_key_is_part_of_the_identity(change: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ FLAGS = {
     "partitioner": "none,fixed",
     "updates": "locked,keras",
     "network": "none,rate=1gbit,delay=0.5ms,rate=100mbit",
+    "mesh": "batch:4,batch:2,model:2",
     "batch_size": "32, 64",
     "batch_scope": "per_replica,global",
     "cross_device_op": "auto,my.ops:ring",
@@ -95,6 +96,7 @@ partitioner = ["none", "fixed"]
 updates = ["locked", "keras"]
 network = ["none", "rate=1gbit,delay=0.5ms", "rate=100mbit"]
 isolate = false
+mesh = ["batch:4", "model:2,batch:2"]
 data_dir = "/data/ü b"
 trace = true
 """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.trial.kept import kept
 from harness.trial.loops._coordinator import CoordinatorLoop
+from harness.trial.loops._mesh import MeshLoop
 from harness.trial.loops.base import Loop, LoopKind, Pace
 from harness.trial.plants import Planted, planted
 from harness.trial.state import capture, copies_of
@@ -141,6 +142,8 @@ def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _build(training: "Training") -> Loop:
+    if training.cell.mesh:
+        return MeshLoop(training)
     return CoordinatorLoop(training) if training.cell.asynchronous else CustomLoop(training)
 
 
