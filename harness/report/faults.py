@@ -23,14 +23,14 @@ FAULT_WORDS: dict[str, str] = {
 }
 DETECTED_WORDS = {
     "tensorflow": "TensorFlow",
-    "process_end": "process end",
-    "stalled_steps": "no step any more",
-    "heartbeat": "no answer any more",
-    "preemption_handler": "preemption handler",
+    "process_end": "its end",
+    "stalled_steps": "no steps",
+    "heartbeat": "no answer",
+    "preemption_handler": "handler",
 }
 STATUS_WORDS = {
     "recovered": "recovered",
-    "lost_state": "lost its state",
+    "lost_state": "lost state",
     "wrong_weights": "WRONG WEIGHTS",
     "hung": "HUNG",
     "failed": "FAILED",
@@ -49,26 +49,25 @@ def outcome_table(summary: FaultsSummary) -> Table:
     """One row a scenario: did it end, did it end right, what did it lose."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
-        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
+        ("fault", False, lambda s: s.fault),
+        ("saves", True, lambda s: _every(s.checkpoint_every)),
         ("jobs", True, lambda s: str(s.ran)),
-        ("what became of them", False, _outcomes),
-        ("weights right", False, _weights),
-        ("updates twice", True, _updates),
-        ("steps again", True, lambda s: _counts(s.steps_lost)),
-        ("useful again after", True, lambda s: spread_words(s.useful_step_s)),
-        ("standstill", True, lambda s: spread_words(s.standstill_s)),
+        ("ended", False, _outcomes),
+        ("right", True, lambda s: f"{s.weights_right}/{s.weights_judged}" if s.weights_judged else NOTHING),
+        ("twice", True, _updates),
+        ("again", True, lambda s: _counts(s.steps_lost)),
+        ("useful again", True, lambda s: spread_words(s.useful_step_s)),
     )
     shown = [scenario for scenario in summary.scenarios if scenario.ran]
     marked = frozenset(
         number for number, s in enumerate(shown) if s.statuses.keys() & {"wrong_weights", "hung", "failed"}
     )
     note = (
-        "Medians over jobs, with their range in brackets. Useful again: the first step after the fault that had not "
-        "been done before; standstill: the longest time without one. Lost its state: it had to begin at step 0, and "
-        "ended right. Weights of synchronous strategies are held against undisturbed jobs; asynchronous updates "
-        "have no order to compare, so there it is whether every update came exactly once. Marked: at least one job "
-        "did not end right."
+        "Medians over jobs, with their range in brackets. Saves: a checkpoint every so many steps. Lost state: it had "
+        "to begin at step 0, and ended right. Right: jobs with the right final state; synchronous strategies are held "
+        "against undisturbed jobs, asynchronous updates have no order to compare, so there it is whether every update "
+        "came exactly once. Twice: updates that were applied twice. Again: steps that were done again. Useful again: "
+        "from the fault to the first step that had not been done before. Marked: at least one job did not end right."
     )
     return _table("What became of the jobs", fields, shown, note, marked)
 
@@ -77,22 +76,25 @@ def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
     """The parts of the time until the next useful step."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
-        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
-        ("noticed after", True, lambda s: spread_words(s.detection_s)),
+        ("fault", False, lambda s: s.fault),
+        ("saves", True, lambda s: _every(s.checkpoint_every)),
+        ("noticed", True, lambda s: spread_words(s.detection_s)),
         ("first by", False, lambda s: _by(s.detected_by)),
-        ("TensorFlow after", True, lambda s: spread_words(s.tensorflow_s)),
+        ("by TensorFlow", True, lambda s: spread_words(s.tensorflow_s)),
         ("restart", True, lambda s: spread_words(s.restart_s)),
         ("replay", True, lambda s: spread_words(s.replay_s)),
-        ("all back after", True, lambda s: spread_words(s.all_back_s)),
+        ("all back", True, lambda s: spread_words(s.all_back_s)),
+        ("standstill", True, lambda s: spread_words(s.standstill_s)),
     )
     settings = plan.settings
     note = (
-        "The supervisor starts a job again when a process ends, when TensorFlow raises in another, or after "
+        "Noticed: by whom first, and when TensorFlow did in a process that nothing was done to. The supervisor starts "
+        "a job again when a process ends, when TensorFlow raises in another, or after "
         f"{settings.stall:g} s without a step or an answer; frozen processes thaw and cut links are mended after "
         f"{settings.outage:g} s. Restart: from the notice until training begins again. Replay: from there to the next "
         "useful step, tracing included. Processes are forked from one that has TensorFlow imported: elsewhere a "
-        "restart costs an import more. A dash: it went on without, or nobody said so."
+        "restart costs an import more. All back: every process that was started again is ready. Standstill: the "
+        "longest time without a step that had not been done before. A dash: it went on without, or nobody said so."
     )
     return _table("Where the time went", fields, [s for s in summary.scenarios if s.ran], note)
 
@@ -101,7 +103,7 @@ def cost_table(summary: FaultsSummary) -> Table:
     """What checkpoints cost when nothing fails."""
     fields: tuple[tuple[str, bool, Callable[[CostSummary], str]], ...] = (
         ("strategy", False, lambda c: c.cell.strategy),
-        ("checkpoint every", True, lambda c: _steps(c.every)),
+        ("saves", True, lambda c: _every(c.every)),
         ("time with / without", True, lambda c: overhead_words(c.overhead)),
         ("one checkpoint", True, lambda c: spread_words(c.checkpoint_s)),
         ("size", True, lambda c: size(c.bytes)),
@@ -138,8 +140,8 @@ def not_run_table(summary: FaultsSummary) -> Table:
     """Scenarios that make no sense or cannot be done here, with the reason."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
         ("strategy", False, lambda s: s.cell.strategy),
-        ("fault", False, lambda s: FAULT_WORDS[s.fault]),
-        ("checkpoint every", True, lambda s: _steps(s.checkpoint_every)),
+        ("fault", False, lambda s: s.fault),
+        ("saves", True, lambda s: _every(s.checkpoint_every)),
         ("reason", False, lambda s: printable(s.reason or "")),
     )
     return _table("Not possible", fields, [s for s in summary.scenarios if not s.ran], "")
@@ -163,7 +165,9 @@ def _findings(mine: Sequence[ScenarioSummary], summary: FaultsSummary) -> list[s
     bad = {status: sum(s.statuses.get(status, 0) for s in mine) for status in ("wrong_weights", "hung", "failed")}
     lost = sum(s.statuses.get("lost_state", 0) for s in mine)
     ended = jobs - bad["hung"] - bad["failed"]
-    found = [f"{ended} of {plural(jobs, 'job')} came to their end, {ended - bad['wrong_weights']} with the right state"]
+    exact = sum(s.identical for s in mine)
+    right = f"{ended - bad['wrong_weights']} with the right state" + (f" ({exact} bit for bit)" if exact else "")
+    found = [f"{ended} of {plural(jobs, 'job')} came to their end, {right}"]
     if lost:
         found.append(f"{lost} had to begin again at step 0")
     twice = sum(s.updates_repeated for s in mine)
@@ -235,6 +239,10 @@ def _counts(spread: Spread | None) -> str:
     return middle if spread.low == spread.high else f"{middle} [{spread.low:g}–{spread.high:g}]"
 
 
+def _every(steps: int) -> str:
+    return f"every {steps:,}" if steps else "none"
+
+
 def _steps(steps: int) -> str:
     return f"{steps:,} steps" if steps else "never"
 
@@ -249,14 +257,7 @@ def _updates(scenario: ScenarioSummary) -> str:
     if not scenario.updates_scheduled:
         return NOTHING
     lost = f", {scenario.updates_lost} lost" if scenario.updates_lost else ""
-    return f"{scenario.updates_repeated} of {scenario.updates_scheduled}{lost}"
-
-
-def _weights(scenario: ScenarioSummary) -> str:
-    if not scenario.weights_judged:
-        return NOTHING
-    text = f"{scenario.weights_right} of {scenario.weights_judged}"
-    return f"{text}, bit for bit" if scenario.identical == scenario.weights_judged else text
+    return f"{scenario.updates_repeated}{lost}"
 
 
 def _by(detected: Mapping[str, int]) -> str:
