@@ -5,19 +5,23 @@ from pathlib import Path
 
 import typer
 
+RUN_HELP = "A run's folder, its id, a prefix of it, or 'latest'."
+
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """`latest` and the runs of the results folder that the line names, newest first."""
     folder = ctx.params.get("results") or Path("results")
     try:
-        entries = sorted((entry.name for entry in Path(folder).iterdir() if (entry / "run.json").is_file()), reverse=True)
+        entries = sorted(
+            (entry.name for entry in Path(folder).iterdir() if (entry / "run.json").is_file()), reverse=True
+        )
     except OSError:
         entries = []
     return [name for name in ("latest", *entries) if name.startswith(incomplete)]
 
 
-def cell_labels(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Strategies, as the beginning of a cell's name."""
+def strategies(incomplete: str) -> list[str]:
+    """Strategies: a cell's name begins with one."""
     return [name for name in _names("strategy") if name.startswith(incomplete)]
 
 

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from harness.cli._completion import RUN_HELP, run_ids
+
 VERB = "export"
 HELP = "Export a run: csv (a row a trial), cells (a row a cell), json, markdown, parquet."
 EXAMPLES = "Example: harness export latest --format csv --output run.csv"
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="cells, csv, json, markdown, parquet.")
     ] = "csv",
