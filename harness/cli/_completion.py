@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+RUN_HELP = "A run's folder, its id, a prefix of it, or 'latest'."
+
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """`latest` and the runs of the results folder that the line names, newest first."""
@@ -18,8 +20,8 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in ("latest", *entries) if name.startswith(incomplete)]
 
 
-def cell_labels(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Strategies, as the beginning of a cell's name."""
+def strategies(incomplete: str) -> list[str]:
+    """Strategies: a cell's name begins with one."""
     return [name for name in _names("strategy") if name.startswith(incomplete)]
 
 

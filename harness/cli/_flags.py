@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._completion import values_of
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, Sweep, load_sweep
 from harness.spec.text import text_of, value_of
@@ -83,7 +84,9 @@ def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
                 continue
             text = DESCRIPTIONS[key] + (" (comma-separated)" if key in AXES else "")
             metavar = "A,B,…" if key in AXES else "VALUE"
-            parameters.append(option(key, None, str | None, f"--{key.replace('_', '-')}", help=text, metavar=metavar))
+            flag, complete = f"--{key.replace('_', '-')}", values_of(key)
+            more = {} if complete is None else {"autocompletion": complete}
+            parameters.append(option(key, None, str | None, flag, help=text, metavar=metavar, **more))
     return parameters
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli._completion import RUN_HELP, run_ids
+
 VERB = "export"
 FORMATS = (
     "cells, csv, windows, parquet, windows-parquet, json, markdown, pytest-benchmark, github-action-bigger, "
@@ -21,7 +23,7 @@ EXAMPLES = (
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.")
     ] = "csv",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli._completion import strategies
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,7 +26,10 @@ def command(
     cell: Annotated[
         list[str] | None,
         typer.Option(
-            "--cell", metavar="CELL", help="A cell's id or part of its name; may be given again. Default: all."
+            "--cell",
+            metavar="CELL",
+            help="A cell's id or part of its name; may be given again. Default: all.",
+            autocompletion=strategies,
         ),
     ] = None,
     output: Annotated[

@@ -8,6 +8,7 @@ import typer
 
 VERB = "list"
 HELP = "List the runs, newest last."
+EXAMPLES = "Examples: harness list\n\nharness list --json | jq -r '.[] | select(.status == \"finished\") | .run_id'"
 
 
 def command(

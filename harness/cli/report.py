@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import run_ids
+from harness.cli._completion import RUN_HELP, run_ids
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -26,9 +26,7 @@ EXAMPLES = (
 def command(
     run: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.", autocompletion=run_ids
-        ),
+        typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE.html", help="Default: reports/<run>.html.")
