@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli._completion import RUN_HELP, run_ids
+
+if TYPE_CHECKING:
+    from harness.record import Run
 
 VERB = "export"
 FORMATS = (
@@ -15,6 +18,8 @@ FORMATS = (
 )
 OF_IMPORTED = ("cells", "json")
 """Formats that an imported run has: the others are of trials."""
+MEASURED_ONLY = ("pytest-benchmark", "github-action-bigger", "github-action-smaller")
+"""Formats that have no place for a cell without a throughput."""
 HELP = f"Export a run for another tool. FORMAT is one of: {FORMATS}."
 EXAMPLES = (
     "Examples: harness export latest --format csv --output run.csv; "
@@ -56,4 +61,16 @@ def command(
         sys.stdout.write(text or "")
     else:
         sys.stderr.write(f"{format_name}: {output}\n")
+    if format_name in MEASURED_ONLY:
+        _say_what_is_left_out(loaded)
     return 0
+
+
+def _say_what_is_left_out(run: "Run") -> None:
+    """A cell that failed is in no file of these formats; somebody must say so."""
+    from harness.analysis.summary import summarise
+
+    left_out = sum(cell.measured is None for cell in summarise(run.manifest, run.trials).cells)
+    if left_out:
+        cells = "1 cell" if left_out == 1 else f"{left_out} cells"
+        sys.stderr.write(f"left out, without a throughput: {cells}; --format csv says why\n")

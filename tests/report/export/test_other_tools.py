@@ -12,12 +12,13 @@ import asv.results
 import cmarkgfm
 import pytest
 
+from harness import cli
 from harness.analysis import summarise
 from harness.errors import HarnessError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.names import names_of, series_name
-from tests.report.export.runs import COMMIT, synthetic
+from tests.report.export.runs import COMMIT, REFERENCE, synthetic
 from tests.synthetic import default_cells, make_cell
 
 
@@ -115,6 +116,14 @@ def test_nothing_measured_is_an_error_and_no_empty_file(tmp_path: Path) -> None:
         with pytest.raises(HarnessError, match=r"no cell of .* has a throughput"):
             exporters()[name].export(synthetic(cells=cells), tmp_path / "x.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_cells_that_these_formats_have_no_place_for_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(REFERENCE), "--format", "github-action-bigger", "--output", str(tmp_path / "x.json")]
+    assert cli.run(command) == 0
+    assert "left out, without a throughput: 12 cells; --format csv says why" in capsys.readouterr().err
 
 
 def asv_project(folder: Path) -> tuple[Path, str]:
