@@ -138,7 +138,7 @@ def decide(
         for side in sides:
             request = request_for(side.cell, side.sweep, data_dir_of(side.sweep))
             preflight(zygotes[side.name], [request], min(PREFLIGHT_S, side.sweep.timeout))
-            open_launchers([request], zygotes[side.name])
+        _open_launchers(sides, zygotes)
         manifest = _manifest(sides, settings, zygotes, command)
         with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
             AbRun(store, sides, zygotes, progress or Quiet()).run()
@@ -155,8 +155,16 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
             raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
         sides = sides_of_record(store.manifest)
         with side_zygotes(sides) as zygotes:
+            _open_launchers(sides, zygotes)
             AbRun(store, sides, zygotes, progress or Quiet()).run()
     return load_run(path)
+
+
+def _open_launchers(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> None:
+    """What all trials of both sides will share, asked for at once where one process forks both."""
+    for zygote in dict.fromkeys(zygotes.values()):
+        of_it = [side for side in sides if zygotes[side.name] is zygote]
+        open_launchers([request_for(side.cell, side.sweep, data_dir_of(side.sweep)) for side in of_it], zygote)
 
 
 def _manifest(

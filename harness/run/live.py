@@ -71,8 +71,6 @@ class LiveTrial:
         self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
-        self.deadline = time.monotonic() + self.timeout_s
-        """When its set-up counts as hung."""
         self._taking_turns = False
         if isinstance(self.zygote, Zygote):
             self.zygote.check = self.interrupts.check
@@ -80,6 +78,8 @@ class LiveTrial:
         request = self.request.model_copy(update={"scratch": self.zygote.scratch})
         self.spawned: Any = self.zygote.spawn(request)
         """A Spawned, or what a Cluster has for one."""
+        self.deadline = time.monotonic() + self.timeout_s
+        """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
 
     def set_up(self) -> None:
         """Follow the trial through build, gate and pilot until it waits for its first turn."""

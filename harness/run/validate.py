@@ -226,7 +226,10 @@ def resume_validation(path: Path, progress: Progress | None = None) -> None:
             raise UsageError(f"--resume: '{path.name}' is no validation")
         if store.manifest.status == "finished":
             return
+        sweep = store.manifest.sweep
+        requests = [request_for(cell, sweep, data_dir_of(sweep)) for cell in store.manifest.cells]
         with Zygote() as zygote:
+            open_launchers(requests, zygote)
             ValidationRun(store, zygote, progress or Quiet()).run()
 
 

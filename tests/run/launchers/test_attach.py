@@ -137,6 +137,13 @@ def test_a_port_in_use_is_a_record_with_the_reason() -> None:
     assert "in use" in str(record.reason)
 
 
+def test_a_token_that_could_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_TOKEN", "secret")
+    with contextlib.closing(Zygote()) as zygote:
+        record = measured(live(zygote, request_of(NOBODY_S, **PAIR)))
+    assert "HARNESS_TOKEN has 6 characters, expected at least 16" in str(record.reason)
+
+
 def test_a_side_with_an_environment_of_its_own_is_refused_with_the_remedy() -> None:
     with contextlib.closing(Zygote({"TF_ENABLE_ONEDNN_OPTS": "0"})) as zygote:
         record = measured(live(zygote, request_of(NOBODY_S, **PAIR)))

@@ -1,5 +1,6 @@
 """The agents of one run as a launcher uses them: asked for once, waited for, given processes to start."""
 
+import os
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -7,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from harness.run.launchers.agents.dealing import hosts_needed
-from harness.run.launchers.agents.handshake import new_token
+from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.meeting import ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.agents.worker import TOKEN_VARIABLE, token_from
+from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
@@ -27,10 +28,13 @@ class Session:
         self.placing = placing
         self._launcher = launcher
         self._out = out
-        self.meeting = Meeting(listen, token_from(None, None) or new_token(), self.say)
+        token = os.environ.get(TOKEN_VARIABLE, "").strip() or new_token()
+        if len(token) < LEAST_TOKEN:
+            raise CannotPlace(f"{TOKEN_VARIABLE} has {len(token)} characters, expected at least {LEAST_TOKEN}")
+        self.meeting = Meeting(listen, token, self.say)
         self.since = time.monotonic()
         """When something last changed: from then on those who are missing have their time."""
-        self._known = 0
+        self._known: list[bool] = []
 
     def say(self, text: str) -> None:
         """Tell the person, whatever else is written to standard output."""
@@ -53,8 +57,8 @@ class Session:
         """
         while len(living := self.meeting.living()) < hosts:
             check()
-            if len(self.meeting.agents) != self._known:
-                self._known, self.since = len(self.meeting.agents), time.monotonic()
+            if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
+                self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise CannotPlace(f"launcher '{self._launcher}': {why}")
             if time.monotonic() >= self.since + self.placing.join_timeout_s:

@@ -258,10 +258,9 @@ class Session:
 
 
 def token_from(given: str | None, file: Path | None) -> str | None:
-    """The token of `--token`, `--token-file` or HARNESS_TOKEN; None when there is none."""
+    """The token of `--token`, `--token-file` or HARNESS_TOKEN; None when there is none. OSError for the file's sake."""
+    # taken out in any case: what a user's own model starts has no use for it
+    variable = os.environ.pop(TOKEN_VARIABLE, "").strip() or None
     if given is not None:
         return given.strip()
-    if file is not None:
-        return file.read_text(encoding="utf-8").strip()
-    # taken out: what a user's own model starts has no use for it
-    return os.environ.pop(TOKEN_VARIABLE, "").strip() or None
+    return file.read_text(encoding="utf-8").strip() if file is not None else variable

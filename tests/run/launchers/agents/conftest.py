@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from harness.run.launchers.agents.meeting import Meeting
 from harness.run.launchers.agents.remote import Agent
 from harness.trial.protocol import Request
 from tests.record.examples import cell
+from tests.run.network.conftest import emulation as emulation  # a fixture
 from tests.run.test_zygote import WITHOUT_TENSORFLOW
 
 TOKEN = "the token of these tests"
@@ -41,11 +42,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     worker.write_text(WORKER.format(root=str(Path.cwd()), python=str(python)))
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*arguments: str, token: str = TOKEN) -> "subprocess.Popen[str]":
+    def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> "subprocess.Popen[str]":
         started.append(
             subprocess.Popen(
-                [sys.executable, str(worker), *arguments], env={**os.environ, "HARNESS_TOKEN": token}, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                [*before, sys.executable, str(worker), *arguments], env={**os.environ, "HARNESS_TOKEN": token},
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         )  # fmt: skip

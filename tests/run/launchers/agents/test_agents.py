@@ -13,7 +13,9 @@ import pytest
 
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent, RemoteSpawned
+from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
+from harness.spec.network import Network
 from harness.trial.protocol import Report
 from tests.run.launchers.agents.conftest import TOKEN, Start, comes_true, joined, request
 from tests.run.test_zygote import HANGS
@@ -120,20 +122,23 @@ import sys, time
 sys.path.insert(0, {root!r})
 from harness.run.launchers.agents.meeting import Meeting
 from tests.run.launchers.agents.conftest import TOKEN, request
-meeting = Meeting("", TOKEN, lambda text: None)
+meeting = Meeting({listen!r}, TOKEN, lambda text: None)
 print(meeting.address(), flush=True)
 while not meeting.living():
     time.sleep(0.02)
 spawned = meeting.living()[0].spawn(request(100))
 spawned.channel.receive_line()
 print("forked", flush=True)
-time.sleep(60)
+agent = meeting.living()[0]
+while agent.gone is None:
+    time.sleep(0.02)
+print("gone:", agent.gone, flush=True)
 """
 
 
 def test_when_the_sweep_is_killed_the_agent_and_what_it_forked_end(start: Start) -> None:
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT.format(root=str(Path.cwd()))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT.format(root=str(Path.cwd()), listen="")], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
     worker = start("--connect", parent.stdout.readline().strip())
@@ -147,6 +152,24 @@ def test_when_the_sweep_is_killed_the_agent_and_what_it_forked_end(start: Start)
     assert worker.returncode == 0
     assert out.splitlines()[-1].startswith("the run at ")
     assert error == ""
+
+
+@pytest.mark.usefixtures("emulation")
+def test_when_the_link_between_them_is_cut_both_sides_notice_though_nobody_says_a_word(start: Start) -> None:
+    with EmulatedNetwork(Network(), hosts=2) as network:
+        there, here = network.hosts
+        code = PARENT.format(root=str(Path.cwd()), listen=here.address)
+        enter = ["nsenter", f"--net={here.namespace}", "--"]
+        parent = subprocess.Popen([*enter, sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert parent.stdout is not None
+        worker = start("--connect", parent.stdout.readline().strip(), before=["nsenter", f"--net={there.namespace}"])
+        assert parent.stdout.readline() == "forked\n"
+        family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
+        network.cut(0)
+        assert comes_true(lambda: not any(alive(member) for member in family), GONE_WITHIN_S)
+        assert parent.stdout.readline().startswith("gone: ")
+        parent.kill()
+        parent.communicate()
 
 
 def test_one_that_is_to_stay_serves_the_next_sweep_too(start: Start) -> None:
