@@ -97,7 +97,7 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
         for cell in item.manifest.cells:
             if _wanted(cell, cells):
                 for measure in ("throughput", "speed-up"):
-                    found.setdefault((_machine(item.manifest), cell.cell_id, measure), cell)  # type: ignore[arg-type]
+                    found.setdefault((_machine(item.manifest), cell.cell_id, measure), cell)
     series = (_series(machine, cell, measure, seen) for (machine, _, measure), cell in found.items())
     return tuple(one for one in series if one.points or (one.gaps and one.measure == "throughput"))
 
@@ -117,7 +117,7 @@ def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
 
 def _seen(run: Run) -> _Seen:
     values: dict[tuple[str, Measure], Point] = {}
-    failed = {}
+    failed: dict[str, str] = {}
     when = run.manifest.created_utc
     for cell in summarise(run.manifest, run.trials).cells:
         if cell.measured is None:

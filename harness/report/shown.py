@@ -124,7 +124,7 @@ def _failed(summary: RunSummary) -> list[str]:
 
 def _twice(summary: RunSummary) -> list[str]:
     found = remarks(summary)
-    lines = [f"{remark.cell}: {remark.text}." for remark in found[:_REMARKS]]
+    lines = [f"{listed(remark.cells, most=4)}: {remark.text}." for remark in found[:_REMARKS]]
     return [*lines, f"and {len(found) - _REMARKS} more, on the report's page."] if len(found) > _REMARKS else lines
 
 
