@@ -1,7 +1,9 @@
 """Processes on this machine, forked from one preloaded process: on loopback, or on an emulated network."""
 
+import contextlib
 import socket
 import weakref
+from collections.abc import Sequence
 
 from harness.record.cluster import NetworkRecord
 from harness.run.launchers.base import CannotPlace, Launcher, Placement, Seat, seated, tasks_of
@@ -33,8 +35,16 @@ class Local(Launcher):
         """Always available."""
         return None
 
+    def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
+        """Build and measure every network that is asked for, about 1.5 s each, so that no trial waits for it."""
+        grounds = self._of(zygote)
+        for network, hosts in dict.fromkeys((of.cell.network, len(tasks_of(of.cell))) for of in requests):
+            with contextlib.suppress(NetworkError):  # which the trials will be told
+                if network:
+                    grounds.give_back(grounds.network(network, hosts))
+
     def place(self, request: Request, zygote: Zygote) -> Placement:
-        """A fork and an address for each process. The first trial on a network waits about 2 s for it."""
+        """A fork and an address for each process. A second trial on a network at once waits for one of its own."""
         if request.cell.network:
             return self._on_network(request, zygote)
         if request.isolate:

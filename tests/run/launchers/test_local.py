@@ -12,7 +12,7 @@ import pytest
 
 from harness.run.launchers import CannotPlace, Placement, launchers
 from harness.run.launchers.base import tasks_of
-from harness.run.network import Ground, Grounds, NotAvailable
+from harness.run.network import EmulatedNetwork, Ground, Grounds, NotAvailable
 from harness.run.zygote import Zygote
 from harness.spec import Cell
 from harness.trial.protocol import Request
@@ -140,6 +140,19 @@ def test_on_a_network_every_process_has_a_host_and_what_was_measured_is_kept(zyg
     assert [address.rpartition(":")[0] for address in addresses(placement)] == ["10.77.0.1", "10.77.0.2", "10.77.0.3"]
     assert placement.network is not None
     assert placement.network.bandwidth_bits_per_s < 110e6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("emulation")
+def test_a_network_is_there_before_the_first_trial_and_what_cannot_be_had_is_that_trials_affair(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = NETWORKED.model_copy(update={"workers": 251})
+    launchers()["local"].open([request(of) for of in (SYNCHRONOUS, NETWORKED, NETWORKED, refused)], zygote)
+    monkeypatch.setattr(EmulatedNetwork, "measure", lambda _: pytest.fail("a trial waited for its network"))
+    assert placed(NETWORKED, zygote).network is not None
+    with pytest.raises(CannotPlace, match="a network of 251 hosts"):
+        placed(refused, zygote)
 
 
 @pytest.mark.slow
