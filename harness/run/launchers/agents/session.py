@@ -10,9 +10,10 @@ from typing import TextIO
 from harness.run.launchers.agents.dealing import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.meeting import ListenError, Meeting
+from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, Launcher
+from harness.run.launchers.base import CannotPlace, Launcher, Placement
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
 
@@ -163,16 +164,10 @@ class AgentLauncher(Launcher, ABC):
         session.prepare(agents, request, zygote.check)
         return agents
 
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """The processes over the agents in their order, workers first."""
+        return place_by_ports(self.name, request, self.agents_for(request, zygote))
+
     def host_for(self, request: Request, zygote: Zygote) -> Agent:
         """The first host, for a trial that is one process."""
         return self.agents_for(request, zygote)[0]
-
-
-def first_devices(hosts: Sequence[int], tasks: Sequence[tuple[str, int]], replicas: int) -> list[int]:
-    """The first accelerator of each process: workers on one host share out its own."""
-    taken: dict[int, int] = {}
-    first = []
-    for host, (task, _) in zip(hosts, tasks, strict=True):
-        first.append(taken.get(host, 0) if task == "worker" else 0)
-        taken[host] = taken.get(host, 0) + (replicas if task == "worker" else 0)
-    return first
