@@ -18,6 +18,7 @@ from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
 
 SLICE_S = 0.2
+MOST_WAITS = 3
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""
 
@@ -53,16 +54,18 @@ class Session:
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
 
-        CannotPlace when they are not there `join_timeout` after the last change, or `launcher` knows that they
-        will not come.
+        CannotPlace when they are not there `join_timeout` after the last change, or three times that after this
+        began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
+        not come.
         """
+        limit = time.monotonic() + MOST_WAITS * self.placing.join_timeout_s
         while len(living := self.meeting.living()) < hosts:
             check()
             if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise CannotPlace(f"launcher '{self._launcher}': {why}")
-            if time.monotonic() >= self.since + self.placing.join_timeout_s:
+            if time.monotonic() >= min(limit, self.since + self.placing.join_timeout_s):
                 raise CannotPlace(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
