@@ -2,12 +2,12 @@
 
 import contextlib
 
-from harness.run.launchers.agents.dealing import dealt
+from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK
 from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.agents.session import AgentLauncher, Session, first_devices
+from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.base import Placement, Seat, seated, tasks_of
 from harness.run.network.held import NotAvailable
 from harness.run.network.loopback import private_loopback

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, Placement
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.launchers.base import CannotPlace
+from harness.trial.protocol import Placing
 
 CONNECT_S = 20.0
 INSTALL = "ray is not installed; pip install 'ray>=2.40', or pip install -e '.[ray]' in a checkout"
@@ -99,10 +97,6 @@ class Ray(AgentLauncher):
         begun = self._started[id(session)]
         state = begun.ray.util.placement_group_table(begun.group).get("state", "unknown")
         return f"Ray's placement group is {state}"
-
-    def place(self, request: Request, zygote: Zygote) -> Placement:
-        """The agents in the order in which they joined, workers first."""
-        return place_by_ports(self.name, request, self.agents_for(request, zygote))
 
 
 def _joined() -> Any:

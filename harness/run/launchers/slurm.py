@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.launchers.agents.dealing import dealt
+from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
 from harness.run.launchers.agents.minded import Minded
 from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.agents.session import AgentLauncher, Session, first_devices
+from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
 from harness.run.zygote import Zygote

@@ -135,7 +135,8 @@ def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(slurm: SlurmClu
     assert process.returncode == 0
     trials = only_run(tmp_path / "results").trials
     assert {trial.status for trial in trials} <= {"crashed", "unsupported"}
-    assert any("is gone" in str(trial.reason) for trial in trials)
+    # Slurm ends every process of the job at once, so which end is told of first is chance
+    assert any("is gone" in str(trial.reason) or "SIGTERM" in str(trial.reason) for trial in trials)
     assert any(f"job {job} has ended" in str(trial.reason) for trial in trials)
     assert nothing_left(slurm)
 

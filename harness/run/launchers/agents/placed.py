@@ -3,9 +3,8 @@
 import contextlib
 from collections.abc import Sequence
 
-from harness.run.launchers.agents.dealing import dealt
+from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.agents.session import first_devices
 from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
 from harness.spec.address import joined
 from harness.trial.protocol import Request

@@ -10,13 +10,15 @@ from typing import TextIO
 from harness.run.launchers.agents.dealing import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.meeting import ListenError, Meeting
+from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, Launcher
+from harness.run.launchers.base import CannotPlace, Launcher, Placement
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
 
 SLICE_S = 0.2
+MOST_WAITS = 3
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""
 
@@ -52,16 +54,18 @@ class Session:
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
 
-        CannotPlace when they are not there `join_timeout` after the last change, or `launcher` knows that they
-        will not come.
+        CannotPlace when they are not there `join_timeout` after the last change, or three times that after this
+        began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
+        not come.
         """
+        limit = time.monotonic() + MOST_WAITS * self.placing.join_timeout_s
         while len(living := self.meeting.living()) < hosts:
             check()
             if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise CannotPlace(f"launcher '{self._launcher}': {why}")
-            if time.monotonic() >= self.since + self.placing.join_timeout_s:
+            if time.monotonic() >= min(limit, self.since + self.placing.join_timeout_s):
                 raise CannotPlace(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
@@ -163,16 +167,10 @@ class AgentLauncher(Launcher, ABC):
         session.prepare(agents, request, zygote.check)
         return agents
 
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """The processes over the agents in their order, workers first."""
+        return place_by_ports(self.name, request, self.agents_for(request, zygote))
+
     def host_for(self, request: Request, zygote: Zygote) -> Agent:
         """The first host, for a trial that is one process."""
         return self.agents_for(request, zygote)[0]
-
-
-def first_devices(hosts: Sequence[int], tasks: Sequence[tuple[str, int]], replicas: int) -> list[int]:
-    """The first accelerator of each process: workers on one host share out its own."""
-    taken: dict[int, int] = {}
-    first = []
-    for host, (task, _) in zip(hosts, tasks, strict=True):
-        first.append(taken.get(host, 0) if task == "worker" else 0)
-        taken[host] = taken.get(host, 0) + (replicas if task == "worker" else 0)
-    return first

@@ -2,8 +2,7 @@
 
 import pytest
 
-from harness.run.launchers.agents.dealing import dealt, hosts_needed
-from harness.run.launchers.agents.session import first_devices
+from harness.run.launchers.agents.dealing import dealt, first_devices, hosts_needed
 from harness.run.launchers.base import tasks_of
 from tests.record.examples import cell
 
