@@ -24,6 +24,7 @@ DESCRIPTIONS = {
     "strategy": "strategies: mirrored, multi_worker_mirrored, parameter_server (comma-separated)",
     "fault": f"faults: {', '.join(FAULT_NAMES)} (comma-separated)",
     "checkpoint_every": "steps between checkpoints, 0 is none (comma-separated)",
+    "target": "which worker or server is hit: last, or first",
     "repeats": "jobs of every combination",
     "steps": "steps that a job is to do",
     "workers": "workers, and as many replicas of mirrored",

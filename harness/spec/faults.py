@@ -24,6 +24,8 @@ class Faults(BaseModel):
     fault: list[FaultName] = list(FAULT_NAMES)
     checkpoint_every: list[Natural] = [0, 20]
     """Steps between checkpoints; 0 makes none."""
+    target: Literal["last", "first"] = "last"
+    """Which worker or server is hit. The first worker writes checkpoints and holds TensorFlow's coordination."""
     repeats: Annotated[int, Field(ge=1, le=1000, strict=True)] = 3
     steps: Annotated[int, Field(ge=6, le=10**6, strict=True)] = 100
     """Steps that a job is to do."""

@@ -173,7 +173,14 @@ def measure_faults(settings: Faults, results: Path, command: Sequence[str], line
     with Zygote() as zygote:
         preflight(zygote, requests, min(PREFLIGHT_S, settings.timeout))
         with RunStore.create(results, manifest) as store, FaultLog(store.path) as log:
-            FaultsRun(store, log, zygote, lines).run()
+            try:
+                FaultsRun(store, log, zygote, lines).run()
+            except Interrupted:
+                raise
+            except HarnessError:
+                if not load_faults(store.path):
+                    store.discard()
+                raise
     return store.path
 
 

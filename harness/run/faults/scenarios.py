@@ -96,13 +96,13 @@ def inapplicable(cell: Cell, fault: str) -> str | None:
 def strike_of(
     job: PlannedFault, settings: Faults, members: Sequence[Membership], network: EmulatedNetwork | None
 ) -> Strike | None:
-    """What is done to the job; None for one that is left in peace. The last worker, or server, is hit."""
+    """What is done to the job; None for one that is left in peace. One worker, or server, is hit."""
     if job.fault == UNDISTURBED or job.fault_step is None:
         return None
     every = tuple(member.name for member in members) or ("the process",)
     kind = "ps" if job.fault == "kill_ps" else "worker"
     named = [member.name for member in members if member.task == kind]
-    target = named[-1] if named else every[-1]
+    target = (named or every)[0 if settings.target == "first" else -1]
     match job.fault:
         case "restart":
             return Strike(job.fault_step, _each(every, signal.SIGKILL), targets=every)

@@ -91,11 +91,14 @@ class Signalled(Crew):
         ("restart", [(name, signal.SIGKILL) for name in ("coordinator", "worker 0", "worker 1", "ps 0")]),
     ],
 )
-def test_a_fault_hits_the_last_of_its_kind(fault: FaultName, sent: list[tuple[str, int]]) -> None:
+def test_a_fault_hits_one_of_its_kind(fault: FaultName, sent: list[tuple[str, int]]) -> None:
     cell = next(cell for cell in plan_jobs(SETTINGS).cells if cell.asynchronous)
     request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
     members = seated(request, {task: f"h:{number}" for number, task in enumerate(tasks_of(cell))})
     job = next(job for job in planned() if job.fault == fault and job.cell_id == cell.cell_id)
+    first = strike_of(job, SETTINGS.model_copy(update={"target": "first"}), members, None)
+    assert first is not None
+    assert first.targets[0] == {"kill_ps": "ps 0", "restart": "coordinator"}.get(fault, "worker 0")
     strike = strike_of(job, SETTINGS, members, None)
     assert strike is not None
     crew = Signalled(members)
