@@ -11,6 +11,7 @@ import pytest
 from harness.analysis import summarise
 from harness.errors import StorageError
 from harness.record.manifest import LeftOutRecord, RunManifest
+from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report import render, write_report
 from tests.synthetic import (
@@ -254,3 +255,37 @@ def test_what_the_gate_remarks_on_a_right_cell_is_on_the_page() -> None:
     assert html.escape(remark, quote=False).replace("'", "&#39;") in render(
         manifest, trials, summarise(manifest, trials)
     )
+
+
+def test_the_page_of_the_reference_run_is_small_and_whole() -> None:
+    """Its records are of an earlier schema: keys that came later are missing in them."""
+    run = load_run(Path(__file__).parents[2] / "results" / "reference")
+    page = render(run.manifest, run.trials, summarise(run.manifest, run.trials))
+    _is_sound(Page(page))
+    assert len(page.encode()) < 400_000
+
+
+def test_every_section_is_in_the_list_of_contents_in_the_order_of_the_page() -> None:
+    text = default_html()
+    listed = re.findall(r'<li><a href="#([a-z-]+)">', text)
+    assert listed == [slug for slug in re.findall(r'<section id="([a-z-]+)"', text) if slug != "answer"]
+    assert listed[:5] == ["ranking", "scaling", "time", "batch", "ops"]
+
+
+def test_each_failed_gate_has_its_evidence_and_every_problem_a_remedy() -> None:
+    text = default_html()
+    problems = text[text.index('<section id="problems"') : text.index('<section id="left-out"')]
+    assert problems.count("<article") == problems.count("What to do:")
+    assert (
+        "<dt>The sum over replicas is not the exact sum</dt><dd>replica 0 received 5.0 where 7.0 was expected"
+        in problems
+    )
+
+
+def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
+    words = default_page().words
+    for part in (
+        "seeds 1 (stage 1)", "136 recorded of 136 planned", "10 windows of 100 ms each", "SHA-256 0123456789ab",
+        "records schema version 1",
+    ):  # fmt: skip
+        assert part in words

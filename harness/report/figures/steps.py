@@ -15,7 +15,7 @@ from harness.report.flat import Row
 from harness.report.text import listed, plural, seconds, share_of, shortened, significant
 
 MOST = 40
-_SPREAD = 2.0
+_SPREAD = 3.0
 """Above this ratio of largest to smallest step time the axis is logarithmic: no cell may be a point at its edge."""
 
 
