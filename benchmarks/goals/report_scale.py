@@ -52,7 +52,9 @@ def main() -> None:
             command = [sys.executable, __file__, "--one", str(run), str(page)]
             made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             size = (run / "trials.jsonl").stat().st_size
-            rows.append((f"{trials:,}", f"{cells:,}", f"{size / 1e6:.1f} MB", *_words(made), *_seen(page), _met(trials, made)))
+            rows.append(
+                (f"{trials:,}", f"{cells:,}", f"{size / 1e6:.1f} MB", *_words(made), *_seen(page), _met(trials, made))
+            )
     table(rows)
     print(f"\n{WINDOWS} windows a trial and 5 of warm-up. all: read, summarised, rendered and written, in one process.")
     print(f"ready: from opening the file to a table that answers. A response within {FRAME_S:g} s feels immediate.")

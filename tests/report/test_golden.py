@@ -84,7 +84,9 @@ def sound(it: Any) -> None:
         assert marks > 1, "a figure without data"
         assert "NaN" not in box
     assert it.page.evaluate("document.querySelectorAll('figure:not(:has(svg))').length") == 0
-    assert "NaN" not in it.page.evaluate("[...document.querySelectorAll('svg [d], svg [x]')].map(e => e.outerHTML).join()")
+    assert "NaN" not in it.page.evaluate(
+        "[...document.querySelectorAll('svg [d], svg [x]')].map(e => e.outerHTML).join()"
+    )
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -173,7 +175,9 @@ def test_a_hostile_record_is_one_short_printable_line_or_a_torn_end(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_ten_thousand_trials_are_a_page_under_five_megabytes_with_every_trial_in_it(opened: Open, tmp_path: Path) -> None:
+def test_ten_thousand_trials_are_a_page_under_five_megabytes_with_every_trial_in_it(
+    opened: Open, tmp_path: Path
+) -> None:
     page = reported(write_run(tmp_path / "results", 10_000))
     assert page.stat().st_size < 5e6
     with opened(page) as it:
@@ -184,7 +188,9 @@ def test_ten_thousand_trials_are_a_page_under_five_megabytes_with_every_trial_in
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_trials_are_a_page_that_drops_none_and_says_what_it_holds(opened: Open, tmp_path: Path) -> None:
+def test_a_hundred_thousand_trials_are_a_page_that_drops_none_and_says_what_it_holds(
+    opened: Open, tmp_path: Path
+) -> None:
     page = reported(write_run(tmp_path / "results", 100_000))
     assert page.stat().st_size < 20e6
     with opened(page) as it:

@@ -52,9 +52,7 @@ def columns_of(manifest: RunManifest, trials: Sequence[TrialRecord], cells: Sequ
     numbers |= {name: rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
     for name in Phases.model_fields:
         numbers[name] = rounded((getattr(trial.phases, name) for trial in trials), PHASE_DIGITS)
-    numbers["fixed_s"] = rounded(
-        (trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS
-    )
+    numbers["fixed_s"] = rounded((trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS)
     return {"coded": coded, "columns": {name: column for name, column in numbers.items() if _any_known(column)}}
 
 
@@ -112,7 +110,9 @@ def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:
     return found
 
 
-def _numbers_of(code: Coded[tuple[Any, ...]], parts: Sequence[_Part], shown: Callable[[_Part], tuple[Any, ...]]) -> list[int]:
+def _numbers_of(
+    code: Coded[tuple[Any, ...]], parts: Sequence[_Part], shown: Callable[[_Part], tuple[Any, ...]]
+) -> list[int]:
     """The number of each part; the same object, which a run that was read has in many trials, is looked at once."""
     known: dict[int, int] = {}
     for part in parts:

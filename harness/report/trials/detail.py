@@ -66,7 +66,9 @@ def _detail(trial: TrialRecord) -> dict[str, Any]:
     if trial.checks.detail:
         detail["d"] = {_text(name): _text(text) for name, text in trial.checks.detail.items()}
     if trial.cluster is not None:
-        detail["m"] = [[_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members]
+        detail["m"] = [
+            [_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members
+        ]
     return detail
 
 
@@ -91,4 +93,6 @@ def _windows(windows: Windows) -> dict[str, Any]:
 def _text(text: str) -> str:
     """Printable, and cut where it is long."""
     shown = printable(text[:MOST_LETTERS])
-    return shown if len(text) <= MOST_LETTERS else f"{shown} … ({len(text) - MOST_LETTERS:,} more letters in the record)"
+    return (
+        shown if len(text) <= MOST_LETTERS else f"{shown} … ({len(text) - MOST_LETTERS:,} more letters in the record)"
+    )

@@ -98,7 +98,11 @@ def test_cells_that_share_a_label_are_told_apart() -> None:
     section = trials_section(manifest, trials)
     assert section is not None
     labels = {row[1] for row in section.rows}
-    assert labels == {"none ×1 b32, mnist_cnn, float32", "none ×1 b32, mlp, float32", "none ×1 b32, mnist_cnn, mixed_bfloat16"}
+    assert labels == {
+        "none ×1 b32, mnist_cnn, float32",
+        "none ×1 b32, mlp, float32",
+        "none ×1 b32, mnist_cnn, mixed_bfloat16",
+    }
 
 
 def test_times_that_are_no_times_and_long_texts_do_no_harm() -> None:
