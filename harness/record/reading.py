@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import StorageError, UsageError, nearest
+from harness.record.faults import FAULTS_NAME
 from harness.record.files import is_locked, storage_error
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
@@ -50,7 +51,8 @@ class RunListing:
     planned: int | None = None
     """Trials that the sealed plans hold."""
     trials: int | None = None
-    """Lines of trials.jsonl; more than `planned` when trials were attempted again."""
+    """Lines of trials.jsonl, or of faults.jsonl; more than `planned` when trials were attempted again."""
+    unit: str = "trials"
     live: bool = False
 
 
@@ -139,7 +141,8 @@ def resolve_run(text: str, results: Path) -> Path:
     runs = [row for row in list_runs(results) if row.problem is None]
     names = [row.path.name for row in runs]
     if text == "latest" and runs:
-        return runs[-1].path
+        # a table that was imported is no run that one has just made, unless there is no other
+        return ([row for row in runs if row.status != "imported"] or runs)[-1].path
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
     matches = [name for name in names if text and name.startswith(text)]
@@ -174,19 +177,20 @@ def _folders(results: Path) -> list[Path]:
 def _listing(folder: Path) -> RunListing:
     try:
         manifest = load_manifest(folder)
-        trials = _count_lines(folder / TRIALS_NAME)
+        trials = _count_lines(folder / (TRIALS_NAME if manifest.faults is None else FAULTS_NAME))
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(
         path=folder,
         run_id=manifest.run_id,
         name=manifest.sweep.name,
-        status=manifest.status,
+        status="imported" if manifest.imported else manifest.status,
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
-        cells=len(manifest.cells),
+        cells=len(manifest.imported.figures if manifest.imported else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
+        unit="trials" if manifest.faults is None else "jobs",
         live=is_locked(folder),
     )
 

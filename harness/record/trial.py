@@ -137,6 +137,8 @@ class Executed(_Part):
     xla_clusters: int = 0
     fingerprint: str = ""
     differs_from_request: str | None = None
+    layouts: dict[str, str] = {}
+    """On a mesh, how each trained variable lies: the mesh's axis that cuts each of its dimensions, `whole` for none."""
 
 
 class Resources(_Part):
@@ -157,6 +159,16 @@ class Plant(_Part):
     """The registered name: `device_work`, `input_stall`, `slow_replica`."""
     share: Annotated[float, Field(gt=0, lt=10, allow_inf_nan=False)]
     """By how much a step takes longer: 0.03 is 3 %."""
+
+
+class TraceRecord(_Part):
+    """A profile of a few steps that were run after the last window, for `sweep --trace`."""
+
+    path: str | None = None
+    """Its folder, seen from the run's; None where there is none, and `reason` says why."""
+    steps: Annotated[int, Field(ge=1)]
+    bytes: Annotated[int, Field(ge=0)] = 0
+    reason: str | None = None
 
 
 class TrialRecord(_Part):
@@ -197,6 +209,8 @@ class TrialRecord(_Part):
     """The processes of a trial that has several."""
     updates: AsynchronousUpdates | None = None
     """What became of the updates that parameter servers were sent."""
+    trace: TraceRecord | None = None
+    """Set where the trial was traced."""
     evidence: str | None = None
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 

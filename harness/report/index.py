@@ -96,7 +96,7 @@ def _listed(path: Path, written: float) -> Listed | None:
     said = _said(path)
     title = said.get("title", "")
     kind = said.get(MARK) or next((kind for end, kind in _OLD_TITLES.items() if title.endswith(end)), None)
-    if kind not in ("run", "comparison", "validation", "history"):
+    if kind not in ("run", "comparison", "validation", "history", "imported"):
         return None
     name = os.fsencode(path.name)
     return Listed(

@@ -1,31 +1,44 @@
 """The report: one self-contained HTML file."""
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.answer import answers, run_sentences
 from harness.report.export.base import write
+from harness.report.published import Published
 from harness.report.sections import SECTIONS, Source
 from harness.report.templating import rendered
 from harness.report.text import plural, printable, sentence
 
 
 def write_report(
-    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    output: Path,
+    validation: ValidationRecord | None = None,
+    comparison: Comparison | None = None,
+    *,
+    run_folder: Path | None = None,
+    overlay: tuple[Published, ...] | None = None,
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
-    `validation`, of the machine that measured, is cited where the method is described.
+    `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
+    base run, its side A. `run_folder` is where the run lies, for links to its traces; `overlay` takes the place of the
+    published series that come with the package.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
-    write_page(Source(manifest, trials, summary, validation), output)
+    seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
+    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen), output)
     return summary
 
 
@@ -55,7 +68,7 @@ def page_of(source: Source) -> str:
         run_sentences=run_sentences(source.summary),
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),
-        scripts=list(dict.fromkeys(name for section in sections for name in section.scripts)),
+        scripts=list(dict.fromkeys(("print.js", *(name for section in sections for name in section.scripts)))),
         plural=plural,
         printable=printable,
         sentence=sentence,

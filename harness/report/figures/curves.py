@@ -39,8 +39,14 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {how}")
 
 
-def efficiency_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared."""
+def efficiency_figure(
+    summary: WorkloadSummary, name: str, anchors: Sequence[Published] | None = None
+) -> Picture | None:
+    """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared.
+
+    `anchors` are published series for the overlay; None is those that come with the package.
+    """
+    anchors = published_anchors() if anchors is None else anchors
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:
@@ -49,7 +55,7 @@ def efficiency_figure(summary: WorkloadSummary, name: str) -> Picture | None:
             return bounded.scaled(100)
         return Interval(100.0, None, None) if cell.trials.cell.strategy == "none" else None
 
-    panels = _panels(summary, value, throughput=False)
+    panels = _panels(summary, value, throughput=False, anchors=anchors)
     if not panels:
         return None
     how = "Share of the throughput that n copies of the no-strategy base case would have; 100 % is ideal."
@@ -62,7 +68,7 @@ def efficiency_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     kind = "resource-bounded efficiency" if shared else "efficiency"
     title = f"{scaling_word(summary)}: {kind} against replicas"
     caption = f"{_found_efficient(summary, shared)} {how} The axis need not start at 0."
-    return _draw(summary, panels, name, title, caption, published_anchors())
+    return _draw(summary, panels, name, title, caption, anchors)
 
 
 def scaling_word(summary: WorkloadSummary) -> str:
@@ -95,7 +101,9 @@ def _throughput_value(summary: WorkloadSummary) -> Value:
     return value
 
 
-def _panels(summary: WorkloadSummary, value: Value, *, throughput: bool) -> list[Panel]:
+def _panels(
+    summary: WorkloadSummary, value: Value, *, throughput: bool, anchors: Sequence[Published] = ()
+) -> list[Panel]:
     grouped: defaultdict[tuple[int, str], list[CellSummary]] = defaultdict(list)
     for cell in summary.cells:
         if cell.measured is not None:
@@ -108,11 +116,14 @@ def _panels(summary: WorkloadSummary, value: Value, *, throughput: bool) -> list
             continue
         scope = "global batch" if cells[0].trials.cell.batch_scope == "global" else "batch of a replica"
         title = f"{scope} {batch:,}" + (f", {loop} loop" if several_loops else "")
-        panels.append(_panel(title, cells, curves, throughput=throughput))
+        panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
     return panels
 
 
-def _panel(title: str, cells: Sequence[CellSummary], curves: tuple[Curve, ...], *, throughput: bool) -> Panel:
+def _panel(
+    title: str, cells: Sequence[CellSummary], curves: tuple[Curve, ...], *, throughput: bool,
+    anchors: Sequence[Published],
+) -> Panel:  # fmt: skip
     counts = tuple(sorted({point.x for curve in curves for point in curve.points}))
     ideal, bound = _limits(cells, counts, throughput=throughput)
     if throughput:
@@ -121,7 +132,7 @@ def _panel(title: str, cells: Sequence[CellSummary], curves: tuple[Curve, ...], 
     floor = max(0.0, 10 * math.floor(lowest / 10 - 0.5))
     overlay = tuple(
         (letter, tuple((n, 100 * value) for n, value in series.efficiency))
-        for letter, series in zip(ascii_lowercase, published_anchors(), strict=False)
+        for letter, series in zip(ascii_lowercase, anchors, strict=False)
     )
     return Panel(title, curves, "replicas", "% of the base case", ideal, bound, overlay, floor)
 
@@ -133,7 +144,7 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
         for cell in cells:
             interval = value(cell)
             if interval is not None and on_curve(cell.trials.cell, lead.trials.cell):
-                n = cell.trials.cell.replicas_in_sync
+                n = cell.trials.cell.devices_in_sync
                 points[n] = Point(n, interval, cell.cell_id)
         if points:
             curves.append(Curve(_curve_label(lead), tuple(points[n] for n in sorted(points))))
@@ -143,11 +154,11 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
 def _leads(cells: Sequence[CellSummary]) -> list[CellSummary]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
     found: dict[tuple[object, ...], CellSummary] = {}
-    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.replicas_in_sync > 1}
+    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.devices_in_sync > 1}
     for cell in cells:
         of = cell.trials.cell
-        if of.replicas_in_sync > 1 or family_key(of) not in reducing:
-            found.setdefault((family_key(of), of.cross_device_op, of.packing), cell)
+        if of.devices_in_sync > 1 or family_key(of) not in reducing:
+            found.setdefault((family_key(of), of.cross_device_op, of.packing, of.network), cell)
     return list(found.values())
 
 
@@ -155,8 +166,10 @@ def _curve_label(cell: CellSummary) -> str:
     of = cell.trials.cell
     if of.strategy == "none":
         return "no strategy (base)"
-    extra = [of.cross_device_op] if of.cross_device_op != "auto" else []
+    extra = [f"model:{of.model_shards}"] if of.model_shards > 1 else []
+    extra += [of.cross_device_op] if of.cross_device_op != "auto" else []
     extra += [of.packing] if of.packing != "default" else []
+    extra += [of.network] if of.network else []
     return shortened(", ".join([of.strategy, *extra]), 36)
 
 
@@ -170,7 +183,7 @@ def _limits(
     if base is None:
         return (), ()
     ideal = tuple((n, n * base) for n in counts)
-    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.replicas_in_sync > 1), default=0)
+    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.devices_in_sync > 1), default=0)
     if not physical or max(counts) <= physical:
         return ideal, ()
     corner = sorted({*counts, physical} - {n for n in (physical,) if n < min(counts)})

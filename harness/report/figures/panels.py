@@ -196,7 +196,7 @@ def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = Fal
         if band:
             axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)
         else:
-            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)  # type: ignore[arg-type]
+            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)
             if marker:
                 axes.plot([15], [middle], color=colour, marker=marker, linestyle="none")
         axes.text(34, middle, label, va="center_baseline", fontsize=9, color=INK)
@@ -209,5 +209,5 @@ def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
         f"{curve.label}: " + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
         for curve in curves
     ]
-    kind = "Line chart" if gaps else "Dots"
-    return f"{kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."
+    kind = "line chart" if gaps else "dots"
+    return f"{panel.title}: {kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."

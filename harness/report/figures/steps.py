@@ -52,7 +52,7 @@ def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: 
     lines, rows, late = [], [], []
     for cell in cells:
         for one in times[cell.cell_id].workers:
-            label = f"{shortened(cell.label, 34)}, worker {one.worker}"
+            label = f"{shortened(cell.label)}, worker {one.worker}"
             lines.append(_Line(label, one.times))
             rows.append({
                 "cell_id": cell.cell_id, "cell": cell.label, "worker": one.worker, **_row(one.times),

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.figures.svg import Picture
+from harness.report.published import Published
 from harness.report.table import Table
 from harness.report.text import printable
 
@@ -21,6 +23,12 @@ class Source:
     summary: RunSummary
     validation: ValidationRecord | None = None
     """Of the machine that measured, cited where the method is described."""
+    comparison: Comparison | None = None
+    """With a base run, of which it is side A."""
+    overlay: tuple[Published, ...] | None = None
+    """Published series to draw beside the efficiencies; None is those that come with the package."""
+    run_folder: str | None = None
+    """The run's folder as the page sees it, for links to its traces; None is `../results/<run_id>`."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from harness.report.figures import (
     Picture,
     batch_figure,
     efficiency_figure,
+    network_figure,
     ops_figure,
     phases_figure,
     ranking_figure,
@@ -15,8 +16,13 @@ from harness.report.figures import (
     throughput_figure,
     workers_figure,
 )
+from harness.report.figures.curves import scaling_word
+from harness.report.network import network_table
 from harness.report.sections.base import Part, Section, Source, by_workload
 from harness.report.table import Table, batch_table, ops_table, phases_table, ranking_table, scaling_table, steps_table
+from harness.report.text import listed, printable
+
+_MOST_SAME = 6
 
 
 def ranking(source: Source) -> Section | None:
@@ -32,8 +38,9 @@ def scaling(source: Source) -> Section | None:
     """Throughput and efficiency against replicas."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e")
-        return _part(slug, figures, scaling_table(work))
+        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
+        scope = "global batch fixed" if work.workload.batch_scope == "global" else "batch of a replica fixed"
+        return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {scope}.",))
 
     return by_workload(source, "scaling", "Scaling", part)
 
@@ -65,20 +72,51 @@ def batch(source: Source) -> Section | None:
 
 
 def ops(source: Source) -> Section | None:
-    """Cross-device ops side by side."""
+    """Cross-device ops side by side, and cells that were the same experiment."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True)
+        same = any(cell.same_experiment_as for cell in work.cells)
+        return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True, words=_same(work), alone=same)
 
     return by_workload(source, "ops", "Cross-device ops side by side", part)
 
 
+def network(source: Source) -> Section | None:
+    """Efficiency against the speed of an emulated network."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        return _part(slug, (network_figure(work, slug),), network_table(work))
+
+    return by_workload(source, "network", "Speed of the network", part)
+
+
+def _same(work: WorkloadSummary) -> tuple[str, ...]:
+    """One sentence for each set of cells whose traced program is the same."""
+    by_id = {cell.cell_id: cell for cell in work.cells}
+    sets: dict[frozenset[str], list[str]] = {}
+    for cell in work.cells:
+        if cell.same_experiment_as:
+            sets.setdefault(frozenset((cell.cell_id, *cell.same_experiment_as)), []).append(cell.label)
+    sentences = [
+        f"{listed(map(printable, labels), most=6)} were the same experiment: the traced program is the same "
+        f"(fingerprint {printable(next(by_id[one].trials.executed.fingerprint for one in sorted(same)))})."
+        for same, labels in sets.items()
+    ]
+    if len(sentences) > _MOST_SAME:
+        more = len(sentences) - _MOST_SAME
+        sentences = [*sentences[:_MOST_SAME], f"{more} more such sets are in the table, under 'same experiment as'."]
+    if not sentences and work.ops:
+        return ("No two cells were the same experiment: each traced program differs from the others.",)
+    return tuple(sentences)
+
+
 def _part(
     slug: str, figures: tuple[Picture | None, ...], *tables: Table, heading: str = "", open_table: bool = False,
-    words: tuple[str, ...] = (),
+    words: tuple[str, ...] = (), alone: bool = False,
 ) -> Part | None:  # fmt: skip
+    """None without a table or figure, unless the words stand alone."""
     filled = tuple(table for table in tables if table.rows)
-    if not filled:
-        return None
     pictures = tuple(figure for figure in figures if figure is not None)
+    if not filled and not pictures and not alone:
+        return None
     return Part(slug, heading, words, pictures, filled, open_table or not pictures)

@@ -94,7 +94,7 @@ def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:
     """Of each name (the values, the number of each trial's)."""
     status, group, phase, reason, side, ways = (Coded[str]() for _ in range(6))
     checks, ran, on = Coded[tuple[Any, ...]](), Coded[tuple[Any, ...]](), Coded[tuple[Any, ...]]()
-    columns = {
+    columns: dict[str, tuple[Coded[Any], list[int]]] = {
         "status": (status, [status.number(STATUS_WORDS[trial.status]) for trial in trials]),
         "group": (group, [group.number(_short(trial.group)) for trial in trials]),
         "phase": (phase, [phase.number(trial.phase or "") for trial in trials]),

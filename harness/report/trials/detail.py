@@ -57,7 +57,7 @@ def _telling(trial: TrialRecord) -> bool:
 
 
 def _detail(trial: TrialRecord) -> dict[str, Any]:
-    """Short keys, explained in trials.js: windows w, evidence e, remarks and evidence of the gate d."""
+    """Short keys, explained in trials.js: windows w, evidence e, trace t, remarks and evidence of the gate d."""
     detail: dict[str, Any] = {}
     if trial.windows is not None and trial.windows.seconds:
         detail["w"] = _windows(trial.windows)
@@ -65,6 +65,9 @@ def _detail(trial: TrialRecord) -> dict[str, Any]:
         detail["e"] = _text(trial.evidence)
     if trial.checks.detail:
         detail["d"] = {_text(name): _text(text) for name, text in trial.checks.detail.items()}
+    if trial.trace is not None:
+        where = trial.trace.path or f"none: {trial.trace.reason}"
+        detail["t"] = _text(f"{where} in the run's folder" if trial.trace.path else where)
     if trial.cluster is not None:
         detail["m"] = [
             [_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members

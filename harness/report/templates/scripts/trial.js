@@ -118,6 +118,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
         ["shared by replicas", devices && (shared ? "yes: overhead only, not hardware scaling" : "no")],
         ["threads", devices && `${intra} intra-op, ${inter} inter-op (0: TensorFlow's choice)`]]),
       ...environment,
+      ...(detail && detail.t ? [facts([["trace", detail.t]])] : []),
       ...(detail && detail.m ? [facts(detail.m.map(([name, phase, reason]) => [name, [phase, reason].filter(Boolean).join(": ") || "ended well"]))] : []),
     ];
   }
