@@ -4,6 +4,7 @@ It writes `reports/reference.html` anew from `results/reference` and photographs
 must be on the PATH. The page asks no network for anything, and neither does this.
 """
 
+import html
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "reports" / "reference.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
+_WHOLE = "display:block;border:0;width:100vw;height:100vh"
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
@@ -44,9 +46,13 @@ def take(browser: str, shot: Shot) -> Path:
     """Photograph the page. Raises CalledProcessError when the browser fails."""
     target = IMAGES / f"{shot.name}.png"
     with tempfile.TemporaryDirectory() as profile:
+        # in a frame: headless Chromium takes a blank picture of a page that is scrolled to an anchor
+        frame = Path(profile) / "frame.html"
+        address = html.escape(PAGE.as_uri() + shot.anchor)
+        frame.write_text(f'<body style="margin:0"><iframe src="{address}" style="{_WHOLE}"></iframe>', encoding="utf-8")
         command = [
             browser, *FLAGS, *([DARK] if shot.dark else []), f"--user-data-dir={profile}",
-            f"--window-size={shot.width},{shot.height}", f"--screenshot={target}", PAGE.as_uri() + shot.anchor,
+            f"--window-size={shot.width},{shot.height}", f"--screenshot={target}", frame.as_uri(),
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     return target

@@ -1,4 +1,4 @@
-"""Runs of every kind as `report` gets them from disk: a page that is whole and honest, or one line that says what is wrong."""
+"""Runs of every kind as `report` gets them from disk: a page whole and honest, or one line that says what is wrong."""
 
 import json
 from collections.abc import Callable

@@ -23,6 +23,8 @@ from harness.report.table import Table, batch_table, ops_table, phases_table, ra
 from harness.report.text import listed, printable
 
 _MOST_SAME = 6
+_LONG = 30
+"""Rows from which a table is folded, for the figure above it says what matters."""
 
 
 def ranking(source: Source) -> Section | None:
@@ -119,4 +121,5 @@ def _part(
     pictures = tuple(figure for figure in figures if figure is not None)
     if not filled and not pictures and not alone:
         return None
-    return Part(slug, heading, words, pictures, filled, open_table or not pictures)
+    short = bool(filled) and len(filled[0].rows) <= _LONG
+    return Part(slug, heading, words, pictures, filled, (open_table and short) or not pictures)
