@@ -34,7 +34,7 @@ test: $(INSTALLED)
 
 goals: $(INSTALLED)
 	@for goal in startup fixed_cost bare_loop repeatability gate_margins coverage planted decisions \
-	    cluster_cost cluster_bare cluster_cleanup cluster_endurance; do \
+	    cluster_cost cluster_bare cluster_cleanup cluster_endurance report_scale; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 
 setup: $(INSTALLED)

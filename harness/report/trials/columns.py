@@ -28,7 +28,7 @@ _Part = TypeVar("_Part", Executed, Resources)
 _CHECKS = ("gate", "reduction", "update", "replicas_agree", "loss_finite", "losses_agree", "own_check")
 
 
-def columns_of(manifest: RunManifest, trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str, Any]:
+def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str, Any]:
     """`coded` columns with the list that each number points into, and `columns` of plain numbers; None where unknown.
 
     `cells` are all that the trials have, each once.

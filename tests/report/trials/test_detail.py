@@ -69,7 +69,7 @@ def test_the_page_says_how_many_windows_it_holds_and_where_the_others_are(monkey
     section = trials_section(manifest, trials)
     assert section is not None
     assert len(section.notes) == 1
-    monkeypatch.setattr(details_of, "__defaults__", (50_000,))
+    monkeypatch.setattr(details_of, "__defaults__", (8_000,))
     section = trials_section(manifest, trials)
     assert section is not None
     held = section.notes[1]
