@@ -8,7 +8,7 @@ from harness.report.text import NOTHING, STATUS_WORDS, bounds, printable, second
 NOTE = (
     "Round trip and bandwidth were measured by TCP between the first two hosts when the network was built. Expected: "
     "the step on the fastest network of the same delay, plus the difference in the ring's cost 2(n−1)α + 2((n−1)/n)Sβ "
-    "at the measured latency and bandwidth. A step below it hides communication behind computing."
+    "at the measured latency and bandwidth. A step that is clearly shorter hides communication behind computing."
 )
 
 

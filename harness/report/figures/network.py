@@ -94,7 +94,10 @@ def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], 
             axes.plot(*zip(*line, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xticks(list(places.values()), list(places), rotation=30 if len(places) > 4 else 0)
+    axes.set_xticks(list(places.values()), list(places))
+    if len(places) > 4:
+        for tick in axes.get_xticklabels():
+            tick.set(rotation=30, ha="right", rotation_mode="anchor")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("rate of each host's link")
     axes.grid(axis="y")
@@ -125,8 +128,9 @@ def _caption() -> str:
     return (
         "Left, the share of what as many no-strategy base cases would do (resource-bounded where replicas share "
         "processors); right, examples/s. Error bars are paired intervals. Dashed: the step on the fastest network plus "
-        "2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that were measured; points above it hide communication "
-        "behind computing. 'unshaped' is as fast as this machine moves frames; 'none' is the loopback, without hosts."
+        "2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that were measured; what is clearly above it hides "
+        "communication behind computing. 'unshaped' is as fast as this machine moves frames; 'none' is the loopback, "
+        "without hosts."
     )
 
 
