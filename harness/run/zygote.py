@@ -199,6 +199,8 @@ class Zygote:
     def stop(self) -> None:
         """End the zygote; trials that still live end with it."""
         if self._channel is not None:
+            with contextlib.suppress(OSError):
+                self._channel.send_json(encode({"end": True}))
             self._channel.close()
         if self._process is not None:
             try:

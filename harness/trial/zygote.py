@@ -7,7 +7,7 @@ one interpreter, speaks pickle, imports the caller's `__main__` into every child
 a child ended.
 
 Control messages, a JSON line each. From the parent: `{"spawn": id, "request": {...}}` with two file
-descriptors (the trial's channel and its standard error), `{"kill": id, "signal": n}`. To the parent:
+descriptors (the trial's channel and its standard error), `{"kill": id, "signal": n}`, `{"end": true}`. To the parent:
 `{"ready": {...}}`, `{"spawned": id, "pid": p}`, `{"exited": id, "status": s}` with a
 negative status for a signal.
 """
@@ -33,6 +33,8 @@ from harness.trial.revision import keep_out
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = "800"
 """Trials are what the kernel should end first when memory runs out, not the parent that records it."""
+PARENT_ENDS_S = 2.0
+"""How long the parent that hung up without a word may take to be gone."""
 
 
 def die_with_parent(parent_pid: int, by: signal.Signals = signal.SIGKILL) -> None:
@@ -51,6 +53,8 @@ class Zygote:
         self._buffer = b""
         self._fds: list[int] = []
         self._children: dict[int, int] = {}
+        self.dismissed = False
+        """Whether the parent has said that it needs no more trials; else its end is a sudden one."""
         self._wake_read, self._wake_write = os.pipe()
         for fd in (self._wake_read, self._wake_write):
             os.set_blocking(fd, False)
@@ -91,6 +95,8 @@ class Zygote:
             channel, stderr = self._fds[:2]
             del self._fds[:2]
             self._spawn(message["spawn"], message["request"], channel, stderr)
+        elif "end" in message:
+            self.dismissed = True
         elif "kill" in message:
             for pid, child in self._children.items():
                 if child == message["kill"]:
@@ -192,6 +198,10 @@ def main() -> None:
     zygote = Zygote(control)
 
     def clean_up(*_: object) -> None:
+        # A process that is killed closes its sockets first, and is gone a moment later.
+        until = time.monotonic() + PARENT_ENDS_S
+        while not zygote.dismissed and os.getppid() == parent_pid and time.monotonic() < until:
+            time.sleep(0.01)
         if os.getppid() != parent_pid:
             zygote.end_trials()
             remove_scratch()
