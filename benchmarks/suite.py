@@ -1,7 +1,7 @@
 """The suite of `pytest benchmarks/`: a spec's cells as benchmarks, and what was measured of each."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,9 @@ from typing import Any
 from harness.analysis import CellSummary, Interval, Problem, Scaling, summarise
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
+from harness.report.names import names_of
 from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
 from harness.trial.catalogue import load_catalogue
-
-NAMED_WHEN_SEVERAL = ("device", "workers", "batch_scope", "model", "data", "precision", "xla", "optimizer", "loop")
-"""Keys that are in a benchmark's name only where the spec has several values of them."""
 
 
 @functools.cache
@@ -26,19 +24,6 @@ def read_spec(path: Path) -> tuple[Sweep, Mapping[str, Cell]]:
     matrix = expand(sweep, load_catalogue())
     cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     return sweep, dict(zip(names_of(cells), cells, strict=True))
-
-
-def names_of(cells: Sequence[Cell]) -> list[str]:
-    """A name each, such as `mirrored-2x64-hierarchical_copy`; the same cell keeps its name between runs."""
-    varying = [key for key in NAMED_WHEN_SEVERAL if len({getattr(cell, key) for cell in cells}) > 1]
-    return [_name(cell, varying) for cell in cells]
-
-
-def _name(cell: Cell, varying: Sequence[str]) -> str:
-    parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
-    parts += [part for part in (cell.cross_device_op, cell.packing) if part not in ("auto", "default")]
-    parts += [f"{key}={getattr(cell, key)}".lower() for key in varying]
-    return "-".join(parts).replace(":", ".")
 
 
 def quick(sweep: Sweep) -> Sweep:

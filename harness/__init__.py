@@ -1,3 +1,25 @@
-"""Benchmark distributed training with TensorFlow: proof first, then numbers with intervals."""
+"""Benchmark distributed training with TensorFlow: proof first, then numbers with intervals.
+
+In a notebook: `import harness; frame = harness.load("latest")`. What `harness` offers is in `harness.api`; it is
+loaded when it is first asked for, so that the import takes no time.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.api import compare, load, load_cells, load_windows, read, runs, summary
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "compare", "load", "load_cells", "load_windows", "read", "runs", "summary"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        import harness.api
+
+        return getattr(harness.api, name)
+    raise AttributeError(f"module 'harness' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

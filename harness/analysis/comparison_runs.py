@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.analysis import comparison_remarks as remarks
 from harness.analysis.comparison_axis import along, cell_names, value_of
+from harness.analysis.comparison_imported import compare_imported
 from harness.analysis.comparison_result import Comparison, Row
 from harness.analysis.comparison_sides import Side, compared, sides_of, verdicts_of
 from harness.analysis.verdict import Correction, Margins
@@ -37,9 +38,13 @@ def compare_runs(
     """
     if a.manifest.run_id == b.manifest.run_id:
         raise UsageError(f"RUN_B: '{b.manifest.run_id}' is the same run as RUN_A; --along AXIS compares its own cells")
+    if a.manifest.imported or b.manifest.imported:
+        for run in (run for run in (a, b) if run.manifest.imported is None):
+            _expect_sweep(run)
+        return compare_imported(a, b, margins, correction, across_machines)
     for run in (a, b):
         _expect_sweep(run)
-    changes = _changes(a.manifest, b.manifest)
+    changes = changes_between(a.manifest, b.manifest)
     if not across_machines:
         _refuse(changes)
     of_a, of_b = sides_of(a, "A/"), sides_of(b, "B/")
@@ -109,6 +114,10 @@ def _rows(
 
 def _expect_sweep(run: Run) -> None:
     name = run.manifest.run_id
+    if run.manifest.imported is not None:
+        raise UsageError(
+            f"RUN: '{name}' was imported: published figures are compared with another run, not along an axis"
+        )
     if run.manifest.comparison is not None:
         raise UsageError(
             f"RUN: '{name}' is an `ab` run and holds its own two sides; `python -m harness compare {name}` alone "
@@ -123,7 +132,7 @@ def _expect_sweep(run: Run) -> None:
         )
 
 
-def _changes(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
+def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
     """Of machine, software and settings: what forbids a comparison first, then the machine, then the software."""
     found = difference(_facts(a), _facts(b))
     first = ("machine.", "package.", "python.", "sweep.")

@@ -120,7 +120,7 @@ def log_ratio_of(
     """
     plain = compare(b, a, references)
     if plain.method == "Welch t":
-        return welch(_own_estimate(b, pilots[1]), _own_estimate(a, pilots[0]))
+        return welch(own_estimate(b, pilots[1]), own_estimate(a, pilots[0]))
     if pilots[0] is None or not plain.method.startswith("paired"):
         return plain
     differences = _differences(a, b, references)
@@ -162,7 +162,8 @@ def _failure(cell: CellTrials) -> str | None:
     return f"{_ENDINGS[problem.status]}{where} ({trials}): {problem.reason}{evidence}"
 
 
-def _own_estimate(sample: Sample, pilot_blocks: int | None) -> LogEstimate:
+def own_estimate(sample: Sample, pilot_blocks: int | None) -> LogEstimate:
+    """ln X of a cell by itself; after a second stage with the s0 and the t of the first (Stein)."""
     pilot = sum(block < pilot_blocks for block in sample.blocks) if pilot_blocks is not None else 0
     return stein_estimate(sample.values, pilot) if 2 <= pilot < len(sample.values) else cell_estimate(sample)
 

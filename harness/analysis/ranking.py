@@ -18,13 +18,14 @@ no-strategy cell of the workload, which is what one would otherwise run; the p-v
 Benjamini–Hochberg at 5 %, as `protocol.md` asks of a sweep with many comparisons.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.adjusted import adjusted_means
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials
+from harness.analysis.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
 from harness.spec.cell import Cell
 
 ALPHA = 0.05
@@ -72,6 +73,8 @@ class Place:
     """X/X_best with its corrected interval; None for the best itself."""
     with_best: bool
     """Whether it belongs to the set that cannot be told apart from the best (the best does)."""
+    trials_to_separate: int | None = None
+    """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ def rank(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[P
         bounds = ratio.log_bounds(confidence)
         # no interval, no difference: with one trial each nothing can be told apart
         with_best = bounds is None or bounds[1] >= 0
-        places.append(Place(position, cell.cell_id, ratio.interval(confidence), with_best))
+        needed = trials_to_separate(ratio, confidence) if with_best else None
+        places.append(Place(position, cell.cell_id, ratio.interval(confidence), with_best, needed))
     return tuple(places)
 
 
@@ -129,7 +133,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Seq
     ordered = [by_id[place.cell_id] for place in places]
     tied = [place.cell_id for place in places[1:] if place.with_best]
     base = next((cell for cell in ordered if cell.cell.strategy == "none"), None)
-    distributed = [cell for cell in ordered if cell.cell.replicas_in_sync > 1]
+    distributed = [cell for cell in ordered if cell.cell.devices_in_sync > 1]
     ratios = [] if base is None else [_ratio(cell, base, references) for cell in distributed]
     verdict, paying = judge(ratios)
     best = ordered[0] if ordered else None
@@ -157,6 +161,24 @@ def _trials_to_decide(ratio: LogEstimate) -> int | None:
         return None
     needed = stein_trials(ratio.deviation, ratio.count, abs(ratio.mean))
     return needed if ratio.count < needed <= _MOST_TRIALS else None
+
+
+def trials_to_separate(ratio: LogEstimate, confidence: float) -> int | None:
+    """The fewest P with t(P−1)·s/√P ≤ |d|: trials a cell after which the interval would leave 1 out.
+
+    d is the log ratio seen and s = SE·√(trials behind it), both taken as true: in half of such repetitions the
+    interval comes out wider. t is that of a run of P trials (Stein's, of a second stage, would keep the pilot's).
+    None when it would take more than a thousand, or when nothing is known.
+    """
+    if ratio.standard_error is None or ratio.mean == 0:
+        return None
+    deviation = ratio.standard_error * math.sqrt(ratio.count)
+    needed = (
+        trials
+        for trials in range(ratio.count + 1, _MOST_TRIALS + 1)
+        if t_quantile(trials - 1, confidence) * deviation <= abs(ratio.mean) * math.sqrt(trials)
+    )
+    return next(needed, None)
 
 
 def judge(ratios: Sequence[LogEstimate]) -> tuple[Verdict, int]:
@@ -208,4 +230,4 @@ def _throughput(cell: CellTrials) -> float:
 
 def _simplicity(cell: CellTrials) -> tuple[int, bool, bool, float]:
     plain = cell.cell.strategy == "none"
-    return cell.cell.replicas_in_sync, not plain, cell.cell.cross_device_op != "auto", -_throughput(cell)
+    return cell.cell.devices_in_sync, not plain, cell.cell.cross_device_op != "auto", -_throughput(cell)

@@ -29,6 +29,7 @@ def deliver(comparison: "Comparison", format_name: str, output: Path | None, sai
 
     `said` is what the file is called in the last line.
     """
+    from harness.cli._index import list_in_index
     from harness.cli._table import surface
     from harness.report.comparison import Surface, renderer
     from harness.report.comparison.words import change_lines, headline, verdict_sentences
@@ -39,6 +40,8 @@ def deliver(comparison: "Comparison", format_name: str, output: Path | None, sai
         sys.stdout.write(chosen.render(comparison, surface()))
         return
     write(output, chosen.render(comparison, Surface()).encode("utf-8", "replace"), f"FILE{chosen.suffix}")
+    if chosen.suffix == ".html":
+        list_in_index(output)
     differing = [f"the environments differ: {line}" for line in change_lines(comparison)]
     print("\n".join([*differing, headline(comparison), *verdict_sentences(comparison), f"{said}: {output}"]))
 

@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._completion import values_of
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, Sweep, load_sweep
-from harness.spec.text import value_of
+from harness.spec.text import text_of, value_of
 
 DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
     "device": "device kinds: virtual-cpu, gpu, virtual-gpu, tpu",
     "strategy": (
-        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, tpu"
+        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, dtensor, tpu"
     ),
     "replicas": "replica counts",
     "workers": "worker counts",
@@ -27,6 +28,14 @@ DESCRIPTIONS = {
     "listen": "HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
     "join_timeout": "seconds that hosts have to join",
     "slurm_args": "more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
+    "network": (
+        "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
+    ),
+    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
+    "mesh": (
+        "meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends one; "
+        "none given is batch:REPLICAS"
+    ),
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
     "cross_device_op": (
@@ -55,6 +64,7 @@ DESCRIPTIONS = {
     "gpu_memory_mb": "memory limit of a logical GPU in MB; 0 is 2048",
     "tpu": "local, a TPU's name or its address",
     "data_dir": "where prepared data sets are kept; empty is the user's cache folder",
+    "trace": "profile a few steps of one trial of each cell, after its last window, for TensorBoard",
 }
 
 
@@ -69,9 +79,14 @@ def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
     parameters = []
     for key in Sweep.model_fields:
         if key not in without:
+            if Sweep.model_fields[key].annotation is bool:
+                parameters.append(option(key, None, bool | None, f"--{key.replace('_', '-')}", help=DESCRIPTIONS[key]))
+                continue
             text = DESCRIPTIONS[key] + (" (comma-separated)" if key in AXES else "")
             metavar = "A,B,…" if key in AXES else "VALUE"
-            parameters.append(option(key, None, str | None, f"--{key.replace('_', '-')}", help=text, metavar=metavar))
+            flag, complete = f"--{key.replace('_', '-')}", values_of(key)
+            more = {} if complete is None else {"autocompletion": complete}
+            parameters.append(option(key, None, str | None, flag, help=text, metavar=metavar, **more))
     return parameters
 
 
@@ -84,7 +99,11 @@ def signed(command: Any, parameters: list[inspect.Parameter]) -> None:
 def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str, str]:
     """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own."""
     keys = Sweep.model_fields.keys() - set(without)
-    return {key: value for key, value in given.items() if key in keys and value is not None}
+    return {
+        key: text_of(key, value) if isinstance(value, bool) else value
+        for key, value in given.items()
+        if key in keys and value is not None
+    }
 
 
 def refuse_beside_resume(given: dict[str, Any], without: Collection[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 VERB = "doctor"
+EXAMPLES = "Examples: harness doctor\n\nharness doctor --json | jq '.warnings'"
 HELP = "Say what this machine can run and why not the rest, and which settings make timings bad."
 
 

@@ -2,27 +2,46 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli._completion import RUN_HELP, run_ids
+
+if TYPE_CHECKING:
+    from harness.record import Run
+
 VERB = "export"
-HELP = "Export a run: csv (a row a trial), cells (a row a cell), json, markdown, parquet."
-EXAMPLES = "Example: harness export latest --format csv --output run.csv"
+FORMATS = (
+    "cells, csv, windows, parquet, windows-parquet, json, markdown, pytest-benchmark, github-action-bigger, "
+    "github-action-smaller, asv, tensorboard"
+)
+OF_IMPORTED = ("cells", "json")
+"""Formats that an imported run has: the others are of trials."""
+MEASURED_ONLY = ("pytest-benchmark", "github-action-bigger", "github-action-smaller")
+"""Formats that have no place for a cell without a throughput."""
+HELP = f"Export a run for another tool. FORMAT is one of: {FORMATS}."
+EXAMPLES = (
+    "Examples: harness export latest --format csv --output run.csv; "
+    "harness export latest --format tensorboard --output logs"
+)
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="cells, csv, json, markdown, parquet.")
+        str, typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.")
     ] = "csv",
-    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Default: standard output.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Default: standard output. asv, tensorboard: a folder."),
+    ] = None,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
 ) -> int:
     """Run the verb."""
-    from harness.errors import not_one_of
+    from harness.errors import UsageError, not_one_of
     from harness.record.reading import load_run, resolve_run
     from harness.report.export import exporters
 
@@ -30,9 +49,28 @@ def command(
     if format_name not in known:
         raise not_one_of("--format", format_name, known)
     loaded = load_run(resolve_run(run, results))
+    if loaded.manifest.faults is not None:
+        raise UsageError(f"RUN: '{loaded.path.name}' is a run of faults; `harness show --json` gives its figures")
+    if loaded.manifest.imported is not None and format_name not in OF_IMPORTED:
+        raise UsageError(
+            f"--format: '{loaded.manifest.run_id}' was imported and has no trials; expected one of "
+            f"{', '.join(OF_IMPORTED)}"
+        )
     text = known[format_name].export(loaded, output)
     if output is None:
         sys.stdout.write(text or "")
     else:
         sys.stderr.write(f"{format_name}: {output}\n")
+    if format_name in MEASURED_ONLY:
+        _say_what_is_left_out(loaded)
     return 0
+
+
+def _say_what_is_left_out(run: "Run") -> None:
+    """A cell that failed is in no file of these formats; somebody must say so."""
+    from harness.analysis.summary import summarise
+
+    left_out = sum(cell.measured is None for cell in summarise(run.manifest, run.trials).cells)
+    if left_out:
+        cells = "1 cell" if left_out == 1 else f"{left_out} cells"
+        sys.stderr.write(f"left out, without a throughput: {cells}; --format csv says why\n")

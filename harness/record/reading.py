@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import StorageError, UsageError, nearest
+from harness.record.faults import FAULTS_NAME
 from harness.record.files import is_locked, storage_error
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
@@ -50,7 +51,8 @@ class RunListing:
     planned: int | None = None
     """Trials that the sealed plans hold."""
     trials: int | None = None
-    """Lines of trials.jsonl; more than `planned` when trials were attempted again."""
+    """Lines of trials.jsonl, or of faults.jsonl; more than `planned` when trials were attempted again."""
+    unit: str = "trials"
     live: bool = False
 
 
@@ -86,20 +88,23 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
     A file that does not exist yet holds no trials: a run may be killed before its first one.
     Raises StorageError that names the line and the key of a record that is not valid.
     """
+    trials: list[TrialRecord] = []
     try:
-        data = file.read_bytes()
+        # A line at a time: the whole file beside its records would double what a large run needs.
+        with file.open("rb") as stream:
+            for number, line, last in _numbered_lines(stream):
+                if last and not _is_json(line):
+                    return trials, True
+                record = _validated(TrialRecord, line, f"{file}:{number}")
+                if record.run_id != run_id:
+                    given = _shown(record.run_id)
+                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{run_id}')")
+                trials.append(record)
     except FileNotFoundError:
         return [], False
     except OSError as error:
         raise storage_error("read", file, error) from None
-    whole = whole_length(data)
-    trials: list[TrialRecord] = []
-    for number, line in _numbered_lines(data[:whole]):
-        record = _validated(TrialRecord, line, f"{file}:{number}")
-        if record.run_id != run_id:
-            raise StorageError(f"{file}:{number}: run_id: '{record.run_id}' is not this run's ('{run_id}')")
-        trials.append(record)
-    return trials, whole < len(data)
+    return trials, False
 
 
 def whole_length(data: bytes) -> int:
@@ -110,11 +115,7 @@ def whole_length(data: bytes) -> int:
     leave blocks of zeros inside it.
     """
     start = data.rstrip(b"\n").rfind(b"\n") + 1
-    try:
-        json.loads(data[start:])
-    except ValueError:
-        return start
-    return len(data)
+    return len(data) if _is_json(data[start:]) else start
 
 
 def list_runs(results: Path) -> list[RunListing]:
@@ -140,7 +141,8 @@ def resolve_run(text: str, results: Path) -> Path:
     runs = [row for row in list_runs(results) if row.problem is None]
     names = [row.path.name for row in runs]
     if text == "latest" and runs:
-        return runs[-1].path
+        # a table that was imported is no run that one has just made, unless there is no other
+        return ([row for row in runs if row.status != "imported"] or runs)[-1].path
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
     matches = [name for name in names if text and name.startswith(text)]
@@ -175,19 +177,20 @@ def _folders(results: Path) -> list[Path]:
 def _listing(folder: Path) -> RunListing:
     try:
         manifest = load_manifest(folder)
-        trials = _count_lines(folder / TRIALS_NAME)
+        trials = _count_lines(folder / (TRIALS_NAME if manifest.faults is None else FAULTS_NAME))
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(
         path=folder,
         run_id=manifest.run_id,
         name=manifest.sweep.name,
-        status=manifest.status,
+        status="imported" if manifest.imported else manifest.status,
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
-        cells=len(manifest.cells),
+        cells=len(manifest.imported.figures if manifest.imported else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
+        unit="trials" if manifest.faults is None else "jobs",
         live=is_locked(folder),
     )
 
@@ -202,10 +205,27 @@ def _count_lines(file: Path) -> int:
         raise storage_error("read", file, error) from None
 
 
-def _numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if line.strip():
-            yield number, line
+def _numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, line, whether it is the last) of the lines that are not empty."""
+    waiting: tuple[int, bytes] | None = None
+    for number, line in enumerate(stream, start=1):
+        if line != b"\n":
+            if waiting is not None and waiting[1].strip():
+                yield *waiting, False
+            waiting = number, line
+    if waiting is not None:
+        yield *waiting, True
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether `line` is whole JSON. What is nested too deeply to tell is left for validation to refuse."""
+    try:
+        json.loads(line)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def _validated(model: type[_Model], data: bytes, where: str) -> _Model:
@@ -219,7 +239,7 @@ def _version_problem(data: bytes) -> str | None:
     """A record of a newer version is full of unknown keys; the version is the thing to say first."""
     try:
         raw = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     version = raw.get("schema_version", SCHEMA_VERSION) if isinstance(raw, dict) else SCHEMA_VERSION
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -233,13 +253,18 @@ def _version_problem(data: bytes) -> str | None:
 def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "json_invalid":
         return f"not valid JSON ({error['ctx']['error']}): mend or remove it"
-    key = ".".join(str(part) for part in error["loc"]) or "record"
+    key = _shown(".".join(str(part) for part in error["loc"]) or "record")
     if error["type"] == "missing":
         return f"{key}: missing"
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key"
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if error["type"] == "value_error":
-        return f"{key}: {expected}"
-    given = repr(error["input"])
-    return f"{key}: given {given if len(given) <= 60 else given[:57] + '...'}, expected {expected}"
+        return f"{key}: {_shown(expected)}"
+    return f"{key}: given {_shown(repr(error['input']), 60)}, expected {expected}"
+
+
+def _shown(text: str, most: int = 200) -> str:
+    """At most `most` characters, none of which disturbs a terminal: a record may hold any text."""
+    kept = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in kept)

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
+from harness.record.shared import shared
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
@@ -136,6 +137,8 @@ class Executed(_Part):
     xla_clusters: int = 0
     fingerprint: str = ""
     differs_from_request: str | None = None
+    layouts: dict[str, str] = {}
+    """On a mesh, how each trained variable lies: the mesh's axis that cuts each of its dimensions, `whole` for none."""
 
 
 class Resources(_Part):
@@ -158,13 +161,23 @@ class Plant(_Part):
     """By how much a step takes longer: 0.03 is 3 %."""
 
 
+class TraceRecord(_Part):
+    """A profile of a few steps that were run after the last window, for `sweep --trace`."""
+
+    path: str | None = None
+    """Its folder, seen from the run's; None where there is none, and `reason` says why."""
+    steps: Annotated[int, Field(ge=1)]
+    bytes: Annotated[int, Field(ge=0)] = 0
+    reason: str | None = None
+
+
 class TrialRecord(_Part):
     """One line of `trials.jsonl`."""
 
     schema_version: Literal[1] = 1
     run_id: str
     cell_id: str
-    cell: Cell
+    cell: Annotated[Cell, AfterValidator(shared)]
     block: Annotated[int, Field(ge=0)]
     group: str
     """Trials with the same group were alive together and took turns: the unit of pairing."""
@@ -190,12 +203,14 @@ class TrialRecord(_Part):
     peak_device_memory_bytes: Annotated[int, Field(ge=0)] | None = None
     final_loss: float | None = None
     checks: Checks = Checks()
-    executed: Executed = Executed()
-    resources: Resources = Resources()
+    executed: Annotated[Executed, AfterValidator(shared)] = Executed()
+    resources: Annotated[Resources, AfterValidator(shared)] = Resources()
     cluster: ClusterRecord | None = None
     """The processes of a trial that has several."""
     updates: AsynchronousUpdates | None = None
     """What became of the updates that parameter servers were sent."""
+    trace: TraceRecord | None = None
+    """Set where the trial was traced."""
     evidence: str | None = None
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 

@@ -6,14 +6,16 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, RunSummary, Scaling, WorkloadSummary
+from harness.record.cluster import NetworkRecord
 from harness.record.trial import TrialRecord
+from harness.report.columns import TRIAL_COLUMNS
 
 Row = dict[str, Any]
 
 
 def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
-    """One row a trial, in the order recorded; nested keys are joined by a dot, series are left out."""
-    return [_trial_row(trial) for trial in trials]
+    """One row a trial, in the order recorded: the columns of `TRIAL_COLUMNS`, whatever the run."""
+    return [{column.name: column.of(trial) for column in TRIAL_COLUMNS} for trial in trials]
 
 
 def cell_rows(summary: RunSummary) -> list[Row]:
@@ -49,6 +51,7 @@ def cell_row(cell: CellSummary) -> Row:
         "executed.fingerprint": trials.executed.fingerprint or None,
         "executed.differs_from_request": trials.executed.differs_from_request,
         "same_experiment_as": " ".join(cell.same_experiment_as) or None,
+        **_network("measured_network", trials.network),
     }
     return {key: plain(value) for key, value in row.items()}
 
@@ -70,30 +73,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _trial_row(trial: TrialRecord) -> Row:
-    record = trial.model_dump(mode="json", exclude={"windows", "cell", "executed", "checks", "resources", "phases"})
-    row: Row = {**record, **{f"cell.{key}": value for key, value in trial.cell.model_dump(mode="json").items()}}
-    row |= {f"phases.{key}": value for key, value in trial.phases.model_dump().items()}
-    windows = trial.windows
-    row |= {
-        "windows.count": len(windows.seconds) if windows else None,
-        "windows.measured_from": windows.measured_from if windows else None,
-        "windows.steady": windows.steady if windows else None,
-        "windows.steps_per_window": windows.steps_per_window if windows else None,
-        "windows.waiting_cpu_seconds": windows.waiting_cpu_seconds if windows else None,
-    }
-    checks = trial.checks.model_dump(exclude={"detail"})
-    row |= {f"checks.{key}": value for key, value in checks.items()}
-    row |= {
-        "executed.fingerprint": trial.executed.fingerprint or None,
-        "executed.packs": trial.executed.packs,
-        "executed.differs_from_request": trial.executed.differs_from_request,
-        "resources.physical_devices": trial.resources.physical_devices,
-        "resources.shared": trial.resources.shared,
-    }
-    return {key: plain(value) for key, value in row.items()}
-
-
 def _interval(name: str, interval: Interval | None) -> Row:
     return {
         name: interval.value if interval else None,
@@ -110,3 +89,8 @@ def _scaling(name: str, scaling: Scaling | None) -> Row:
         **_interval(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
         f"{name}.method": scaling.log_ratio.method if scaling else None,
     }
+
+
+def _network(name: str, network: NetworkRecord | None) -> Row:
+    """What an emulated network turned out to be; None throughout without one."""
+    return {f"{name}.{key}": getattr(network, key, None) for key in NetworkRecord.model_fields}

@@ -1,66 +1,50 @@
 """The report: one self-contained HTML file."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
-from harness.analysis import RunSummary, WorkloadSummary, summarise
+from harness.analysis import RunSummary, summarise
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
-from harness.report.answer import AnswerText, answers, run_sentences
+from harness.report.answer import answers, run_sentences
 from harness.report.export.base import write
-from harness.report.figures import (
-    Picture,
-    efficiency_figure,
-    ops_figure,
-    phases_figure,
-    ranking_figure,
-    throughput_figure,
-)
-from harness.report.method import methods, validated
-from harness.report.problems import explained, remarks
-from harness.report.table import Table, ops_table, phases_table, ranking_table, scaling_table
+from harness.report.published import Published
+from harness.report.sections import SECTIONS, Source
 from harness.report.templating import rendered
-from harness.report.text import NOTHING, plural, printable, size
-
-Draw = Callable[[WorkloadSummary, str], Picture | None]
-
-
-@dataclass(frozen=True)
-class Section:
-    """One part of a workload's report: figures, then the table that has every number of them."""
-
-    slug: str
-    title: str
-    pictures: tuple[Picture, ...]
-    table: Table
-    open_table: bool = False
-    """Whether the table is unfolded from the start."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """All that the page says of one workload."""
-
-    slug: str
-    answer: AnswerText
-    sections: tuple[Section, ...]
+from harness.report.text import plural, printable, sentence
 
 
 def write_report(
-    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    output: Path,
+    validation: ValidationRecord | None = None,
+    comparison: Comparison | None = None,
+    *,
+    run_folder: Path | None = None,
+    overlay: tuple[Published, ...] | None = None,
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
-    `validation`, of the machine that measured, is cited where the method is described.
+    `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
+    base run, its side A. `run_folder` is where the run lies, for links to its traces; `overlay` takes the place of the
+    published series that come with the package.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
-    page = render(manifest, trials, summary, validation).encode("utf-8", "replace")
-    write(output, page, "FILE.html")
+    seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
+    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen), output)
     return summary
+
+
+def write_page(source: Source, output: Path) -> None:
+    """Write the page of `source` to `output`, whole or not at all. Raises StorageError."""
+    write(output, page_of(source).encode("utf-8", "replace"), "FILE.html")
 
 
 def render(
@@ -70,61 +54,45 @@ def render(
     validation: ValidationRecord | None = None,
 ) -> str:
     """The page as text. Pure: the same records give the same bytes."""
+    return page_of(Source(manifest, trials, summary, validation))
+
+
+def page_of(source: Source) -> str:
+    """The page: the answer, then each of `SECTIONS` that the run has something for."""
+    sections = [section for make in SECTIONS if (section := make(source)) is not None]
     return rendered(
         "report.html.j2",
-        manifest=manifest,
-        summary=summary,
-        parts=[_part(work, answer, index) for index, (work, answer) in enumerate(_answered(summary))],
-        run_sentences=run_sentences(summary),
-        explained=explained(summary),
-        remarks=remarks(summary),
-        left_out=_left_out(manifest),
-        environment=_environment(manifest),
-        methods=(*methods(manifest, trials, summary), validated(validation)),
+        manifest=source.manifest,
+        machine=_machine(source.manifest),
+        answers=answers(source.summary, _block_s(source.manifest, source.summary)),
+        run_sentences=run_sentences(source.summary),
+        sections=sections,
+        wrong=any(section.slug == "problems" for section in sections),
+        scripts=list(dict.fromkeys(("print.js", *(name for section in sections for name in section.scripts)))),
         plural=plural,
         printable=printable,
+        sentence=sentence,
     )
 
 
-def _answered(summary: RunSummary) -> list[tuple[WorkloadSummary, AnswerText]]:
-    return list(zip(summary.workloads, answers(summary), strict=True))
+def _machine(manifest: RunManifest) -> str:
+    """What it was measured on, in a few words; empty when that is not recorded."""
+    facts = manifest.machine.facts
+    model, cores, gpus = (facts.get(name) for name in ("cpu.model", "cpu.usable_cores", "gpu.count"))
+    words = [str(model)] if model else []
+    words += [
+        plural(count, noun) for count, noun in ((cores, "core"), (gpus, "GPU")) if isinstance(count, int) and count
+    ]
+    return printable(", ".join(words))
 
 
-def _part(work: WorkloadSummary, answer: AnswerText, index: int) -> Part:
-    def drawn(section: str, *figures: Draw) -> tuple[Picture, ...]:
-        made = (draw(work, f"w{index}-{section}{number}") for number, draw in enumerate(figures))
-        return tuple(picture for picture in made if picture is not None)
-
-    sections = (
-        Section("ranking", "Ranking", drawn("ranking", ranking_figure), ranking_table(work), open_table=True),
-        Section(
-            "scaling", "Throughput and efficiency against replicas",
-            drawn("scaling", throughput_figure, efficiency_figure), scaling_table(work),
-        ),
-        Section("ops", "Cross-device ops side by side", drawn("ops", ops_figure), ops_table(work), open_table=True),
-        Section("phases", "Time per phase", drawn("phases", phases_figure), phases_table(work)),
-    )  # fmt: skip
-    return Part(f"w{index}", answer, tuple(section for section in sections if section.table.rows))
-
-
-def _left_out(manifest: RunManifest) -> list[tuple[str, list[str]]]:
-    """(reason, combinations): many combinations share a reason."""
-    grouped: dict[str, list[str]] = {}
-    for item in manifest.left_out:
-        grouped.setdefault(printable(item.reason), []).append(printable(item.combination))
-    return list(grouped.items())
-
-
-def _environment(manifest: RunManifest) -> list[tuple[str, str]]:
-    facts = [("harness", manifest.harness_version), ("command", " ".join(manifest.command) or NOTHING)]
-    for name, value in manifest.machine.facts.items():
-        if value is None:
-            shown = "not known"
-        elif isinstance(value, bool):
-            shown = "yes" if value else "no"
-        elif name.endswith("_bytes") and isinstance(value, int):
-            shown = size(value)
-        else:
-            shown = str(value)
-        facts.append((name, shown))
-    return [(printable(name), printable(shown)) for name, shown in facts]
+def _block_s(manifest: RunManifest, summary: RunSummary) -> float | None:
+    """Seconds that one block took, of a run that ended; None where that is not known."""
+    if not manifest.finished_utc or not summary.blocks or summary.status != "finished":
+        return None
+    try:
+        begun, ended = map(datetime.fromisoformat, (manifest.created_utc, manifest.finished_utc))
+        lasted = (ended - begun).total_seconds()
+    except (ValueError, TypeError):  # written by hand, or one with a time zone and one without
+        return None
+    return lasted / summary.blocks if lasted > 0 else None

@@ -1,9 +1,11 @@
 """Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, Problem, RunSummary
+from harness.report.remedies import LOST, UNSTEADY, remedy
 from harness.report.text import STATUS_MEANING, STATUS_WORDS, plural, printable
 
 _CHECK_WORDS = {
@@ -30,15 +32,19 @@ class Explained:
     reason: str
     failed_checks: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+    """Of a failed gate: (what did not hold, which replica and tensor, what was expected and what came)."""
     evidence: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Something to know about a cell that has a throughput."""
+    """Something to know about cells that have a throughput."""
 
-    cell: str
     text: str
+    cells: tuple[str, ...]
+    """Labels, each with what is so of it."""
+    remedy: str = ""
 
 
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
@@ -52,13 +58,18 @@ def explained(summary: RunSummary) -> tuple[Explained, ...]:
     missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
     if missing:
         heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
-        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded"))
+        told = f"--resume {summary.run_id} runs it"
+        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded", remedy=told))
     return tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.status)))
 
 
 def remarks(summary: RunSummary) -> tuple[Remark, ...]:
-    """Cells with a throughput that deserve a second look, each with the reason."""
-    return tuple(Remark(printable(cell.label), text) for cell in summary.cells for text in _remarks_on(cell))
+    """Cells with a throughput that deserve a second look, those with one reason together."""
+    grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in summary.cells:
+        for text, of_cell, todo in _remarks_on(cell, summary):
+            grouped[text, todo].append(printable(cell.label) + (f" ({of_cell})" if of_cell else ""))
+    return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 
 def _of_trials(count: int, cell: CellSummary) -> str:
@@ -72,32 +83,42 @@ def _explain(problem: Problem, cells: list[str]) -> Explained:
         heading=f"{STATUS_WORDS[problem.status]}{where}",
         meaning=STATUS_MEANING[problem.status],
         cells=tuple(cells),
-        reason=printable(problem.reason),
+        reason=printable(_reason(problem)),
         failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
-        details=tuple((name, printable(text)) for name, text in problem.details),
+        details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
         evidence=printable(problem.evidence or ""),
+        remedy=remedy(problem),
     )
 
 
-def _remarks_on(cell: CellSummary) -> list[str]:
+def _reason(problem: Problem) -> str:
+    """The reason, unless it only repeats the evidence of a check."""
+    repeated = {f"{name}: {text}" for name, text in problem.details} | {text for _, text in problem.details}
+    return "" if problem.reason in repeated else problem.reason
+
+
+def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, str, str]]:
+    """(what to know, how it is with this cell, what to do about it)."""
     measured = cell.measured
     if measured is None:
-        return []
-    texts = []
+        return
     if measured.unsteady:
-        texts.append(
-            f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')} met the cap on warm-up before two "
-            "adjacent groups of windows agreed; they are kept, and their throughput may include warm-up"
+        words = (
+            "Trials that met the cap on warm-up before two adjacent groups of windows agreed. They are kept, and their "
+            "throughput may include warm-up"
         )
+        yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
     if cell.trials.problems:
         lost = sum(problem.trials for problem in cell.trials.problems)
-        texts.append(f"{lost} of {plural(cell.trials.trials, 'trial')} did not end well; the throughput is of the rest")
+        yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
     missing = cell.trials.planned - cell.trials.trials
     if missing > 0:
-        texts.append(f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run")
+        words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
+        yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"
     if measured.trials == 1:
-        texts.append("one trial: how certain its throughput is cannot be known")
-    texts += [printable(note) for note in cell.trials.notes[:1]]  # trials differ in the figure only
-    if cell.trials.executed.differs_from_request:
-        texts.append(f"what ran is not what was asked for: {printable(cell.trials.executed.differs_from_request)}")
-    return texts
+        yield "One trial: how certain its throughput is cannot be known", "", "use --trials 4"
+    for note in cell.trials.notes[:1]:  # trials differ in the figure only
+        yield "The gate remarks", printable(note), ""
+    differs = cell.trials.executed.differs_from_request
+    if differs:
+        yield "What ran is not what was asked for", printable(differs), "read the figures as those of what ran"

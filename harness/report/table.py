@@ -1,10 +1,14 @@
 """Tables as plain columns and rows of text: the page, the terminal and Markdown show the same ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, RunSummary, Scaling, WorkloadSummary
+from harness.analysis.batch import BatchCurve
 from harness.analysis.scaling import SHARED_LABEL
+from harness.analysis.verdict import EPSILON
+from harness.analysis.workers import CellTimes, StepTimes
+from harness.record.trial import Executed
 from harness.report.figures.ops import op_name
 from harness.report.figures.phases import STACKED
 from harness.report.text import (
@@ -18,6 +22,7 @@ from harness.report.text import (
     ratio,
     seconds,
     share,
+    share_of,
     significant,
     size,
 )
@@ -138,6 +143,55 @@ def phases_table(work: WorkloadSummary) -> Table:
     return _table("Time per phase", fields, cells, note)
 
 
+def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
+    """Step-time percentiles of every measured cell, and of each worker where it has several."""
+    rows = []
+    for cell in work.ranking:
+        if cell.cell_id in times:
+            of = times[cell.cell_id]
+            rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING)))
+            for one in of.workers:
+                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.straggles else "")
+                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words)))
+    columns = (
+        Column("cell", False), Column("of", False), Column("p50"), Column("p95"), Column("p99"), Column("smallest"),
+        Column("largest"), Column("windows"), Column("was last in"),
+    )  # fmt: skip
+    note = (
+        "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. A "
+        "worker straggles when its median is more than 2 % behind the fastest's and it is last in most windows."
+    )
+    return Table("Step time", columns, tuple(rows), note)
+
+
+def batch_table(curves: Sequence[BatchCurve]) -> Table:
+    """Every batch size of every curve, with the gain on the one before."""
+    rows = [
+        _clean((
+            curve.label, f"{point.batch_size:,}", significant(measured.throughput.value), bounds(measured.throughput),
+            ratio(point.gain) if point.gain else NOTHING, "the knee" if point.batch_size == curve.knee else "",
+            size(measured.peak_memory_bytes), size(measured.peak_device_memory_bytes),
+        ))
+        for curve in curves
+        for point in curve.points
+        if (measured := point.cell.measured) is not None
+    ]  # fmt: skip
+    columns = (
+        Column("held fixed", False), Column("batch"), Column("examples/s"), Column("95 % interval"),
+        Column("× the batch before"), Column("knee", False), Column("peak memory"), Column("device memory"),
+    )  # fmt: skip
+    note = (
+        f"The knee: the smallest batch such that no larger one gains more than {EPSILON:.0%}, with its whole paired "
+        "95 % interval."
+    )
+    return Table("Batch size", columns, tuple(rows), note)
+
+
+def _time_words(times: StepTimes) -> tuple[str, ...]:
+    values = (times.p50_s, times.p95_s, times.p99_s, times.smallest_s, times.largest_s)
+    return (*map(seconds, values), f"{times.windows:,}")
+
+
 def failed_table(summary: RunSummary) -> Table:
     """Cells without a throughput, with how many trials ended how, and the first reason."""
     cells = [cell for cell in summary.cells if cell.trials.status != "ok"]
@@ -152,7 +206,11 @@ def failed_table(summary: RunSummary) -> Table:
 
 def executed_words(cell: CellSummary) -> str:
     """Reduction and collective ops of one traced step, and how they are packed."""
-    executed = cell.trials.executed
+    return executed_text(cell.trials.executed)
+
+
+def executed_text(executed: Executed) -> str:
+    """The same of what one trial recorded."""
     if not executed.fingerprint:
         return NOTHING
     operations = ", ".join(f"{count} × {name}" for name, count in sorted(executed.operations.items()))

@@ -90,6 +90,11 @@ def share(interval: Interval) -> str:
     return f"{significant(100 * interval.value, 3)} % {bounds(interval.scaled(100))}"
 
 
+def share_of(part: float) -> str:
+    """A plain share: `12 %`."""
+    return f"{significant(100 * part, 2)} %"
+
+
 def seconds(value: float | None) -> str:
     """Seconds, milliseconds or microseconds, three significant digits."""
     if value is None:
@@ -151,6 +156,8 @@ def describe(cell: Cell) -> str:
         parts.append(f"{cell.workers} workers of {plural(cell.replicas, 'replica')}")
     else:
         parts.append(plural(cell.replicas, "replica"))
+    if cell.model_shards > 1:
+        parts.append(f"a mesh of {cell.mesh}")
     parts.append(batch)
     if cell.cross_device_op != "auto":
         parts.append(cell.cross_device_op)
@@ -158,4 +165,6 @@ def describe(cell: Cell) -> str:
         parts.append(cell.packing)
     if cell.loop == "fit":
         parts.append("Model.fit")
+    if cell.network:
+        parts.append(cell.network)
     return printable(", ".join(parts))

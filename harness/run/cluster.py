@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from harness.run.launchers import CannotPlace, launchers
+from harness.run.launchers.base import Links
 from harness.run.merged import Merged, Process
 from harness.run.zygote import EXIT_LIMIT_S, Zygote
 from harness.trial.catalogue import load_catalogue
@@ -127,9 +128,15 @@ class ClusterSpawned:
             lost = next((p for p in self.merged.processes if p.seat.zygote.lost(p.spawned)), self.merged.processes[0])
         return f"{lost.member.name}: {lost.spawned.gone}"
 
+    @property
+    def links(self) -> Links | None:
+        """The processes' cables, to pull and plug in while the trial runs; None unless the network is emulated."""
+        return self.merged.placement.links
+
     def stderr_tail(self, characters: int = 4000) -> str:
         """The end of what each process wrote, and its phase."""
-        parts = []
+        trouble = self.merged.placement.trouble()
+        parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
             if tail := process.spawned.stderr_tail(TAIL).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")

@@ -253,6 +253,7 @@ class LiveTrial:
             resources=outcome.resources,
             cluster=outcome.cluster,
             updates=outcome.updates,
+            trace=outcome.trace,
             evidence=self.evidence,
             **figures,
         )

@@ -1,6 +1,7 @@
 """A sweep from its plan to its last record."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from harness.run.zygote import Zygote
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.protocol import Request
+from harness.trial.protocol import Request, TraceRequest
 
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
@@ -63,6 +64,7 @@ class SweepRun:
 
     def run(self, zygote: Zygote, estimate_s: float) -> None:
         """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+        self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
         try:
             with self._interrupts:
@@ -93,6 +95,7 @@ class SweepRun:
                 group = [cell_id for cell_id in planned_group if cell_id not in self._unsupported]
                 self.progress.skipped(len(planned_group) - len(group))
                 if group:
+                    self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
                     self.progress.block(block, blocks, len(group))
                     self._run_group(zygote, block, group)
 
@@ -127,7 +130,7 @@ class SweepRun:
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
                 zygote=zygote,
-                request=self._request(self.cells[cell_id]),
+                request=self._traced(block, self.cells[cell_id]),
                 timeout_s=self.sweep.timeout,
                 interrupts=self._interrupts,
             )
@@ -140,6 +143,15 @@ class SweepRun:
 
     def _request(self, cell: Cell) -> Request:
         return request_for(cell, self.sweep, self.data_dir)
+
+    def _traced(self, block: int, cell: Cell) -> Request:
+        """The request of a trial; the first of a cell that gets so far is traced, where the sweep asks for it."""
+        request = self._request(cell)
+        if not self.sweep.trace or any(t.cell_id == cell.cell_id and t.trace is not None for t in self.trials):
+            return request
+        path = f"traces/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
+        trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
+        return request.model_copy(update={"trace": trace})
 
     def _rules(self, block: int, part: int) -> TurnRules:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
@@ -163,6 +175,20 @@ class SweepRun:
 
     def _done_in(self, block: int) -> set[str]:
         return {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
+
+    def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
+        """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""
+        done: defaultdict[int, set[str]] = defaultdict(set, {block: set(group)})
+        for trial in self.trials:
+            if trial.status != "interrupted":
+                done[trial.block].add(trial.cell_id)
+        second = self._second_stage()
+        return [
+            [self.cells[cell_id] for cell_id in left]
+            for plan in (*self.store.manifest.plans, *([second] if second else []))
+            for offset, planned in enumerate(plan.blocks)
+            for left in missing_groups(planned, done[plan.first_block + offset], self.cells, self._unsupported)
+        ]
 
     def _left(self) -> int:
         plans = self.store.manifest.plans

@@ -95,6 +95,8 @@ class Zygote:
         self._channel: Channel | None = None
         self._hung_up = False
         self._starting = False
+        self.closing = contextlib.ExitStack()
+        """Closed when this is: for what lives as long as the trials that it starts."""
         try:
             self._scratch = Scratch()
             # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
@@ -135,6 +137,7 @@ class Zygote:
         """End the process and what was started beside it, and remove what is temporary."""
         self.beside.close()
         self.stop()
+        self.closing.close()
         self._scratch.close()
 
     def launch(self) -> None:

@@ -5,11 +5,13 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
 from harness.spec.address import split_address
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
+from harness.spec.mesh import Mesh
+from harness.spec.network import canonical
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -21,6 +23,8 @@ Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
 Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
+NetworkText = Annotated[str, AfterValidator(canonical)]
+"""One spelling for equal networks, so that they are one cell; `none` is the empty text."""
 
 
 class Sweep(BaseModel):
@@ -36,6 +40,8 @@ class Sweep(BaseModel):
     ps: list[Devices] = [1]
     partitioner: list[Partitioner] = ["none"]
     updates: list[Updates] = ["locked"]
+    network: list[NetworkText] = [""]
+    mesh: list[str] = []
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -66,7 +72,9 @@ class Sweep(BaseModel):
     listen: str = ""
     join_timeout: Seconds = 60.0
     slurm_args: str = ""
+    isolate: bool = True
     data_dir: str = ""
+    trace: bool = False
 
     @field_validator("*", mode="before")
     @classmethod
@@ -88,6 +96,11 @@ class Sweep(BaseModel):
         shlex.split(value)  # ValueError: No closing quotation
         return value
 
+    @field_validator("mesh")
+    @classmethod
+    def _meshes_have_one_spelling(cls, value: list[str]) -> list[str]:
+        return [Mesh.parse(text).text for text in value]
+
     @field_validator("*")
     @classmethod
     def _no_axis_repeats_a_value(cls, value: Any) -> Any:
@@ -102,7 +115,7 @@ AXES: frozenset[str] = frozenset(
 """Keys whose value is a list."""
 
 BOOLEAN = "a valid boolean, unable to interpret input"
-_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
+_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack", "mesh"}
 
 
 def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
@@ -114,6 +127,8 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"{source}: {_in_one_line(error)}") from None
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
     for key in sorted(AXES - _MAY_BE_EMPTY):
         if not getattr(sweep, key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.trial.protocol import Channel, Report, Turn, WindowTimes
+from harness.trial.trace import Tracer
 
 SYNC_MULTIPLE = 50
 """A window lasts at least so many synchronisations."""
@@ -25,7 +26,8 @@ class Clock:
 
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
     to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of
-    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`.
+    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`. `tracer` profiles a
+    few steps more once the parent has said finish: every window of every live trial is timed by then.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Clock:
         gate: Callable[[int], None],
         agree: Callable[[float], float] = float,
         least_steps: int = 1,
+        tracer: Tracer | None = None,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -45,6 +48,8 @@ class Clock:
         self._gate = gate
         self._agree = agree
         self._least_steps = least_steps
+        self._tracer = tracer
+        self._tracing = self._finished = False
         self._steps = 1
         self._piloting = True
         self._paces: list[float] = []
@@ -59,10 +64,12 @@ class Clock:
 
     def begin(self) -> int:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
+        if self._finished:
+            return 0
         if not self._piloting:
             turn = Turn.model_validate_json(self._channel.receive_line() or "")
             if turn.do == "finish":
-                return 0
+                return self._after_the_last_window()
             self._round = turn.round
             self._steps = turn.steps or self._steps
             now, cpu = time.perf_counter(), time.process_time()
@@ -73,6 +80,11 @@ class Clock:
     def end(self, loss: Any) -> None:
         """Close the window: synchronise, then read the clock."""
         self._synchronise()
+        if self._tracing and self._tracer is not None:
+            self._tracing = False
+            self._tracer.end()
+            self.losses.append(float(loss))
+            return
         wall = time.perf_counter() - self._wall
         cpu = time.process_time() - self._cpu
         self.scheduled += self._steps
@@ -84,6 +96,15 @@ class Clock:
         else:
             self._report(wall, cpu)
         self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
+
+    def _after_the_last_window(self) -> int:
+        self._finished = True
+        if self._tracer is None:
+            return 0
+        self._tracing = True
+        steps = self._tracer.begin(self._steps)
+        self.scheduled += steps
+        return steps
 
     def _pilot(self, wall: float) -> None:
         """Double K until a window is long enough to choose K from, then announce readiness.

@@ -19,6 +19,7 @@ from harness.trial.devices.base import set_threads
 from harness.trial.ending import classify
 from harness.trial.memory import peak_device_memory_bytes
 from harness.trial.own_reference import OwnReference, as_number, build_step, compare_losses, run_own_reference
+from harness.trial.trace import tracer_of
 from harness.trial.training import GATE_UPDATES
 
 GATE_STEPS = GATE_UPDATES + 1
@@ -53,12 +54,14 @@ class OwnStep(Attempt):
             gc.enable()
             self._enter("warmup")
 
-        clock = Clock(self._channel, self._synchroniser(), self._request.window_s, GATE_STEPS, gate)
+        tracer = tracer_of(self._request, leads=True)
+        clock = Clock(self._channel, self._synchroniser(), self._request.window_s, GATE_STEPS, gate, tracer=tracer)
         self._enter("first_step")
         while steps := clock.begin():
             for _ in range(steps):
                 self._loss = self._one_step()
             clock.end(self._loss)
+        self._outcome["trace"] = tracer.record if tracer else None
         self._enter("check")
         self._outcome["final_loss"] = clock.losses[-1]
         self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(self._devices())

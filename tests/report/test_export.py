@@ -10,9 +10,12 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from harness.cli.export import FORMATS
 from harness.errors import HarnessError, StorageError
 from harness.report.export import exporters
 from tests.synthetic import make_cell, make_run
+
+NEED_A_MEASUREMENT = ("asv", "github-action-bigger", "github-action-smaller", "pytest-benchmark")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def run() -> SimpleNamespace:
 
 
 def test_every_format_is_found_and_describes_itself() -> None:
-    assert list(exporters()) == ["cells", "csv", "json", "markdown", "parquet"]
+    assert sorted(exporters()) == sorted(FORMATS.split(", "))
     assert all(exporter.summary and exporter.suffix.startswith(".") for exporter in exporters().values())
 
 
@@ -78,7 +81,7 @@ def test_parquet_round_trips_trials_and_windows(run: SimpleNamespace, tmp_path: 
     frame = pd.read_parquet(target)
     assert len(frame) == len(run.trials)
     assert list(frame["windows.seconds"][0]) == run.trials[0].windows.seconds
-    assert str(frame["phases.waiting_s"].dtype) == "Float64"
+    assert str(frame["phases.waiting_s"].dtype) == "float64"
 
 
 def test_parquet_cannot_be_printed_and_says_what_to_do(run: SimpleNamespace) -> None:
@@ -104,4 +107,5 @@ def test_a_run_without_trials_exports(tmp_path: Path) -> None:
     manifest, _ = make_run(blocks=0)
     empty = SimpleNamespace(manifest=manifest, trials=[])
     for exporter in exporters().values():
-        exporter.export(empty, tmp_path / f"x{exporter.suffix}")
+        if exporter.name not in NEED_A_MEASUREMENT:
+            exporter.export(empty, tmp_path / f"x{exporter.suffix}")

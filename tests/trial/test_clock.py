@@ -97,6 +97,35 @@ def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:
     assert window.seconds < 0.15
 
 
+class FakeTracer:
+    """Takes a while, and remembers what had been reported when it began."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.reported, self.ended = bench, [], False
+
+    def begin(self, window_steps: int) -> int:
+        self.reported = self.bench.reports()
+        time.sleep(0.1)
+        return min(2, window_steps)
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def test_a_trace_begins_after_the_last_window_and_is_in_none() -> None:
+    bench = Bench(step_s=0.001, window_s=0.01)
+    tracer = FakeTracer(bench)
+    bench.clock._tracer = tracer  # type: ignore[assignment]
+    windows = bench.run(*turns(3))
+    reported = [report.window for report in tracer.reported if report.window]
+    assert len(reported) == 3, "every window was told before the profiler began"
+    assert [window.steps for window in reported] == windows[-4:-1]
+    assert tracer.ended
+    assert windows[-1] == 2
+    assert bench.clock.scheduled == sum(windows), "the gate counts the traced steps' updates too"
+    assert not bench.reports(), "the traced steps are no window"
+
+
 def test_a_parent_that_is_gone_ends_the_trial() -> None:
     bench = Bench()
     bench.parent.close()

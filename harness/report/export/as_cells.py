@@ -7,6 +7,7 @@ from harness.analysis import summarise
 from harness.report.export.as_csv import to_csv
 from harness.report.export.base import Exporter, RunData, deliver
 from harness.report.flat import cell_rows
+from harness.report.imported import imported_rows
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class _Cells:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
+        if run.manifest.imported is not None:
+            return deliver(to_csv(imported_rows(run.manifest)), target)
         return deliver(to_csv(cell_rows(summarise(run.manifest, run.trials))), target)
 
 

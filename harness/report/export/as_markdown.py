@@ -1,39 +1,73 @@
 """Markdown: the answer and the tables, for a pull request or a wiki."""
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.analysis import summarise
+from harness.analysis import RunSummary, summarise
 from harness.report.answer import answer_lines
 from harness.report.export.base import Exporter, RunData, deliver
 from harness.report.table import Table, failed_table, ops_table, ranking_table, scaling_table
 from harness.report.text import printable
 
+LARGEST = 65_536
+"""Characters that GitHub takes for a comment or the text of a pull request."""
+FEWER_ROWS = (None, 100, 30, 10, 3)
+"""Rows of a table, tried in this order until the text is no longer than `LARGEST`."""
+
 
 @dataclass(frozen=True)
 class _Markdown:
     name: str = "markdown"
-    summary: str = "the answer, the ranking, scaling and ops as GitHub tables"
+    summary: str = "for a pull request: the answer and the ranking, the other tables folded; cut to what GitHub takes"
     suffix: str = ".md"
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials)
-        lines = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]
-        tables = [make(work) for work in summary.workloads for make in (ranking_table, scaling_table, ops_table)]
-        for table in (*tables, failed_table(summary)):
-            if table.rows:
-                lines += ["", *_lines(table)]
-        return deliver("\n".join(lines) + "\n", target)
+        head = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]
+        texts = ("\n".join([*head, *_tables(summary, rows)]) + "\n" for rows in FEWER_ROWS)
+        text = next((text for text in texts if len(text) <= LARGEST), None)
+        # hundreds of workloads: the answers alone, which are as many
+        return deliver(text or "\n".join(head)[: LARGEST - 1] + "\n", target)
 
 
-def _lines(table: Table) -> list[str]:
+def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
+    """The ranking of each workload, the rest folded."""
+    for work in summary.workloads:
+        yield from _lines(ranking_table(work), rows)
+    for work in summary.workloads:
+        for make in (scaling_table, ops_table):
+            yield from _folded(make(work), rows)
+    yield from _lines(failed_table(summary), rows)
+
+
+def _lines(table: Table, most: int | None, titled: bool = True) -> list[str]:
+    if not table.rows:
+        return []
+    title = [f"## {escape(table.title)}", ""] if titled else []
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    rows = [_row([escape(text) for text in row]) for row in table.rows]
-    lines = [f"## {escape(table.title)}", "", _row([column.name for column in table.columns]), _row(rules), *rows]
+    rows = [_row(_marked(row, index in table.marked)) for index, row in enumerate(table.rows[:most])]
+    lines = ["", *title, _row([column.name for column in table.columns]), _row(rules), *rows]
+    if len(rows) < len(table.rows):
+        more = len(table.rows) - len(rows)
+        lines += ["", f"{more:,} more rows are left out here: `python -m harness export RUN --format cells` has them."]
     return [*lines, "", escape(table.note)] if table.note else lines
+
+
+def _marked(row: Sequence[str], marked: bool) -> list[str]:
+    """The cells of a row; its first is bold where the table sets the row apart."""
+    first, *rest = (escape(text) for text in row)
+    return [f"**{first}**" if marked else first, *rest]
+
+
+def _folded(table: Table, most: int | None) -> list[str]:
+    lines = _lines(table, most, titled=False)
+    if not lines:
+        return []
+    return ["", "<details>", f"<summary>{html.escape(printable(table.title))}</summary>", *lines, "", "</details>"]
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -4,10 +4,14 @@ import importlib.util
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, UsageError
 from harness.report.export.base import Exporter, RunData, write
-from harness.report.flat import trial_rows
+from harness.report.frames import trial_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -18,32 +22,32 @@ class _Parquet:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
-        if importlib.util.find_spec("pyarrow") is None:
-            raise HarnessError("format parquet needs pyarrow: pip install pyarrow, or export csv")
-        if target is None:
-            raise UsageError(
-                "output: parquet is not text and cannot be printed; name a file with --output FILE.parquet"
-            )
-        # Slow to import, and the only exporter that needs it.
-        import pandas as pd
+        expect_parquet(self.name, target)
+        import pandas as pd  # slow to import, and few exporters need it
 
-        frame = pd.DataFrame(trial_rows(run.trials)).convert_dtypes()
-        # by name, not by the values that this run happens to have: the schema must not change from run to run
-        frame = frame.astype({name: kind for name in frame.columns if (kind := _kind(str(name)))})
+        frame = trial_frame(run.trials)
         windows = [trial.windows for trial in run.trials]
         for name in ("seconds", "cpu_seconds", "rounds"):
             lists = [getattr(item, name) if item else None for item in windows]
             frame[f"windows.{name}"] = pd.Series(lists, dtype="object", index=frame.index)
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, engine="pyarrow", index=False)
-        write(target, buffer.getvalue())
+        write_parquet(frame, target)
         return None
 
 
-def _kind(column: str) -> str | None:
-    if column.endswith(("_s", "_per_example", "_seconds")) or column == "final_loss":
-        return "Float64"
-    return "Int64" if column.endswith("_bytes") else None
+def expect_parquet(name: str, target: Path | None) -> None:
+    """HarnessError where pyarrow is missing, UsageError where there is no file to write to."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise HarnessError(f"format {name} needs pyarrow: pip install pyarrow, or export csv")
+    if target is None:
+        raise UsageError(f"output: {name} is not text and cannot be printed; name a file with --output FILE.parquet")
+
+
+def write_parquet(frame: "pd.DataFrame", target: Path | None) -> None:
+    """Write `frame` to `target`, whole or not at all. Raises StorageError."""
+    assert target is not None
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, engine="pyarrow", index=False)
+    write(target, buffer.getvalue())
 
 
 EXPORTER: Exporter = _Parquet()

@@ -1,10 +1,11 @@
 """What an exporter is, and writing its output whole or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from harness.errors import StorageError
+from harness.analysis import CellSummary, RunSummary
+from harness.errors import HarnessError, StorageError
 from harness.record.files import replace_file
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
@@ -39,6 +40,25 @@ class Exporter(Protocol):
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """Write `target`, or return the text when it is None. Raises HarnessError with the remedy."""
+
+
+def measured_cells(summary: RunSummary, name: str) -> list[CellSummary]:
+    """The cells with a throughput, in the run's order, for a format that has no place for the others.
+
+    HarnessError when there is none: an empty file would read as a benchmark that passed.
+    """
+    cells = [cell for cell in summary.cells if cell.measured is not None]
+    if not cells:
+        raise HarnessError(f"format {name}: no cell of {summary.run_id} has a throughput; --format csv says why")
+    return cells
+
+
+def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
+    """Write `files`, by path relative to `target`, each whole or not at all; others there stay. Raises StorageError."""
+    if target.exists() and not target.is_dir():
+        raise StorageError(f"cannot write '{target}': it is a file; name a folder with --output DIR")
+    for name, data in files.items():
+        write(target / name, data, "DIR")
 
 
 def deliver(content: str, target: Path | None) -> str | None:

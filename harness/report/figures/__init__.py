@@ -1,9 +1,23 @@
 """The report's figures: matplotlib drawings as inline SVG with text alternatives."""
 
+from harness.report.figures.batch import batch_figure
 from harness.report.figures.curves import efficiency_figure, throughput_figure
+from harness.report.figures.network import network_figure
 from harness.report.figures.ops import ops_figure
 from harness.report.figures.phases import phases_figure
 from harness.report.figures.ranking import ranking_figure
+from harness.report.figures.steps import steps_figure, workers_figure
 from harness.report.figures.svg import Picture
 
-__all__ = ["Picture", "efficiency_figure", "ops_figure", "phases_figure", "ranking_figure", "throughput_figure"]
+__all__ = [
+    "Picture",
+    "batch_figure",
+    "efficiency_figure",
+    "network_figure",
+    "ops_figure",
+    "phases_figure",
+    "ranking_figure",
+    "steps_figure",
+    "throughput_figure",
+    "workers_figure",
+]

@@ -2,54 +2,26 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from collections.abc import Callable, Sequence
+from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.analysis.scaling import family_key, on_curve
-from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.text import listed, shortened, significant
-
-_COLUMNS = 3
-_MOST_PANELS = 12
-_WIDTHS = {1: 6.4, 2: 9.4, 3: 10.6}
-"""Inches by number of panels side by side."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One cell on a curve: n, its value with interval."""
-
-    n: int
-    interval: Interval
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One strategy and op within a panel."""
-
-    label: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One batch size and loop."""
-
-    title: str
-    curves: tuple[Curve, ...]
-    ideal: tuple[tuple[int, float], ...]
-    bound: tuple[tuple[int, float], ...]
-    counts: tuple[int, ...]
-    floor: float
-    """Where the value axis starts."""
-
+from harness.report.figures.panels import (
+    MOST_PANELS,
+    Curve,
+    Panel,
+    Point,
+    draw_panel,
+    has_bands,
+    keys,
+    left_out_words,
+    looks_of,
+)
+from harness.report.figures.svg import Picture, panelled
+from harness.report.flat import Row
+from harness.report.published import Published, published
+from harness.report.text import ratio, share, shortened, significant
 
 Value = Callable[[CellSummary], Interval | None]
 
@@ -59,15 +31,26 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     panels = _panels(summary, _throughput_value(summary), throughput=True)
     if not panels:
         return None
-    caption = (
-        "Each point is the no-strategy base case times the cell's speed-up over it, so its error bar is the paired "
-        "interval of that speed-up. Dashed: ideal, n × the base. Dotted: the bound min(n, processors) × the base."
+    how = (
+        "Each point is the no-strategy base case times the cell's speed-up over it, so a band is the paired interval "
+        "of that speed-up."
     )
-    return _draw(panels, name, "Throughput against replicas", "examples/s", caption)
+    if any(panel.ideal for panel in panels):
+        how += " Dashed: ideal, n × the base."
+    if any(panel.bound for panel in panels):
+        how += " Dotted: the bound, min(n, processors) × the base."
+    title = f"{scaling_word(summary)}: throughput against replicas"
+    return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {how}")
 
 
-def efficiency_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared."""
+def efficiency_figure(
+    summary: WorkloadSummary, name: str, anchors: Sequence[Published] | None = None
+) -> Picture | None:
+    """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared.
+
+    `anchors` are published series for the overlay; None is those that come with the package.
+    """
+    anchors = published_anchors() if anchors is None else anchors
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:
@@ -76,21 +59,35 @@ def efficiency_figure(summary: WorkloadSummary, name: str) -> Picture | None:
             return bounded.scaled(100)
         return Interval(100.0, None, None) if cell.trials.cell.strategy == "none" else None
 
-    panels = _panels(summary, value, throughput=False)
+    panels = _panels(summary, value, throughput=False, anchors=anchors)
     if not panels:
         return None
-    caption = (
-        "Share of the throughput that n copies of the no-strategy base case would have. 100 % is ideal. The axis need "
-        "not start at 0."
-    )
+    how = "Share of the throughput that n copies of the no-strategy base case would have; 100 % is ideal."
     if shared:
-        caption = (
+        how = (
             "Resource-bounded efficiency: share of the throughput that min(n, processors) copies of the no-strategy "
             "base case would have. Replicas share processors here, so this shows what the strategy costs, not how "
-            "the hardware scales. The axis need not start at 0."
+            "the hardware scales."
         )
-    title = "Resource-bounded efficiency against replicas" if shared else "Efficiency against replicas"
-    return _draw(panels, name, title, "% of the base case", caption)
+    kind = "resource-bounded efficiency" if shared else "efficiency"
+    title = f"{scaling_word(summary)}: {kind} against replicas"
+    caption = f"{_found_efficient(summary, shared)} {how} The axis need not start at 0."
+    return _draw(summary, panels, name, title, caption, anchors)
+
+
+def scaling_word(summary: WorkloadSummary) -> str:
+    """`Weak scaling` where the batch of a replica is fixed, `Strong scaling` where the global batch is."""
+    return "Strong scaling" if summary.workload.batch_scope == "global" else "Weak scaling"
+
+
+def published_anchors() -> tuple[Published, ...]:
+    """Of each model that was published, synthetic data at the largest batch: five lines can be read, fifteen not."""
+    kept: dict[str, Published] = {}
+    for series in published():
+        before = kept.get(series.model)
+        if series.data == "synthetic" and (before is None or series.batch_size > before.batch_size):
+            kept[series.model] = series
+    return tuple(kept.values())
 
 
 def _throughput_value(summary: WorkloadSummary) -> Value:
@@ -108,7 +105,9 @@ def _throughput_value(summary: WorkloadSummary) -> Value:
     return value
 
 
-def _panels(summary: WorkloadSummary, value: Value, *, throughput: bool) -> list[Panel]:
+def _panels(
+    summary: WorkloadSummary, value: Value, *, throughput: bool, anchors: Sequence[Published] = ()
+) -> list[Panel]:
     grouped: defaultdict[tuple[int, str], list[CellSummary]] = defaultdict(list)
     for cell in summary.cells:
         if cell.measured is not None:
@@ -119,14 +118,27 @@ def _panels(summary: WorkloadSummary, value: Value, *, throughput: bool) -> list
         curves = _curves(cells, value)
         if not any(len(curve.points) > 1 for curve in curves):
             continue
-        scope = "global batch" if cells[0].trials.cell.batch_scope == "global" else "per-replica batch"
-        title = f"{scope} {batch}" + (f", {loop} loop" if several_loops else "")
-        counts = tuple(sorted({point.n for curve in curves for point in curve.points}))
-        ideal, bound = _limits(cells, counts, throughput=throughput)
-        lowest = min(point.interval.value for curve in curves for point in curve.points)
-        floor = 0.0 if throughput else max(0.0, 10 * math.floor(lowest / 10 - 0.5))
-        panels.append(Panel(title, curves, ideal, bound, counts, floor))
-    return panels[:_MOST_PANELS]
+        scope = "global batch" if cells[0].trials.cell.batch_scope == "global" else "batch of a replica"
+        title = f"{scope} {batch:,}" + (f", {loop} loop" if several_loops else "")
+        panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
+    return panels
+
+
+def _panel(
+    title: str, cells: Sequence[CellSummary], curves: tuple[Curve, ...], *, throughput: bool,
+    anchors: Sequence[Published],
+) -> Panel:  # fmt: skip
+    counts = tuple(sorted({point.x for curve in curves for point in curve.points}))
+    ideal, bound = _limits(cells, counts, throughput=throughput)
+    if throughput:
+        return Panel(title, curves, "replicas", "examples/s", ideal, bound)
+    lowest = min(point.interval.value for curve in curves for point in curve.points)
+    floor = max(0.0, 10 * math.floor(lowest / 10 - 0.5))
+    overlay = tuple(
+        (letter, tuple((n, 100 * value) for n, value in series.efficiency))
+        for letter, series in zip(ascii_lowercase, anchors, strict=False)
+    )
+    return Panel(title, curves, "replicas", "% of the base case", ideal, bound, overlay, floor)
 
 
 def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
@@ -136,7 +148,8 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
         for cell in cells:
             interval = value(cell)
             if interval is not None and on_curve(cell.trials.cell, lead.trials.cell):
-                points[cell.trials.cell.replicas_in_sync] = Point(cell.trials.cell.replicas_in_sync, interval)
+                n = cell.trials.cell.devices_in_sync
+                points[n] = Point(n, interval, cell.cell_id)
         if points:
             curves.append(Curve(_curve_label(lead), tuple(points[n] for n in sorted(points))))
     return tuple(curves)
@@ -145,11 +158,11 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
 def _leads(cells: Sequence[CellSummary]) -> list[CellSummary]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
     found: dict[tuple[object, ...], CellSummary] = {}
-    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.replicas_in_sync > 1}
+    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.devices_in_sync > 1}
     for cell in cells:
         of = cell.trials.cell
-        if of.replicas_in_sync > 1 or family_key(of) not in reducing:
-            found.setdefault((family_key(of), of.cross_device_op, of.packing), cell)
+        if of.devices_in_sync > 1 or family_key(of) not in reducing:
+            found.setdefault((family_key(of), of.cross_device_op, of.packing, of.network), cell)
     return list(found.values())
 
 
@@ -157,9 +170,11 @@ def _curve_label(cell: CellSummary) -> str:
     of = cell.trials.cell
     if of.strategy == "none":
         return "no strategy (base)"
-    extra = [of.cross_device_op] if of.cross_device_op != "auto" else []
+    extra = [f"model:{of.model_shards}"] if of.model_shards > 1 else []
+    extra += [of.cross_device_op] if of.cross_device_op != "auto" else []
     extra += [of.packing] if of.packing != "default" else []
-    return shortened(", ".join([of.strategy, *extra]))
+    extra += [of.network] if of.network else []
+    return shortened(", ".join([of.strategy, *extra]), 36)
 
 
 def _limits(
@@ -172,80 +187,78 @@ def _limits(
     if base is None:
         return (), ()
     ideal = tuple((n, n * base) for n in counts)
-    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.replicas_in_sync > 1), default=0)
+    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.devices_in_sync > 1), default=0)
     if not physical or max(counts) <= physical:
         return ideal, ()
     corner = sorted({*counts, physical} - {n for n in (physical,) if n < min(counts)})
     return ideal, tuple((n, min(n, physical) * base) for n in corner)
 
 
-def _draw(panels: Sequence[Panel], name: str, title: str, y_label: str, caption: str) -> Picture:
-    labels = list(dict.fromkeys(curve.label for panel in panels for curve in panel.curves))
-    looks = {label: index for index, label in enumerate(labels)}
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    legend_rows = -(-(len(labels) + 2) // 3)
-    with style():
-        size = (_WIDTHS[columns], 3.1 * rows + 0.26 * legend_rows)
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False).flatten()
-        for axes, panel in zip(grid, panels, strict=False):
-            _draw_panel(axes, panel, looks)
-        for axes in grid[len(panels) :]:
-            axes.remove()
-        for row in range(rows):
-            grid[row * columns].set_ylabel(y_label)
-        handles = _legend(looks, panels)
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)), fontsize=9)
-    return picture(figure, name, title, _describe(panels, y_label), caption)
+def _draw(
+    summary: WorkloadSummary, panels: Sequence[Panel], name: str, title: str, caption: str,
+    overlay: Sequence[Published] = (),
+) -> Picture:  # fmt: skip
+    shown = panels[:MOST_PANELS]
+    looks = looks_of(shown)
+    entries = keys(
+        looks,
+        ideal=any(panel.ideal for panel in shown),
+        bound=any(panel.bound for panel in shown),
+        bands=has_bands(shown),
+    )
+    sources = [f"{letter}: {series.words}" for letter, series in zip(ascii_lowercase, overlay, strict=False)]
+    drawn = [draw_panel(panel, looks) for panel in shown]
+    caption += left_out_words(panels, looks, len(shown))
+    return panelled(drawn, entries, name, title, caption.strip(), _rows(summary, panels), sources)
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, int]) -> None:
-    spread = min((b - a for a, b in pairwise(panel.counts)), default=1) * 0.035
-    if panel.ideal:
-        axes.plot(*zip(*panel.ideal, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
-    if panel.bound:
-        axes.plot(*zip(*panel.bound, strict=True), color=MUTED, linestyle=":", linewidth=1.6)
-    for curve in panel.curves:
-        look = looks[curve.label]
-        # a little to each side, so that bars at the same n can be told apart
-        shift = spread * (look - (len(looks) - 1) / 2)
-        xs = [point.n + shift for point in curve.points]
-        colour, marker = SERIES[look % len(SERIES)], MARKERS[look % len(MARKERS)]
-        axes.plot(xs, [p.interval.value for p in curve.points], color=colour, marker=marker,
-                  linestyle=DASHES[look // len(SERIES) % len(DASHES)])  # fmt: skip
-        for x, point in zip(xs, curve.points, strict=True):
-            if point.interval.low is not None and point.interval.high is not None:
-                axes.plot([x, x], [point.interval.low, point.interval.high], color=colour, linewidth=1.4)
-    values = [p.interval.value for curve in panel.curves for p in curve.points] + [y for _, y in panel.ideal]
-    # the axis follows the points; an interval of two trials may run out of it
-    top = 1.06 * max(values)
-    axes.set_ylim(panel.floor, top + 0.04 * (top - panel.floor))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xticks(panel.counts if len(panel.counts) <= 8 else [])
-    if len(panel.counts) > 8:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    axes.set_title(panel.title, fontsize=10)
-    axes.set_xlabel("replicas")
-    axes.grid(axis="y")
-
-
-def _legend(looks: Mapping[str, int], panels: Sequence[Panel]) -> list[Line2D]:
-    handles = [
-        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], label=label)
-        for label, look in looks.items()
-    ]
-    if any(panel.ideal for panel in panels):
-        handles.append(Line2D([], [], color=MUTED, linestyle="--", label="ideal"))
-    if any(panel.bound for panel in panels):
-        handles.append(Line2D([], [], color=MUTED, linestyle=":", label="bound by processors"))
-    return handles
-
-
-def _describe(panels: Sequence[Panel], unit: str) -> str:
-    parts = []
+def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
+    by_id = {cell.cell_id: cell for cell in summary.cells}
+    rows = []
     for panel in panels:
         for curve in panel.curves:
-            values = listed((f"{significant(p.interval.value)} at {p.n}" for p in curve.points), most=12)
-            parts.append(f"{panel.title}, {curve.label}: {values}")
-    return f"Line chart, {unit} by number of replicas. {'; '.join(parts)}."
+            for point in curve.points:
+                cell = by_id[point.cell_id].trials
+                rows.append({
+                    "cell_id": point.cell_id, "cell": cell.cell.label, "curve": curve.label, "panel": panel.title,
+                    "replicas": point.x, "unit": panel.y_label, "value": point.interval.value,
+                    "low": point.interval.low, "high": point.interval.high,
+                    "ideal": dict(panel.ideal).get(point.x), "bound": dict(panel.bound).get(point.x),
+                    "shared_devices": cell.shared,
+                })  # fmt: skip
+    return rows
+
+
+def _distributed(summary: WorkloadSummary) -> list[CellSummary]:
+    return [cell for cell in summary.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
+
+
+def _found_fastest(summary: WorkloadSummary) -> str:
+    """The steepest speed-up over the same batch without a strategy, beside its ideal and its bound."""
+    cells = _distributed(summary)
+    if not cells:
+        return ""
+    best = max(cells, key=lambda cell: cell.vs_none.speed_up.value if cell.vs_none else 0.0)
+    assert best.vs_none is not None
+    scaling = best.vs_none
+    text = (
+        f"The largest gain at one batch size is {shortened(best.label)}: {ratio(scaling.speed_up)} no strategy, "
+        f"where {significant(scaling.ideal, 2)}× is ideal"
+    )
+    if scaling.bound < scaling.ideal:
+        text += f" and {significant(scaling.bound, 2)}× is what the processors allow"
+    return text + "."
+
+
+def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:
+    """Between which cells the efficiency lies."""
+    known = [
+        (cell.vs_none.resource_efficiency if shared else cell.vs_none.efficiency, cell)
+        for cell in _distributed(summary)
+        if cell.vs_none is not None
+    ]
+    if not known:
+        return ""
+    best, worst = max(known, key=lambda pair: pair[0].value), min(known, key=lambda pair: pair[0].value)
+    text = f"With more than one replica it is at most {share(best[0])} ({shortened(best[1].label)})"
+    return text + (f" and at least {share(worst[0])} ({shortened(worst[1].label)})." if best != worst else ".")

@@ -1,15 +1,22 @@
-"""Where the time of a trial goes: phases stacked, a bar for each cell."""
+"""Where the time of a trial goes: phases stacked, a bar for each cell, with its total."""
 
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 
 from harness.analysis import CellSummary, WorkloadSummary
-from harness.report.figures.svg import HATCHES, PAPER, SERIES, Picture, picture, style
-from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened
+from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
+from harness.report.flat import Row
+from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened, significant
 
 STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s")
 """Waiting is left out: it is the time of the others."""
-MOST = 50
+MOST = 40
+_HALF = 0.34
+"""Half of a bar's height, in rows."""
 
 
 def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
@@ -20,19 +27,14 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         return None
     phases = [phase for phase in STACKED if any(cell.trials.phases_s.get(phase) for cell in shown)]
     with style():
-        figure = Figure(figsize=(8.6, 1.25 + 0.25 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(8.2, 1.25 + 0.24 * len(shown)), layout="constrained")
         axes = figure.subplots()
-        left = [0.0] * len(shown)
-        for phase in phases:
-            look = STACKED.index(phase)
-            widths = [cell.trials.phases_s.get(phase, 0.0) for cell in shown]
-            axes.barh(range(len(shown)), widths, left=left, height=0.68, color=SERIES[look], edgecolor=PAPER,
-                      hatch=HATCHES[look], linewidth=0.6)  # fmt: skip
-            left = [start + width for start, width in zip(left, widths, strict=True)]
+        _draw_bars(axes, shown, phases)
         axes.set_yticks(range(len(shown)), [_label(cell) for cell in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("seconds, median over trials")
+        axes.set_xlabel("seconds of one trial, median over trials")
         axes.grid(axis="x")
         handles = [
             Patch(facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], label=PHASE_WORDS[phase])
@@ -40,14 +42,68 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
             if phase in phases
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=9)
-    caption = "A trial that failed stops where its bar ends. Waiting for a turn is not drawn: it is the others' time."
+    caption = (
+        f"{_found(cells)} First the fixed cost, then warm-up and what is measured; at the end of each bar its "
+        "total. A trial that failed stops where its bar ends. Waiting for a turn is not drawn: it is the others' time."
+    )
     if len(cells) > len(shown):
-        caption += f" The first {len(shown)} of {len(cells)} cells are drawn; the table has all."
-    return picture(figure, name, "Time per phase", _describe(shown), caption)
+        caption += f" The first {len(shown)} of {len(cells)} cells are drawn; the table and the CSV have all."
+    return picture(figure, name, "Time per phase", _describe(shown), caption.strip(), _rows(cells))
+
+
+def total_s(phases: Mapping[str, float]) -> float:
+    """Seconds of all phases that are stacked."""
+    return sum(phases.get(phase, 0.0) for phase in STACKED)
+
+
+def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) -> None:
+    """One shape a phase, all its bars together: a tenth of the page's size with a hatch for each bar."""
+    left = [0.0] * len(cells)
+    for phase in phases:
+        look = STACKED.index(phase)
+        widths = [cell.trials.phases_s.get(phase, 0.0) for cell in cells]
+        bars = [
+            Path([(x, y - _HALF), (x + width, y - _HALF), (x + width, y + _HALF), (x, y + _HALF), (x, y - _HALF)])
+            for y, (x, width) in enumerate(zip(left, widths, strict=True))
+            if width > 0
+        ]
+        shape = Path.make_compound_path(*bars)
+        axes.add_patch(PathPatch(shape, facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], linewidth=0.6))
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    for y, total in enumerate(left):
+        axes.annotate(seconds(total), (total, y), va="center_baseline", fontsize=8, color=INK, xytext=(4, 0),
+                      textcoords="offset points")  # fmt: skip
+
+
+def _rows(cells: Sequence[CellSummary]) -> list[Row]:
+    return [
+        {
+            "cell_id": cell.cell_id, "cell": cell.label, "status": cell.trials.status,
+            **{phase: cell.trials.phases_s.get(phase) for phase in (*STACKED, "waiting_s")},
+            "total_s": total_s(cell.trials.phases_s),
+        }
+        for cell in cells
+    ]  # fmt: skip
 
 
 def _label(cell: CellSummary) -> str:
     return shortened(cell.label) + ("" if cell.trials.status == "ok" else f" ({STATUS_WORDS[cell.trials.status]})")
+
+
+def _found(cells: Sequence[CellSummary]) -> str:
+    """How much of a measured cell's time is measurement."""
+    ok = [cell for cell in cells if cell.measured is not None and total_s(cell.trials.phases_s) > 0]
+    if not ok:
+        return "No cell was measured; the bars are of trials that ended otherwise."
+    slowest = max(ok, key=lambda cell: total_s(cell.trials.phases_s))
+    total = sum(total_s(cell.trials.phases_s) for cell in ok)
+    steady = sum(cell.trials.phases_s.get("steady_s", 0.0) for cell in ok)
+    first = sum(cell.trials.phases_s.get("first_step_s", 0.0) for cell in ok)
+    return (
+        f"Of the measured cells' time {significant(100 * steady / total, 2)} % is steady state, which is what is "
+        f"measured, and {significant(100 * first / total, 2)} % the first step (trace and compile). The longest trial "
+        f"is {shortened(slowest.label)}'s."
+    )
 
 
 def _describe(cells: list[CellSummary]) -> str:

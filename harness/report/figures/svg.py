@@ -9,13 +9,18 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import quote
+from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from harness.report.export.as_csv import to_csv
+from harness.report.figures.compact import compact
+from harness.report.flat import Row, plain
 from harness.report.text import printable
 
 INK = "#000000"
@@ -26,7 +31,8 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a
 """Okabe and Ito's palette without its yellow, which no white page shows, and two more at the end."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", (0, (6, 2)), (0, (4, 1, 1, 1)), (0, (2, 1)))
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "", "----", "oo")
+HATCHES = ("", "///", "|||", "\\\\\\", "xxx", "", "---", "++")
+"""Lines only: matplotlib writes 150 kB for a pattern of dots."""
 
 _VARIABLES = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"} | {
     colour: f"var(--s{index})" for index, colour in enumerate(SERIES)
@@ -65,9 +71,31 @@ class Picture:
     description: str
     """What a reader who cannot see it needs to know."""
     svg: str
+    """One `<svg>`, or several that the page sets beside or below each other as it has room."""
     caption: str
-    """How to read it, in a sentence or two."""
+    """What it shows and how to read it, in a few sentences."""
     width_px: int = 0
+    data: tuple[Row, ...] = ()
+    """Every number drawn, and those that found no room: columns as the stored fields are named."""
+    legend: str = ""
+    """The keys of all its panels, each an `<svg>`."""
+    overlay: tuple[str, ...] = ()
+    """What is hidden until asked for, one line a source; empty when there is nothing."""
+
+    @property
+    def csv_link(self) -> str:
+        """A `data:` link that saves `data` as CSV: it needs neither a script nor a network."""
+        text = to_csv([plain(row) for row in self.data])
+        return "data:text/csv;charset=utf-8," + quote(text, safe=",:;/@+=.!*'()[]|-_~ ").replace(" ", "%20")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One panel of a figure: what was drawn, with its own text alternative."""
+
+    figure: Figure
+    title: str
+    description: str
 
 
 @contextmanager
@@ -78,32 +106,72 @@ def style() -> Iterator[None]:
         yield
 
 
-def picture(figure: Figure, name: str, title: str, description: str, caption: str) -> Picture:
+def picture(figure: Figure, name: str, title: str, description: str, caption: str, data: Sequence[Row] = ()) -> Picture:
     """Render `figure` (its labels drawn under `style`) as a Picture."""
+    width = round(figure.get_size_inches()[0] * 96)
+    svg = _inline(_document(figure), name, title, description)
+    return Picture(name, title, description, svg, caption, width, tuple(data))
+
+
+def panelled(
+    panels: Sequence[Drawn], keys: Sequence[Figure], name: str, title: str, caption: str, data: Sequence[Row],
+    overlay: Sequence[str] = (),
+) -> Picture:  # fmt: skip
+    """Several panels as one Picture: each an SVG of its own, so that a narrow page sets them below each other.
+
+    `keys` are the entries of the legend; a reader who cannot see has the names in the panels' descriptions.
+    """
+    drawn = [
+        _sized(
+            _inline(_document(panel.figure), f"{name}-{place}", f"{title}, {panel.title}", panel.description),
+            panel.figure,
+        )
+        for place, panel in enumerate(panels)
+    ]
+    legend = [_sized(_hidden(_document(key), f"{name}-key{place}"), key) for place, key in enumerate(keys)]
+    description = " ".join(panel.description for panel in panels)
+    width = round(sum(panel.figure.get_size_inches()[0] for panel in panels) * 96 + 24 * len(panels))
+    return Picture(
+        name, title, description, "".join(drawn), caption, width, tuple(data), "".join(legend), tuple(overlay)
+    )
+
+
+def _document(figure: Figure) -> str:
     buffer = io.StringIO()
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     with style():
         figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _sized(svg: str, figure: Figure) -> str:
     width = round(figure.get_size_inches()[0] * 96)
-    return Picture(name, title, description, _inline(buffer.getvalue(), name, title, description), caption, width)
+    return svg.replace("<svg ", f'<svg style="max-width:{width}px;flex:1 1 {width}px" ', 1)
 
 
 def _inline(document: str, name: str, title: str, description: str) -> str:
-    svg = document[document.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href=", "href=")
+    opening, rest = _own(document, name, {"role": "img", "aria-labelledby": f"{name}-title {name}-desc"})
+    text = (
+        f'<title id="{name}-title">{html.escape(printable(title))}</title>'
+        f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>'
+    )
+    return f"{opening}>{text}{rest}"
+
+
+def _hidden(document: str, name: str) -> str:
+    return ">".join(_own(document, name, {"aria-hidden": "true"}))
+
+
+def _own(document: str, name: str, label: dict[str, str]) -> tuple[str, str]:
+    """The SVG in the page's colours with ids of its own, cut behind its first tag."""
+    root = compact(document)
+    # an element without a stroke or fill of its own is black by the standard: ink, then
+    root.attrib |= label | {"fill": "currentColor", "stroke-linejoin": "round"}
+    svg = ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
     # several figures share a page: what one names must not be found in another
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLES.get(match.group(), match.group()), svg)
-    svg = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", svg)
-    # an element without a stroke or fill of its own is black by the standard: ink, then
     opening, rest = svg.split(">", 1)
-    opening = re.sub(r' (width|height)="([0-9.]+)pt"', "", opening)
-    text = (
-        f'<title id="{name}-title">{html.escape(printable(title))}</title>'
-        f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>'
-    )
-    label = f' role="img" aria-labelledby="{name}-title {name}-desc" fill="currentColor"'
-    return f"{opening}{label}>{text}{rest}".strip()
+    return opening, rest

@@ -1,0 +1,82 @@
+"""Throughput against batch size, and the knee: the batch beyond which nothing more is gained.
+
+**The knee** is the smallest batch b* that was measured such that for *every* larger one b the 95 % interval of
+X(b)/X(b*) lies at or below 1 + ε, ε being the margin of equivalence of `protocol.md` (3 %): no larger batch gains more
+than what counts as equal. The ratio is `intervals.compare`'s, paired where the two took turns. There is none
+(`rising`) when the largest batch gains more than ε on the one before it beyond doubt, and it is `undecided` when the
+intervals allow either. Each comparison has 95 % on its own; they are not corrected for their number.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.cells import CellTrials, Measured
+from harness.analysis.intervals import Interval, compare
+from harness.analysis.verdict import EPSILON
+
+KneeFound = Literal["found", "rising", "undecided"]
+
+
+@dataclass(frozen=True)
+class BatchPoint:
+    """One batch size of a curve."""
+
+    cell: CellTrials
+    batch_size: int
+    gain: Interval | None
+    """X over that of the batch before; None for the smallest."""
+
+
+@dataclass(frozen=True)
+class BatchCurve:
+    """Cells that differ only in batch size, the smallest first."""
+
+    label: str
+    points: tuple[BatchPoint, ...]
+    knee: int | None
+    found: KneeFound
+
+
+def batch_curves(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[BatchCurve, ...]:
+    """Every curve of at least two batch sizes among the ok cells of one workload, in the cells' order."""
+    grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
+    for cell in cells:
+        if cell.measured is not None:
+            grouped[_key(cell)].append(cell)
+    return tuple(_curve(members, references) for members in grouped.values() if len(members) > 1)
+
+
+def _key(cell: CellTrials) -> tuple[object, ...]:
+    return tuple(cell.cell.model_dump(exclude={"batch_size", "global_batch_size"}).values())
+
+
+def _curve(members: Sequence[CellTrials], references: Sequence[Measured]) -> BatchCurve:
+    cells = sorted(members, key=lambda cell: cell.cell.batch_size)
+    points = tuple(
+        BatchPoint(cell, cell.cell.batch_size, _ratio(cell, cells[place - 1], references) if place else None)
+        for place, cell in enumerate(cells)
+    )
+    of = cells[0].cell
+    label = of.label.replace(f" b{of.batch_size}", "", 1).replace(" global", "", 1)
+    knee = _knee(cells, references)
+    if knee is not None:
+        return BatchCurve(label, points, knee, "found")
+    last = points[-1].gain
+    rising = last is not None and last.low is not None and last.low > 1 + EPSILON
+    return BatchCurve(label, points, None, "rising" if rising else "undecided")
+
+
+def _knee(cells: Sequence[CellTrials], references: Sequence[Measured]) -> int | None:
+    for place, cell in enumerate(cells[:-1]):
+        highs = [_ratio(larger, cell, references).high for larger in cells[place + 1 :]]
+        if all(high is not None and high <= 1 + EPSILON for high in highs):
+            return cell.cell.batch_size
+    return None
+
+
+def _ratio(cell: CellTrials, base: CellTrials, references: Sequence[Measured]) -> Interval:
+    assert cell.measured is not None
+    assert base.measured is not None
+    return compare(cell.measured.sample, base.measured.sample, (item.sample for item in references)).interval()

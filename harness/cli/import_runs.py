@@ -1,0 +1,33 @@
+"""`harness import`: a published table as a run of figures that were not measured here."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+VERB = "import"
+HELP = (
+    "Keep a published table (CSV) as a run, marked as imported: for overlays and comparisons. It has no trials and no "
+    "windows, and an interval only where the table gives one."
+)
+EXAMPLES = "Example: harness import harness/report/data/published_scaling.csv"
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="The table; docs/exports.md has the columns.")],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Part of the run's id. Default: the file's name.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="TEXT", help="Where rows come from that do not say so themselves.")
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
+        "results"
+    ),
+) -> int:
+    """Run the verb."""
+    from harness.run.importing import import_table
+
+    path, count = import_table(file, results, name, source)
+    print(f"{count} published figures, not measured here: {path}")
+    return 0

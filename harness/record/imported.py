@@ -1,0 +1,73 @@
+"""What a run holds that was not measured but imported: published figures, each with where it comes from."""
+
+import math
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PublishedFigure(_Part):
+    """One row of the table. What the table does not say is None, or missing from `keys`: nothing is made up."""
+
+    row: Annotated[int, Field(ge=2)]
+    """Line of the file; the header is line 1."""
+    keys: dict[str, str | int | bool]
+    """Keys of a cell that the row gives, such as `strategy` and `replicas`."""
+    throughput_examples_per_s: Positive
+    low: Positive | None = None
+    """Ends of its interval; None together."""
+    high: Positive | None = None
+    confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    trials: Annotated[int, Field(ge=1)] | None = None
+    """Fresh runs behind the figure."""
+    hardware: str | None = None
+    suite: str | None = None
+    date: str | None = None
+    source: str | None = None
+
+    @model_validator(mode="after")
+    def _the_interval_is_one(self) -> "PublishedFigure":
+        known = [value is not None for value in (self.low, self.high, self.confidence)]
+        if any(known) and not all(known):
+            raise ValueError("low, high and confidence are given together or not at all")
+        if self.low is not None and self.high is not None:
+            if not self.low <= self.throughput_examples_per_s <= self.high:
+                raise ValueError("the figure lies outside its own interval")
+            if not math.isfinite(math.log(self.high / self.low)):
+                raise ValueError("the interval is too wide to be one")
+        return self
+
+    @property
+    def label(self) -> str:
+        """What it is of, in a line: the keys that tell figures of a table apart."""
+        told = dict(self.keys)
+        parts = [str(told.pop("strategy")), f"×{told.pop('replicas')}"]
+        if told.get("workers", 1) != 1:
+            parts.append(f"{told['workers']} workers")
+        if "batch_size" in told:
+            parts.append(f"b{told['batch_size']}" + (" global" if told.get("batch_scope") == "global" else ""))
+        quiet = {"workers", "batch_size", "batch_scope", "global_batch_size"}
+        parts += [str(value) for key, value in told.items() if key not in quiet and value is not False]
+        return " ".join(parts)
+
+
+class ImportedRecord(_Part):
+    """The table that a run was imported from. Such a run has no trials, no windows and no machine."""
+
+    file: str
+    """Name of the file, without its folder."""
+    sha256: str
+    figures: Annotated[list[PublishedFigure], Field(min_length=1)]
+    left_out: Annotated[int, Field(ge=0)] = 0
+    """Rows without a figure, whose `status` says why."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Where the figures come from, each once."""
+        return list(dict.fromkeys(figure.source for figure in self.figures if figure.source))

@@ -1,0 +1,224 @@
+"""The columns of a run as tidy tables, each with its unit and what it means.
+
+CSV, Parquet and the frames of `harness.load` all have these, under the same names: where a name has a dot, it is
+the place in the record (`docs/records.md`).
+"""
+
+import math
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.record.trial import TrialRecord
+from harness.spec.cell import Cell
+
+Kind = Literal["text", "category", "count", "number", "flag", "time"]
+Read = Callable[[TrialRecord], Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `unit` is empty where there is none; `kind` decides the type in every run alike."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    read: Read | None = None
+    """How to get it from a record; None follows the dots of the name."""
+
+    def of(self, trial: TrialRecord) -> Any:
+        """Its value: a plain one, or None where the record has none or one that is not finite."""
+        value = self.read(trial) if self.read is not None else _follow(trial, self.name)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _follow(trial: TrialRecord, name: str) -> Any:
+    value: Any = trial
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def _cell_columns() -> Iterator[Column]:
+    """Every key of a cell, those that later versions add included."""
+    for key, field in Cell.model_fields.items():
+        parts = typing.get_args(field.annotation) or (field.annotation,)
+        kind: Kind = "flag" if bool in parts else "count" if int in parts else "category"
+        yield Column(f"cell.{key}", kind, "", "see the cell's keys")
+
+
+CELL_COLUMNS: tuple[Column, ...] = tuple(_cell_columns())
+"""What was measured; explained in `docs/records.md`."""
+
+_PHASES = {
+    "start_s": "starting the process", "build_s": "strategy, model and data", "first_step_s": "trace and first step",
+    "check_s": "the correctness gate", "warmup_s": "windows before the steady state", "steady_s": "measured windows",
+    "waiting_s": "others had the turn", "exit_s": "ending the process",
+}  # fmt: skip
+
+TRIAL_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell: equal in every run that measured it"),
+    Column("label", "category", "", "the cell's short name", lambda trial: trial.cell.label),
+    *CELL_COLUMNS,
+    Column("block", "count", "", "the unit of pairing, from 0"),
+    Column("group", "category", "", "trials of one group were alive together and took turns"),
+    Column("order", "count", "", "place in the group's start order"),
+    Column("attempt", "count", "", "1, or more where the trial was run again"),
+    Column("interleaving", "category", "", "turns, blocks or none"),
+    Column("side", "category", "", "a or b in a comparison, the arm's name in a validation"),
+    Column("plant.kind", "category", "", "the slow-down that was planted, in a validation"),
+    Column("plant.share", "number", "share", "by how much a step was to take longer"),
+    Column("status", "category", "", "ok, or how it ended"),
+    Column("phase", "category", "", "the phase under way when a trial that is not ok ended"),
+    Column("reason", "text", "", "why it ended so"),
+    Column("evidence", "text", "", "stacks, or the end of standard error"),
+    Column("started_utc", "time", "", "when the process was started"),
+    *(Column(f"phases.{name}", "number", "s", words) for name, words in _PHASES.items()),
+    Column("step_time_s", "number", "s", "mean time of a step; only of an ok trial"),
+    Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time; only of an ok trial"),
+    Column("cpu_seconds_per_example", "number", "s", "processor time, user and system, all processes"),
+    Column("peak_memory_bytes", "count", "bytes", "largest resident set"),
+    Column("peak_device_memory_bytes", "count", "bytes", "over the replicas' GPUs"),
+    Column("final_loss", "number", "", "the loss at the end of the last window"),
+    Column("windows.count", "count", "", "windows, warm-up included",
+           lambda trial: len(trial.windows.seconds) if trial.windows else None),
+    Column("windows.measured_from", "count", "", "index of the first window that enters the estimate"),
+    Column("windows.steady", "flag", "", "false: the cap on warm-up came before a steady state"),
+    Column("windows.steps_per_window", "count", "", "steps of a window"),
+    Column("windows.sync_seconds", "number", "s", "median cost of one synchronisation"),
+    Column("windows.waiting_cpu_seconds", "number", "s", "processor time used while others had the turn"),
+    Column("checks.gate", "category", "", "full, or own_step"),
+    Column("checks.reduction", "flag", "", "the exact sum on every replica"),
+    Column("checks.update", "flag", "", "the update of a single device"),
+    Column("checks.replicas_agree", "flag", "", "variables are identical on every replica"),
+    Column("checks.updates_applied", "count", "", "updates that reached the weights"),
+    Column("checks.updates_scheduled", "count", "", "updates that were asked for"),
+    Column("checks.loss_finite", "flag", "", "every loss is a number"),
+    Column("checks.update_error", "number", "share", "largest difference from the reference ÷ what is allowed"),
+    Column("checks.losses_agree", "flag", "", "own step: its first losses are those of an uncompiled run"),
+    Column("checks.own_check", "flag", "", "own step: what its own check() said"),
+    Column("executed.fingerprint", "category", "", "of the traced program: equal ones are the same experiment",
+           lambda trial: trial.executed.fingerprint or None),
+    Column("executed.packs", "count", "", "reductions that a replica takes part in per step"),
+    Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
+    Column("resources.physical_devices", "count", "", "processors that bound the throughput"),
+    Column("resources.shared", "flag", "", "replicas share processors: overhead only, not hardware scaling"),
+    Column("resources.intra_op_threads", "count", "", "as set; 0 is TensorFlow's choice"),
+    Column("resources.inter_op_threads", "count", "", "as set; 0 is TensorFlow's choice"),
+    Column("cluster.launcher", "category", "", "who started the processes of a trial that has several"),
+    Column("cluster.processes", "count", "", "how many there are",
+           lambda trial: len(trial.cluster.members) if trial.cluster else None),
+    Column("cluster.isolated", "flag", "", "nothing outside could reach the processes' ports"),
+    Column("cluster.network.round_trip_s", "number", "s", "measured on the emulated network"),
+    Column("cluster.network.bandwidth_bits_per_s", "number", "bit/s", "measured on the emulated network"),
+    Column("cluster.network.congestion_control", "category", "", "the kernel's, on the emulated network"),
+    Column("trace.path", "text", "", "profile of a few steps, a folder seen from the run's"),
+    Column("updates.scheduled", "count", "", "parameter servers: updates asked for"),
+    Column("updates.applied", "count", "", "parameter servers: updates that the step counter shows"),
+)  # fmt: skip
+"""One row a trial, failed ones included."""
+
+WINDOW_KEYS: tuple[str, ...] = ("run_id", "cell_id", "label", "block", "group", "attempt", "side", "status")
+"""Columns of the trial that each of its windows repeats, besides the cell's."""
+
+WINDOW_COLUMNS: tuple[Column, ...] = (
+    *(column for column in TRIAL_COLUMNS if column.name in WINDOW_KEYS),
+    *CELL_COLUMNS,
+    Column("window", "count", "", "index within the trial, warm-up included"),
+    Column("round", "count", "", "equal rounds of one group are neighbours in time"),
+    Column("measured", "flag", "", "whether it enters the estimate"),
+    Column("steps", "count", "", "steps of the window"),
+    Column("seconds", "number", "s", "wall time between two synchronisations; of several workers the slowest's"),
+    Column("cpu_seconds", "number", "s", "processor time, all processes"),
+    Column("step_time_s", "number", "s", "seconds ÷ steps"),
+    Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time"),
+    Column("fastest_worker_seconds", "number", "s", "of several workers: the first to be done"),
+)
+"""One row a window of every trial that took any, whatever became of the trial."""
+
+
+def _interval(name: str, unit: str, meaning: str, confidence: str = "95 %") -> tuple[Column, ...]:
+    return (
+        Column(name, "number", unit, meaning),
+        Column(f"{name}_low", "number", unit, f"lower end of its {confidence} interval"),
+        Column(f"{name}_high", "number", unit, f"upper end of its {confidence} interval"),
+    )
+
+
+def _scaling(name: str, base: str) -> tuple[Column, ...]:
+    return (
+        Column(f"{name}.base_cell_id", "category", "", f"the cell compared with: {base}"),
+        *_interval(f"{name}.speed_up", "×", "throughput ÷ the base's, of trials that took turns where they did"),
+        *_interval(f"{name}.efficiency", "share", "speed-up × the base's replicas ÷ replicas"),
+        *_interval(f"{name}.resource_efficiency", "share", "speed-up ÷ what the processors allow"),
+        Column(f"{name}.method", "category", "", "how the interval was made"),
+    )
+
+
+SUMMARY_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell"),
+    Column("label", "category", "", "the cell's short name"),
+    *(Column(column.name.removeprefix("cell."), column.kind, "", column.meaning) for column in CELL_COLUMNS),
+    Column("status", "category", "", "ok, or why there is no throughput; imported for a published figure"),
+    Column("trials", "count", "", "trials recorded, however they ended"),
+    Column("planned", "count", "", "trials in the sealed plans"),
+    Column("trials_ok", "count", "", "trials behind the estimates"),
+    Column("unsteady", "count", "", "of these, without a steady state"),
+    Column("reason", "text", "", "why it has no throughput"),
+    Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure"),
+    Column("with_best", "flag", "", "cannot be told apart from the fastest"),
+    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials"),
+    *_interval("step_time_s", "s", "the same as a step's time"),
+    Column("cpu_seconds_per_example", "number", "s", "median over trials"),
+    Column("peak_memory_bytes", "count", "bytes", "the largest of any trial"),
+    Column("peak_device_memory_bytes", "count", "bytes", "the largest of any trial"),
+    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "corrected"),
+    *_scaling("vs_none", "no strategy, one device, the same batch"),
+    *_scaling("vs_own", "the strategy itself at its smallest replica count"),
+    Column("shared", "flag", "", "replicas share processors: overhead only, not hardware scaling"),
+    Column("physical_devices", "count", "", "processors that bound the throughput"),
+    Column("fixed_s", "number", "s", "median of what a trial costs besides warm-up and windows"),
+    *(Column(f"phases.{name}", "number", "s", f"median: {words}") for name, words in _PHASES.items()),
+    Column("executed.fingerprint", "category", "", "of the traced program"),
+    Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
+    Column("same_experiment_as", "text", "", "cells with the same fingerprint, by cell_id"),
+)
+"""One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
+
+RUN_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "text", "", "the run"),
+    Column("name", "category", "", "the sweep's name"),
+    Column("status", "category", "", "running, finished, interrupted or imported"),
+    Column("created_utc", "time", "", "when it began"),
+    Column("finished_utc", "time", "", "when it ended"),
+    Column("cells", "count", "", "cells, or figures of an imported run"),
+    Column("planned", "count", "", "trials in the sealed plans"),
+    Column("trials", "count", "", "trials recorded"),
+    Column("live", "flag", "", "still being written"),
+    Column("problem", "text", "", "why it cannot be read"),
+)
+"""One row a run: `harness.runs`."""
+
+COMPARISON_COLUMNS: tuple[Column, ...] = (
+    Column("name", "text", "", "the cell, or for an axis what is held fixed and the two values"),
+    Column("verdict", "category", "", "faster, slower, equivalent, undecided or invalid"),
+    Column("reason", "text", "", "why it is invalid, or cannot be known"),
+    *_interval("ratio", "×", "throughput of B ÷ A's"),
+    Column("method", "category", "", "how the interval was made"),
+    Column("count", "count", "", "pairs, or trials of the smaller side"),
+    Column("noise", "number", "", "standard deviation of the log ratio of one pair"),
+    Column("p_different", "number", "", "adjusted p-value of a difference beyond delta"),
+    Column("p_equivalent", "number", "", "adjusted p-value of one within epsilon"),
+    Column("blocks_needed", "count", "", "when undecided: pairs, or trials a side, that would decide it"),
+    Column("cpu_verdict", "category", "", "less, more, equivalent, undecided or invalid"),
+    *_interval("cpu_ratio", "×", "processor seconds an example of B ÷ A's"),
+    Column("a_cell_id", "category", "", "the cell on side A"),
+    Column("b_cell_id", "category", "", "the cell on side B"),
+    Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself"),
+    Column("b_throughput_examples_per_s", "number", "examples/s", "of B by itself"),
+)
+"""One row a comparison: `harness.compare`."""

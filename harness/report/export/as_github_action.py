@@ -1,0 +1,48 @@
+"""The arrays of github-action-benchmark: `customBiggerIsBetter`, examples/s, and `customSmallerIsBetter`, s/step."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.analysis import CellSummary, Interval, summarise
+from harness.report.export.base import Exporter, RunData, deliver, measured_cells
+from harness.report.names import series_name
+from harness.report.text import bounds
+
+
+@dataclass(frozen=True)
+class Action:
+    """One of the two ways round."""
+
+    name: str
+    unit: str
+    summary: str
+    suffix: str = ".json"
+
+    def export(self, run: RunData, target: Path | None) -> str | None:
+        """See Exporter."""
+        cells = measured_cells(summarise(run.manifest, run.trials), self.name)
+        entries = [self._entry(cell, run) for cell in cells]
+        return deliver(json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False) + "\n", target)
+
+    def _entry(self, cell: CellSummary, run: RunData) -> dict[str, Any]:
+        assert cell.measured is not None
+        value = cell.measured.throughput if self.unit == "examples/s" else cell.measured.step_time_s
+        entry = {"name": series_name(cell.trials.cell), "unit": self.unit, "value": value.value}
+        if value.low is not None and value.high is not None:
+            # The action reads a number after ±, in the unit of the value; the interval itself is in `extra`.
+            entry["range"] = f"± {(value.high - value.low) / 2:.6g}"
+        return {**entry, "extra": _extra(cell, value, run)}
+
+
+def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
+    interval = "no interval: one trial" if value.low is None else f"95 % interval {bounds(value)}"
+    lines = [f"{interval}, {value.count} trials", f"cell {cell.cell_id}", f"run {run.manifest.run_id}"]
+    revision = run.manifest.machine.facts.get("git.revision")
+    return "\n".join([*lines, *([f"commit {revision}"] if revision else [])])
+
+
+EXPORTER: Exporter = Action(
+    "github-action-bigger", "examples/s", "for github-action-benchmark, tool customBiggerIsBetter: examples a second"
+)

@@ -1,0 +1,97 @@
+"""The JSON of pytest-benchmark: what `pytest benchmarks/ --benchmark-json` would have written of the same trials.
+
+Names are those of `benchmarks/bench_cells.py`, so that `pytest benchmarks/ --benchmark-compare` finds its tests.
+A round is a measured window, in seconds a step. Rounds of one trial resemble one another: what pytest-benchmark
+makes of them is about windows, while the intervals of trials are in `extra_info`.
+"""
+
+import importlib.metadata
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.analysis import CellSummary, summarise
+from harness.environment import Fact
+from harness.errors import HarnessError
+from harness.record.trial import TrialRecord
+from harness.report.export.base import Exporter, RunData, deliver, measured_cells
+from harness.report.flat import cell_row, plain
+from harness.report.names import names_of
+
+MODULE = "benchmarks/bench_cells.py"
+
+
+@dataclass(frozen=True)
+class _PytestBenchmark:
+    name: str = "pytest-benchmark"
+    summary: str = "the JSON of pytest-benchmark, a measured window a round"
+    suffix: str = ".json"
+
+    def export(self, run: RunData, target: Path | None) -> str | None:
+        """See Exporter."""
+        summary = summarise(run.manifest, run.trials)
+        cells = measured_cells(summary, self.name)
+        names = names_of([cell.trials.cell for cell in summary.cells])
+        name_of = dict(zip((cell.cell_id for cell in summary.cells), names, strict=True))
+        facts = run.manifest.machine.facts
+        document = {
+            "machine_info": _machine(facts),
+            "commit_info": {"id": facts.get("git.revision"), "time": None, "author_time": None, "dirty": None,
+                            "project": "harness", "branch": None},
+            "benchmarks": [_benchmark(cell, name_of[cell.cell_id], run) for cell in cells],
+            "datetime": run.manifest.created_utc,
+            "version": importlib.metadata.version("pytest-benchmark"),
+        }  # fmt: skip
+        return deliver(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", target)
+
+
+def rounds_of(trials: Sequence[TrialRecord], cell_id: str) -> list[float]:
+    """Seconds a step of every measured window of a cell's good trials, in order; none is dropped."""
+    return [
+        seconds / trial.windows.steps_per_window
+        for trial in trials
+        if trial.cell_id == cell_id and trial.status == "ok" and trial.windows is not None
+        for seconds in trial.windows.seconds[trial.windows.measured_from :]
+    ]
+
+
+def _benchmark(cell: CellSummary, name: str, run: RunData) -> dict[str, Any]:
+    from pytest_benchmark import stats as theirs  # so that the statistics are theirs in every version
+
+    make: Any = theirs.Stats
+    stats = make()
+    for seconds in rounds_of(run.trials, cell.cell_id):
+        stats.update(seconds)
+    if not stats.data:
+        raise HarnessError(f"{cell.label}: an ok cell without a measured window: the record was edited")
+    test = f"test_step[{name}]"
+    return {
+        "group": cell.trials.cell.model,
+        "name": test,
+        "fullname": f"{MODULE}::{test}",
+        "params": {"cell": name},
+        "param": name,
+        "extra_info": {"run_id": run.manifest.run_id, **cell_row(cell)},
+        "options": {"disable_gc": False, "timer": "harness", "min_rounds": 1, "max_time": 0.0, "min_time": 0.0,
+                    "warmup": False},
+        "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
+    }  # fmt: skip
+
+
+def _machine(facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """Their keys, as far as the run knows them. No run records the host's name; its identity stands for it."""
+    return {
+        "node": facts.get("machine.id"),
+        "processor": "",
+        "machine": facts.get("cpu.architecture"),
+        "python_implementation": facts.get("python.implementation"),
+        "python_version": facts.get("python.version"),
+        "release": facts.get("os.release"),
+        "system": facts.get("os.system"),
+        "cpu": {"brand_raw": facts.get("cpu.model"), "count": facts.get("cpu.logical_cores")},
+    }
+
+
+EXPORTER: Exporter = _PytestBenchmark()

@@ -1,0 +1,104 @@
+"""Throughput against batch size with the knee, and memory beside it."""
+
+from collections.abc import Callable, Sequence
+
+from harness.analysis import Interval, WorkloadSummary
+from harness.analysis.batch import BatchCurve, BatchPoint
+from harness.analysis.verdict import EPSILON
+from harness.report.figures.panels import Curve, Panel, Point, draw_panel, has_bands, keys, left_out_words, looks_of
+from harness.report.figures.svg import Picture, panelled
+from harness.report.flat import Row
+from harness.report.text import listed, plural, shortened
+
+_MIB = 2**20
+
+
+def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: str) -> Picture | None:
+    """Examples/s and peak memory against batch size; None without a curve of two batch sizes."""
+    if not curves:
+        return None
+    batch = "global batch" if summary.workload.batch_scope == "global" else "batch of a replica"
+    drawn = tuple(_curve(curve) for curve in curves)
+    throughput = Panel("throughput", drawn, batch, "examples/s", logarithmic=True)
+    looks = looks_of([throughput])
+    panels = [throughput]
+    for title, of in (("memory of the process", _memory), ("memory on the devices", _device_memory)):
+        known = tuple(filter(None, (_memory_curve(curve, of) for curve in curves)))
+        if any(curve.label in looks for curve in known):
+            panels.append(Panel(title, known, batch, "MiB at the peak", logarithmic=True))
+    caption = (
+        f"{knee_words(curves)} Bands: 95 % interval of each throughput on its own, the machine's drift in it; the "
+        "table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
+        f"{EPSILON:.0%}." + left_out_words([throughput], looks, 1)
+    )
+    entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
+    return panelled(
+        [draw_panel(panel, looks) for panel in panels], entries, name, "Throughput and memory against batch size",
+        caption, _rows(curves),
+    )  # fmt: skip
+
+
+def knee_words(curves: Sequence[BatchCurve]) -> str:
+    """Where the knees are."""
+    found: dict[int, list[str]] = {}
+    for curve in curves:
+        if curve.knee is not None:
+            found.setdefault(curve.knee, []).append(shortened(curve.label, 36))
+    parts = [f"The knee is at batch {knee:,} for {listed(labels)}." for knee, labels in sorted(found.items())]
+    largest = max(curve.points[-1].batch_size for curve in curves)
+    rising = sum(curve.found == "rising" for curve in curves)
+    if rising:
+        parts.append(
+            f"Throughput still rises at the largest batch ({largest:,}) in {rising} of {plural(len(curves), 'curve')}: "
+            "measure larger ones to find the knee."
+        )
+    undecided = sum(curve.found == "undecided" for curve in curves)
+    if undecided:
+        parts.append(
+            f"In {undecided} of {plural(len(curves), 'curve')} the intervals allow a knee below {largest:,} as well as "
+            "none: more trials would tell."
+        )
+    return " ".join(parts)
+
+
+def _curve(curve: BatchCurve) -> Curve:
+    points = tuple(
+        Point(point.batch_size, point.cell.measured.throughput, point.cell.cell_id)
+        for point in curve.points
+        if point.cell.measured is not None
+    )
+    return Curve(shortened(curve.label, 36), points, frozenset(() if curve.knee is None else (curve.knee,)))
+
+
+def _memory(point: BatchPoint) -> int | None:
+    return point.cell.measured.peak_memory_bytes if point.cell.measured else None
+
+
+def _device_memory(point: BatchPoint) -> int | None:
+    return point.cell.measured.peak_device_memory_bytes if point.cell.measured else None
+
+
+def _memory_curve(curve: BatchCurve, of: Callable[[BatchPoint], int | None]) -> Curve | None:
+    known = [(point, size) for point in curve.points if (size := of(point))]
+    if not known:
+        return None
+    points = tuple(Point(p.batch_size, Interval(size / _MIB, None, None), p.cell.cell_id) for p, size in known)
+    return Curve(shortened(curve.label, 36), points)
+
+
+def _rows(curves: Sequence[BatchCurve]) -> list[Row]:
+    rows = []
+    for curve in curves:
+        for point in curve.points:
+            measured = point.cell.measured
+            assert measured is not None
+            rows.append({
+                "cell_id": point.cell.cell_id, "curve": curve.label, "batch_size": point.batch_size,
+                "throughput_examples_per_s": measured.throughput.value, "low": measured.throughput.low,
+                "high": measured.throughput.high, "gain": point.gain.value if point.gain else None,
+                "gain_low": point.gain.low if point.gain else None,
+                "gain_high": point.gain.high if point.gain else None,
+                "peak_memory_bytes": measured.peak_memory_bytes,
+                "peak_device_memory_bytes": measured.peak_device_memory_bytes, "knee": point.batch_size == curve.knee,
+            })  # fmt: skip
+    return rows

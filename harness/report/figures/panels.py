@@ -1,0 +1,213 @@
+"""Panels of curves with their intervals as bands: what scaling and batch size are drawn with.
+
+Curves are told apart three times over, by colour, marker and dash, so that they are in grey too.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+from harness.analysis import Interval
+from harness.report.figures.compact import OVERLAY
+from harness.report.figures.svg import DASHES, INK, MARKERS, MUTED, SERIES, Drawn, style
+from harness.report.text import listed, significant
+
+MOST_CURVES = 8
+"""As many as there are colours and markers; more cannot be followed."""
+MOST_PANELS = 6
+_SIZE = (3.55, 2.95)
+_KEY = (3.0, 0.24)
+_BAND = 0.16
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell on a curve."""
+
+    x: int
+    interval: Interval
+    cell_id: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cells that are joined by a line."""
+
+    label: str
+    points: tuple[Point, ...]
+    ringed: frozenset[int] = frozenset()
+    """x of the points that are set apart."""
+
+    @property
+    def highest(self) -> float:
+        """Its largest value."""
+        return max(point.interval.value for point in self.points)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    x_label: str
+    y_label: str
+    ideal: tuple[tuple[int, float], ...] = ()
+    bound: tuple[tuple[int, float], ...] = ()
+    overlay: tuple[tuple[str, tuple[tuple[int, float], ...]], ...] = ()
+    """(letter, points) of curves that are hidden until asked for."""
+    floor: float = 0.0
+    """Where the value axis starts."""
+    logarithmic: bool = False
+    """Whether the horizontal axis is in powers of two."""
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """Every x at which something was measured."""
+        return tuple(sorted({point.x for curve in self.curves for point in curve.points}))
+
+
+Looks = Mapping[str, int]
+
+
+def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
+    """A look for each of the curves that are drawn: the highest `MOST_CURVES`, in their first order."""
+    highest: dict[str, float] = {}
+    for panel in panels:
+        for curve in panel.curves:
+            highest[curve.label] = max(curve.highest, highest.get(curve.label, -math.inf))
+    kept = set(sorted(highest, key=lambda label: -highest[label])[:MOST_CURVES])
+    return {label: place for place, label in enumerate(label for label in highest if label in kept)}
+
+
+def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
+    """What found no room, and where it is; empty when all is drawn."""
+    curves = len({curve.label for panel in panels for curve in panel.curves} - set(looks))
+    parts = []
+    if curves:
+        parts.append(f"the {len(looks)} highest curves are drawn, {curves} are not")
+    if len(panels) > drawn:
+        parts.append(f"{drawn} of {len(panels)} batch sizes or loops are drawn")
+    return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
+
+
+def draw_panel(panel: Panel, looks: Looks) -> Drawn:
+    """The panel with those of its curves that have a look."""
+    curves = [curve for curve in panel.curves if curve.label in looks]
+    with style():
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.subplots()
+        for points, dash, width in ((panel.ideal, "--", 1.1), (panel.bound, ":", 1.8)):
+            if points:
+                axes.plot(*zip(*points, strict=True), color=MUTED, linestyle=dash, linewidth=width)
+        for curve in curves:
+            _draw_curve(axes, curve, looks[curve.label])
+        _set_axes(axes, panel, curves)
+        _draw_overlay(axes, panel)
+        axes.set_title(panel.title, fontsize=10, loc="left")
+        axes.set_xlabel(panel.x_label)
+        axes.set_ylabel(panel.y_label)
+    return Drawn(figure, panel.title, _describe(panel, curves))
+
+
+def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Figure]:
+    """The legend, an entry a figure."""
+    entries = [_key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)]) for label, look in looks.items()]
+    if ideal:
+        entries.append(_key("ideal", MUTED, "", "--"))
+    if bound:
+        entries.append(_key("bound by processors", MUTED, "", ":"))
+    if bands:
+        entries.append(_key("band: 95 % interval", MUTED, "", "", band=True))
+    return entries
+
+
+def has_bands(panels: Sequence[Panel]) -> bool:
+    """Whether some point has an interval."""
+    return any(point.interval.known for panel in panels for curve in panel.curves for point in curve.points)
+
+
+def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
+    colour = SERIES[look]
+    xs = [point.x for point in curve.points]
+    values = [point.interval.value for point in curve.points]
+    axes.plot(xs, values, color=colour, marker=MARKERS[look], linestyle=DASHES[look % len(DASHES)])
+    ringed = [point for point in curve.points if point.x in curve.ringed]
+    if ringed:
+        axes.plot([p.x for p in ringed], [p.interval.value for p in ringed], color=INK, marker="o", markersize=12,
+                  markerfacecolor="none", linestyle="none")  # fmt: skip
+    known = [point for point in curve.points if point.interval.low is not None and point.interval.high is not None]
+    lows = [point.interval.low or 0.0 for point in known]
+    highs = [point.interval.high or 0.0 for point in known]
+    if len(known) > 1 and len(known) == len(curve.points):
+        axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=_BAND, linewidth=0)
+    for point, low, high in zip(known, lows, highs, strict=True):
+        axes.plot([point.x, point.x], [low, high], color=colour, linewidth=1.2)
+
+
+def _draw_overlay(axes: Axes, panel: Panel) -> None:
+    """Faint curves, each with its letter at its end; axes stay as they are."""
+    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    for number, (letter, points) in enumerate(panel.overlay):
+        line = axes.plot(*zip(*points, strict=True), color=MUTED, linewidth=0.9, alpha=0.7)[0]
+        line.set_gid(f"{OVERLAY}-line{number}")
+        inside = [(x, y) for x, y in points if x <= right and y <= top]
+        if inside:
+            text = axes.annotate(letter, inside[-1], fontsize=7, color=INK, xytext=(2, 0), textcoords="offset points")
+            text.set_gid(f"{OVERLAY}-letter{number}")
+
+
+def _set_axes(axes: Axes, panel: Panel, curves: Sequence[Curve]) -> None:
+    values = [point.interval.value for curve in curves for point in curve.points]
+    values += [y for _, y in (*panel.ideal, *panel.bound)]
+    # the axis follows the points; an interval of two trials may run out of it
+    top = 1.06 * max(values)
+    axes.set_ylim(panel.floor, top + 0.04 * (top - panel.floor))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if top >= 10 else "{x:,.2g}"))
+    ticks = panel.ticks
+    if panel.logarithmic:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+    shown = ticks if len(ticks) <= 8 else ticks[:: -(-len(ticks) // 8)]
+    axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in shown]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    first, last = ticks[0], ticks[-1]
+    if panel.logarithmic:
+        axes.set_xlim(first / 1.25, last * 1.25)
+    else:
+        room = 0.08 * (last - first or 1)
+        axes.set_xlim(first - room, last + room)
+    axes.grid(axis="y")
+
+
+def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = False) -> Figure:
+    with style():
+        figure = Figure(figsize=_KEY)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.set(xlim=(0, _KEY[0] * 72), ylim=(0, _KEY[1] * 72))
+        middle = _KEY[1] * 36
+        if band:
+            axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)
+        else:
+            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)
+            if marker:
+                axes.plot([15], [middle], color=colour, marker=marker, linestyle="none")
+        axes.text(34, middle, label, va="center_baseline", fontsize=9, color=INK)
+    return figure
+
+
+def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
+    gaps = {b - a for a, b in pairwise(panel.ticks)}
+    parts = [
+        f"{curve.label}: " + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
+        for curve in curves
+    ]
+    kind = "line chart" if gaps else "dots"
+    return f"{panel.title}: {kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."

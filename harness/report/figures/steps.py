@@ -1,0 +1,145 @@
+"""How long a step takes: its distribution over windows, for each cell and for each worker."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from harness.analysis import WorkloadSummary
+from harness.analysis.workers import CellTimes, StepTimes
+from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
+from harness.report.flat import Row
+from harness.report.text import listed, plural, seconds, share_of, shortened, significant
+
+MOST = 40
+_SPREAD = 3.0
+"""Above this ratio of largest to smallest step time the axis is logarithmic: no cell may be a point at its edge."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One row of the figure."""
+
+    label: str
+    times: StepTimes
+
+
+def steps_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: str) -> Picture | None:
+    """A row for each measured cell, the fastest on top; None when there is no window."""
+    cells = [cell for cell in summary.ranking if cell.cell_id in times]
+    if not cells:
+        return None
+    lines = [_Line(shortened(cell.label), times[cell.cell_id].times) for cell in cells]
+    rows = [{"cell_id": cell.cell_id, "cell": cell.label, **_row(times[cell.cell_id].times)} for cell in cells]
+    worst = max(lines, key=lambda line: line.times.p95_s / line.times.p50_s)
+    caption = (
+        f"The longest tail is {worst.label}'s: 5 % of its windows take more than "
+        f"{significant(worst.times.p95_s / worst.times.p50_s, 3)} times the median. {_HOW}"
+    )
+    if min(line.times.windows for line in lines) < 100:
+        few, many = min(line.times.windows for line in lines), max(line.times.windows for line in lines)
+        count = f"{few:,}" if few == many else f"{few:,} to {many:,}"
+        caption += f" With {count} windows a cell the 99th percentile is close to the largest."
+    return _draw(lines, name, "Step time, by cell", caption, rows)
+
+
+def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: str) -> Picture | None:
+    """A row for each worker of each cell that has several; None where no cell has."""
+    cells = [cell for cell in summary.ranking if cell.cell_id in times and times[cell.cell_id].workers]
+    lines, rows, late = [], [], []
+    for cell in cells:
+        for one in times[cell.cell_id].workers:
+            label = f"{shortened(cell.label)}, worker {one.worker}"
+            lines.append(_Line(label, one.times))
+            rows.append({
+                "cell_id": cell.cell_id, "cell": cell.label, "worker": one.worker, **_row(one.times),
+                "last_share": one.last_share, "behind_fastest": one.behind, "straggles": one.straggles,
+            })  # fmt: skip
+            if one.straggles:
+                late.append(f"{label} ({share_of(one.behind)} behind the fastest, last in {share_of(one.last_share)})")
+    if not lines:
+        return None
+    found = f"Stragglers: {listed(late, most=6)}." if late else "No worker is behind the others beyond 2 %."
+    caption = (
+        f"{found} Workers in lock-step wait for one another within a step, so what shows is the lag at its end. {_HOW}"
+    )
+    return _draw(lines, name, "Step time, by worker", caption, rows)
+
+
+_HOW = (
+    "Line: from the smallest to the largest of the measured windows, each ÷ its steps. Dot: median, bar: 95th, cross: "
+    "99th percentile, each the median over trials."
+)
+
+
+def _row(times: StepTimes) -> Row:
+    return {
+        "smallest_s": times.smallest_s, "p50_s": times.p50_s, "p95_s": times.p95_s, "p99_s": times.p99_s,
+        "largest_s": times.largest_s, "windows": times.windows,
+    }  # fmt: skip
+
+
+def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Sequence[Row]) -> Picture:
+    shown = lines[:MOST]
+    with style():
+        figure = Figure(figsize=(8.2, 1.2 + 0.24 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        for place, line in enumerate(shown):
+            _draw_line(axes, place, line.times)
+        axes.set_yticks(range(len(shown)), [line.label for line in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        _set_scale(axes, shown)
+        axes.grid(axis="x")
+        handles = [
+            Line2D([], [], color=SERIES[0], marker="o", linestyle="none", label="median"),
+            Line2D(
+                [], [], color=SERIES[1], marker="|", markersize=10, markeredgewidth=2, linestyle="none", label="95th"
+            ),
+            Line2D([], [], color=SERIES[2], marker="x", linestyle="none", label="99th percentile"),
+            Line2D([], [], color=MUTED, label="smallest to largest"),
+        ]
+        figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=9)
+    if len(lines) > len(shown):
+        caption += f" The first {len(shown)} of {len(lines)} are drawn, those of the fastest cells; the CSV has all."
+    return picture(figure, name, title, _describe(shown), caption, rows)
+
+
+def _draw_line(axes: Axes, place: int, times: StepTimes) -> None:
+    scale = 1e3
+    axes.plot([scale * times.smallest_s, scale * times.largest_s], [place, place], color=MUTED, linewidth=1.3)
+    axes.plot(scale * times.p95_s, place, color=SERIES[1], marker="|", markersize=10, markeredgewidth=2)
+    axes.plot(scale * times.p99_s, place, color=SERIES[2], marker="x", markersize=5.5, markeredgewidth=1.4)
+    axes.plot(scale * times.p50_s, place, color=SERIES[0], marker="o", markersize=5)
+
+
+def _set_scale(axes: Axes, lines: Sequence[_Line]) -> None:
+    low, high = min(line.times.smallest_s for line in lines), max(line.times.largest_s for line in lines)
+    if low > 0 and high > _SPREAD * low:
+        axes.set_xscale("log")
+        axes.set_xticks(_round_ticks(1e3 * low, 1e3 * high), minor=False)
+        axes.minorticks_off()
+        axes.set_xlabel("milliseconds a step (logarithmic)")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+        axes.set_xlabel("milliseconds a step; the axis need not start at 0")
+    axes.xaxis.set_major_formatter(lambda value, _: significant(value, 2))
+
+
+def _round_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times the powers of ten within the limits, at least two."""
+    ticks = [factor * 10.0**power for power in range(-6, 10) for factor in (1, 2, 5)]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    return inside if len(inside) > 1 else [low, high]
+
+
+def _describe(lines: Sequence[_Line]) -> str:
+    told = (
+        f"{line.label}: median {seconds(line.times.p50_s)}, 95th percentile {seconds(line.times.p95_s)}, 99th "
+        f"{seconds(line.times.p99_s)}, largest {seconds(line.times.largest_s)}"
+        for line in lines[:12]
+    )
+    return f"{plural(len(lines), 'row')} of step times. {'; '.join(told)}."

@@ -1,0 +1,44 @@
+"""Names of cells for other tools, which join today's figures with yesterday's by name."""
+
+import re
+from collections.abc import Sequence
+
+from harness.spec.cell import Cell
+
+NAMED_WHEN_SEVERAL = ("device", "workers", "batch_scope", "model", "data", "precision", "xla", "optimizer", "loop")
+"""Keys that are in a benchmark's name only where there are several values of them."""
+IN_LABEL = {
+    "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "cross_device_op", "packing",
+    "loop", "ps", "partitioner", "updates", "model", "data", "device",
+}  # fmt: skip
+"""Keys that `series_name` says in its own way; of the others those that are not at their default are spelled out."""
+
+
+def names_of(cells: Sequence[Cell]) -> list[str]:
+    """A name each, such as `mirrored-2x64-hierarchical_copy`; the same cell keeps its name between runs of a spec."""
+    varying = [key for key in NAMED_WHEN_SEVERAL if len({getattr(cell, key) for cell in cells}) > 1]
+    return [_name(cell, varying) for cell in cells]
+
+
+def _name(cell: Cell, varying: Sequence[str]) -> str:
+    parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
+    parts += [part for part in (cell.cross_device_op, cell.packing) if part not in ("auto", "default")]
+    parts += [f"{key}={getattr(cell, key)}".lower() for key in varying]
+    return "-".join(parts).replace(":", ".")
+
+
+def series_name(cell: Cell) -> str:
+    """One line that is the same for a cell in every run, whatever is measured beside it; no two cells share one."""
+    fields = Cell.model_fields.items()
+    rest = [
+        f"{key}={getattr(cell, key)}".lower()
+        for key, field in fields
+        if key not in IN_LABEL and getattr(cell, key) != field.default
+    ]
+    batch = [f"batch={cell.batch_size}"] if cell.loop == "own" else []
+    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.label, *rest, *batch])
+
+
+def slug(text: str) -> str:
+    """`text` as a part of a path or a dotted name: letters, digits, `_`, `=` and `-` only."""
+    return re.sub(r"-+", "-", re.sub(r"[^\w=-]+", "-", text.replace("×", "x"))).strip("-")

@@ -1,0 +1,41 @@
+"""What to do about a trial that did not end well, by how it ended and what it said."""
+
+from harness.analysis import Problem
+
+_OF_CHECK = {
+    "reduction": "gradients would be summed wrongly in every step: choose another cross-device op or replica count",
+    "update": "training would take other steps than on one device: choose another strategy or op, or look at the model "
+    "for state that depends on the replica",
+    "replicas_agree": "replicas drift apart, and what is saved is only one of them: choose another strategy or op",
+    "updates_applied": "work is lost or done twice: on parameter servers set updates to 'locked'",
+    "loss_finite": "training has diverged: lower the learning rate, look at the data, or use float32",
+    "losses_agree": "the compiled step computes something else than the same step run plainly: look at the step",
+    "own_check": "the step's own check() says so: look there",
+}
+_OF_STATUS = {
+    "out_of_memory": "use a smaller --batch-size, fewer --replicas, or --live-trials 1, so that no other trial is in "
+    "memory at the same time",
+    "timeout": "the stacks say where it stood; --timeout SECONDS gives it more time",
+    "crashed": "the output says what it died of; sweep this cell alone to see whether it dies again",
+    "interrupted": "--resume RUN runs it",
+    "missing": "--resume RUN runs it",
+}
+_UNSUPPORTED = (
+    ("nccl", "NCCL needs GPUs: leave nccl out of --cross-device-op here, or measure on GPUs (--device gpu)"),
+    ("tpu", "leave tpu out of --strategy here, or name a TPU with --tpu"),
+    ("gpu", "measure where there are GPUs, or leave it out of the sweep here"),
+)
+UNSTEADY = "raise --max-warmup or --window, and see with doctor what disturbs this machine"
+LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
+
+
+def remedy(problem: Problem) -> str:
+    """One clause that says what to do."""
+    if problem.status == "wrong_result":
+        told = [_OF_CHECK[name] for name in problem.failed_checks if name in _OF_CHECK]
+        return told[0] if told else "do not train with it"
+    if problem.status == "unsupported":
+        reason = problem.reason.lower()
+        other = "leave it out of the sweep here; doctor says what this machine can run"
+        return next((words for word, words in _UNSUPPORTED if word in reason), other)
+    return _OF_STATUS[problem.status]

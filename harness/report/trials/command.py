@@ -1,0 +1,64 @@
+"""The command that measures a trial's cell again, with the same settings."""
+
+import shlex
+from typing import Any
+
+from harness.errors import UsageError
+from harness.record.manifest import RunManifest
+from harness.spec.catalogue import OWN_LOOP
+from harness.spec.cell import Cell
+from harness.spec.sweep import AXES, Sweep
+from harness.spec.text import text_of, value_of
+
+_ALWAYS = ("device", "strategy", "replicas", "batch_size", "cross_device_op", "model", "data")
+"""Named even at their defaults, which a later version may change."""
+_NOT_REPEATED = ("name", "trials", "half_width", "max_trials")
+"""Of the sweep: how many trials there are is no property of one."""
+
+
+def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
+    """`python -m harness sweep …` for this cell, one trial of it and of its base case; None where no flags can say it.
+
+    A step of a user's own is measured by the test that holds it, and a name with a comma is no single value of a flag.
+    """
+    if cell.loop == OWN_LOOP:
+        return None
+    flags = [*_axes(cell), *_settings(manifest.sweep)]
+    try:
+        faithful = all(value_of(key, text) == value for key, text, value in flags)
+    except UsageError:
+        return None
+    if not faithful or not all(text.isprintable() for _, text, _ in flags):
+        return None
+    words = [word for key, text, _ in flags for word in (f"--{key.replace('_', '-')}", shlex.quote(text))]
+    return " ".join(["python -m harness sweep", *words, "--trials 1"])
+
+
+def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
+    """(key, text, value) of every axis whose value is not the default."""
+    values: dict[str, Any] = cell.model_dump(mode="json")
+    kind, _, count = values.pop("packing").partition("=")
+    if count:
+        values[kind] = int(count)
+    found = []
+    for key in Sweep.model_fields:
+        if key in AXES and key in values and (key in _ALWAYS or values[key] != _default(cell, key)):
+            found.append((key, text_of(key, values[key]), [values[key]]))
+    return found
+
+
+def _default(cell: Cell, key: str) -> Any:
+    """What the cell has when the flag is not given. Only strategies with servers take theirs."""
+    if key == "ps" and not cell.asynchronous:
+        return 0
+    default = Sweep.model_fields[key].default
+    return default[0] if isinstance(default, list) and default else default
+
+
+def _settings(sweep: Sweep) -> list[tuple[str, str, Any]]:
+    found = []
+    for key, field in Sweep.model_fields.items():
+        value = getattr(sweep, key)
+        if key not in AXES and key not in _NOT_REPEATED and (key == "seed" or value != field.default):
+            found.append((key, text_of(key, value), value))
+    return found

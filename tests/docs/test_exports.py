@@ -1,0 +1,88 @@
+"""The pages on exports and Python: commands work as printed, tables are the code's, Python runs."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.record.reading import list_runs
+from harness.report.columns import (
+    CELL_COLUMNS,
+    COMPARISON_COLUMNS,
+    RUN_COLUMNS,
+    SUMMARY_COLUMNS,
+    TRIAL_COLUMNS,
+    WINDOW_COLUMNS,
+    Column,
+)
+from harness.report.export import exporters
+from tests.docs.test_commands import HARNESS, ROOT
+
+EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+KINDS = {
+    "text": "text", "category": "category", "count": "whole number", "number": "number", "flag": "true or false",
+    "time": "time, UTC",
+}  # fmt: skip
+TABLES = {
+    "Trials": TRIAL_COLUMNS, "Windows": WINDOW_COLUMNS, "Cells": SUMMARY_COLUMNS, "Comparisons": COMPARISON_COLUMNS,
+    "Runs": RUN_COLUMNS,
+}  # fmt: skip
+WORK = [command for command in HARNESS if shlex.split(command)[3] in ("export", "import") and " latest" not in command]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like the repository's root, for commands to work in."""
+    (tmp_path / "results").mkdir()
+    shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
+    (tmp_path / "harness").symlink_to(ROOT / "harness")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", WORK)
+def test_an_export_or_import_works_as_printed(command: str, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = shlex.split(command)[3:]
+    assert cli.run(arguments) == 0, capsys.readouterr().err
+    if "--output" in arguments:
+        assert (checkout / arguments[arguments.index("--output") + 1]).exists()
+    elif arguments[0] == "import":
+        assert any(listing.status == "imported" for listing in list_runs(checkout / "results"))
+    else:
+        assert capsys.readouterr().out
+
+
+def test_the_page_names_every_format() -> None:
+    listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \| ", EXPORTS.partition("## pytest-benchmark")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`([\w-]+)`", " ".join(listed))) == sorted(exporters())
+
+
+def section(title: str) -> str:
+    return PYTHON.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def is_a_key_of_the_cell(column: Column) -> bool:
+    return column in CELL_COLUMNS or f"cell.{column.name}" in {key.name for key in CELL_COLUMNS}
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_every_column_is_on_the_page_with_its_type_unit_and_meaning(title: str) -> None:
+    """Keys of a cell are explained once, with the records."""
+    rows = re.findall(r"^\| `([\w.]+)` \| ([\w, ]+) \| (.*?) \| (.*) \|$", section(title), re.MULTILINE)
+    columns = [column for column in TABLES[title] if not is_a_key_of_the_cell(column)]
+    assert rows == [(column.name, KINDS[column.kind], column.unit, column.meaning) for column in columns]
+
+
+def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(.*?)```", PYTHON, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
+    said = capsys.readouterr().out
+    assert "central_storage ×2 b128" in said
+    assert said.rstrip().endswith("undecided")

@@ -1,0 +1,212 @@
+"""Each format is read back by the tool that it is for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import asv.benchmarks
+import asv.config
+import asv.results
+import cmarkgfm
+import pytest
+
+from harness import cli
+from harness.analysis import summarise
+from harness.errors import HarnessError
+from harness.report.export import exporters
+from harness.report.export.as_markdown import LARGEST
+from harness.report.names import names_of, series_name
+from tests.report.export.runs import COMMIT, REFERENCE, synthetic
+from tests.synthetic import default_cells, make_cell
+
+
+@pytest.fixture(scope="module")
+def run() -> SimpleNamespace:
+    return synthetic()
+
+
+def measured(run: SimpleNamespace) -> dict[str, float]:
+    """Seconds a step of every cell with a throughput, by cell id."""
+    cells = summarise(run.manifest, run.trials).cells
+    return {cell.cell_id: cell.measured.step_time_s.value for cell in cells if cell.measured}
+
+
+def run_tool(*command: str, folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_names_are_the_same_whatever_else_is_measured_and_no_two_cells_share_one() -> None:
+    cells = [*default_cells(), make_cell("mirrored", 2, precision="mixed_bfloat16"), make_cell(xla=True),
+             make_cell(optimizer="sgd"), make_cell(loop="fit"), make_cell(batch_scope="global")]  # fmt: skip
+    names = [series_name(cell) for cell in cells]
+    assert len(set(names)) == len(cells)
+    assert names[0] == series_name(cells[0])
+
+
+def test_pytest_benchmark_compares_two_exports(run: SimpleNamespace, tmp_path: Path) -> None:
+    storage = tmp_path / ".benchmarks" / "Linux-CPython-3.11-64bit"
+    exporters()["pytest-benchmark"].export(run, storage / "0001_main.json")
+    exporters()["pytest-benchmark"].export(synthetic(seed=2), storage / "0002_change.json")
+    tool = (sys.executable, "-m", "pytest_benchmark", "--storage", str(storage.parent))
+    said = run_tool(*tool, "compare", "0001", "0002", "--columns", "mean,stddev,rounds", folder=tmp_path)
+    assert said.count("test_step[") >= 2 * len(measured(run))
+    assert "0001_main" in said
+    assert "0002_change" in said
+
+
+def test_pytest_benchmark_holds_a_run_of_the_suite_against_an_export(run: SimpleNamespace, tmp_path: Path) -> None:
+    name = names_of([cell.trials.cell for cell in summarise(run.manifest, run.trials).cells])[0]
+    exporters()["pytest-benchmark"].export(run, tmp_path / "earlier.json")
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    (folder / "bench_cells.py").write_text(
+        "import pytest\n"
+        f"@pytest.mark.parametrize('cell', [{name!r}])\n"
+        "def test_step(benchmark, cell):\n"
+        "    benchmark.group = 'mnist_cnn'\n"
+        "    benchmark.pedantic(lambda: None, rounds=3)\n"
+    )
+    tool = (sys.executable, "-m", "pytest", "benchmarks/bench_cells.py", "-p", "no:cacheprovider", "-p", "no:harness")
+    said = run_tool(*tool, "--benchmark-compare=earlier.json", "--benchmark-columns=mean", folder=tmp_path)
+    assert f"test_step[{name}] (NOW)" in said
+    assert f"test_step[{name}] (earlie" in said
+
+
+def test_statistics_of_pytest_benchmark_are_of_the_measured_windows(run: SimpleNamespace) -> None:
+    document = json.loads(exporters()["pytest-benchmark"].export(run, None) or "")
+    first = document["benchmarks"][0]
+    cell_id = first["extra_info"]["cell_id"]
+    windows = [
+        seconds / trial.windows.steps_per_window
+        for trial in run.trials
+        if trial.cell_id == cell_id and trial.status == "ok"
+        for seconds in trial.windows.seconds[trial.windows.measured_from :]
+    ]
+    assert first["stats"]["data"] == windows
+    assert first["stats"]["rounds"] == len(windows)
+    assert min(windows) == first["stats"]["min"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("github-action-bigger", "examples/s"), ("github-action-smaller", "s/step")]
+)
+def test_the_action_gets_an_array_of_entries_as_its_readme_asks(run: SimpleNamespace, name: str, unit: str) -> None:
+    """The action is no npm package; the schema is that of its README (customBiggerIsBetter, customSmallerIsBetter)."""
+    entries = json.loads(exporters()[name].export(run, None) or "", parse_constant=pytest.fail)
+    assert len(entries) == len(measured(run))
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    for entry in entries:
+        assert set(entry) <= {"name", "unit", "value", "range", "extra"}
+        assert isinstance(entry["name"], str)
+        assert entry["unit"] == unit
+        assert isinstance(entry["value"], float)
+        # what the action reads as the range: a number after ±, in the unit of the value
+        assert entry["range"].startswith("± ")
+        assert 0 < float(entry["range"].removeprefix("± ")) < entry["value"]
+        assert isinstance(entry["extra"], str)
+
+
+def test_nothing_measured_is_an_error_and_no_empty_file(tmp_path: Path) -> None:
+    cells = [make_cell("tpu", 1)]
+    for name in ("github-action-bigger", "github-action-smaller", "pytest-benchmark"):
+        with pytest.raises(HarnessError, match=r"no cell of .* has a throughput"):
+            exporters()[name].export(synthetic(cells=cells), tmp_path / "x.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_cells_that_these_formats_have_no_place_for_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(REFERENCE), "--format", "github-action-bigger", "--output", str(tmp_path / "x.json")]
+    assert cli.run(command) == 0
+    assert "left out, without a throughput: 12 cells; --format csv says why" in capsys.readouterr().err
+
+
+def asv_project(folder: Path) -> tuple[Path, str]:
+    """A git repository with one commit and an asv configuration; its path and the commit."""
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com")
+    folder.mkdir()
+    run_tool("git", "init", "-q", "-b", "main", folder=folder)
+    (folder / "asv.conf.json").write_text(json.dumps({
+        "version": 1, "project": "harness", "repo": ".", "branches": ["main"], "results_dir": "results",
+        "html_dir": "html", "environment_type": "existing",
+    }))  # fmt: skip
+    run_tool(*git, "add", ".", folder=folder)
+    run_tool(*git, "commit", "-qm", "first", folder=folder)
+    return folder, run_tool("git", "rev-parse", "HEAD", folder=folder).strip()
+
+
+def at_commit(run: SimpleNamespace, commit: str) -> SimpleNamespace:
+    machine = run.manifest.machine
+    machine = machine.model_copy(update={"facts": {**machine.facts, "git.revision": commit}})
+    return SimpleNamespace(manifest=run.manifest.model_copy(update={"machine": machine}), trials=run.trials)
+
+
+def test_asv_loads_the_results_with_what_failed_and_what_is_not_applicable(
+    run: SimpleNamespace, tmp_path: Path
+) -> None:
+    exporters()["asv"].export(run, tmp_path)
+    [loaded] = list(asv.results.iter_results(str(tmp_path)))
+    assert loaded.commit_hash == COMMIT
+    assert loaded.params["machine"] == "machine-abc123"
+    config = asv.config.Config.from_json({"project": "x", "repo": ".", "results_dir": str(tmp_path)})
+    known = asv.benchmarks.Benchmarks.load(config)
+    values = {key: loaded.get_result_value(key, []) for key in loaded.get_result_keys(known)}
+    assert len(values) == 2 * len(run.manifest.cells)
+    steps = [value[0] for key, value in values.items() if key.endswith(".step_time")]
+    assert sorted(v for v in steps if v is not None and v == v) == pytest.approx(sorted(measured(run).values()))
+    assert any(value is None for value in steps), "a wrong result is a failed benchmark"
+    assert any(value is not None and value != value for value in steps), "what cannot run here is n/a"
+    key = next(key for key, value in values.items() if key.endswith(".step_time") and value[0] and value[0] == value[0])
+    [stats] = loaded.get_result_stats(key, [])
+    assert stats["ci_99_a"] < values[key][0] < stats["ci_99_b"]
+    assert stats["repeat"] == len(loaded.get_result_samples(key, [])[0])
+
+
+def test_a_second_export_adds_to_the_folder_and_keeps_other_cells_of_the_commit(tmp_path: Path) -> None:
+    exporters()["asv"].export(synthetic(cells=[make_cell()], faults=False), tmp_path)
+    exporters()["asv"].export(synthetic(cells=[make_cell("mirrored", 2)], faults=False), tmp_path)
+    [loaded] = list(asv.results.iter_results(str(tmp_path)))
+    assert len(loaded.get_all_result_keys()) == 4
+
+
+@pytest.mark.slow
+def test_asv_shows_and_publishes_an_export(run: SimpleNamespace, tmp_path: Path) -> None:
+    project, commit = asv_project(tmp_path / "project")
+    exporters()["asv"].export(at_commit(run, commit), project / "results")
+    shown = run_tool(sys.executable, "-m", "asv", "show", commit[:8], folder=project)
+    assert "step_time" in shown
+    run_tool(sys.executable, "-m", "asv", "publish", "--no-pull", folder=project)
+    index = json.loads((project / "html" / "index.json").read_text())
+    assert len(index["benchmarks"]) == 2 * len(run.manifest.cells)
+    assert list((project / "html" / "graphs").rglob("*step_time.json"))
+
+
+def test_a_run_outside_a_checkout_cannot_go_to_asv_and_says_why(tmp_path: Path) -> None:
+    run = at_commit(synthetic(blocks=1), COMMIT)
+    run.manifest.machine.facts.pop("git.revision")
+    with pytest.raises(HarnessError, match="keeps results by commit"):
+        exporters()["asv"].export(run, tmp_path)
+
+
+def test_githubs_own_markdown_makes_tables_of_it_and_no_name_is_markup() -> None:
+    cells = [make_cell(), make_cell("a|b<script>alert(1)</script>*x*", 2)]
+    run = synthetic(cells=cells, faults=False)
+    text = exporters()["markdown"].export(run, None) or ""
+    # raw HTML let through, as the folded tables are; GitHub takes out what could do harm later
+    page = cmarkgfm.github_flavored_markdown_to_html(text, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
+    assert "<script" not in page
+    assert page.count("<table>") >= 1
+    assert ">a|b&lt;script&gt;alert(1)&lt;/script&gt;*x* ×2 b32</td>" in page
+    assert page.count("<details>") == page.count("</details>") > 0
+
+
+def test_markdown_of_a_large_run_fits_a_pull_request_and_says_what_is_left_out() -> None:
+    cells = [make_cell("mirrored", 2, batch) for batch in range(1, 600)]
+    text = exporters()["markdown"].export(synthetic(cells=cells, blocks=2, faults=False), None) or ""
+    assert len(text) <= LARGEST
+    assert "more rows are left out here" in text

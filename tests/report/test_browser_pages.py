@@ -1,0 +1,105 @@
+"""Every kind of page in a real browser: three widths, both themes, silent, accessible, asking nobody for anything."""
+
+import csv
+import io
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from harness.analysis.comparison import compare_runs
+from harness.analysis.verdict import Margins
+from harness.report import write_report
+from harness.report.comparison import Surface, renderer
+from harness.report.index import update_index
+from tests.comparisons import sweep_run
+from tests.report.conftest import Open
+from tests.synthetic import default_cells, make_run
+
+KINDS = ("report", "comparison", "index")
+WIDTHS = (1400, 820, 390)
+THEMES = ("light", "dark")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with every kind of cell, a comparison, and the index of both."""
+    folder = tmp_path_factory.mktemp("pages")
+    manifest, trials = make_run()
+    write_report(manifest, trials, folder / "report.html")
+    a = sweep_run("run-a", default_cells(), faults=True, noise=0.02)
+    b = sweep_run("run-b", default_cells(), faults=True, noise=0.02, seed=2, wall=1.04)
+    comparison = renderer("html").render(compare_runs(a, b, Margins()), Surface())
+    (folder / "comparison.html").write_text(comparison, encoding="utf-8")
+    update_index(folder)
+    return folder
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_is_drawn_silent_and_alone_at_every_width_in_both_themes(
+    opened: Open, folder: Path, tmp_path: Path, kind: str, width: int, theme: str
+) -> None:
+    with opened(folder / f"{kind}.html", width, theme) as it:
+        it.page.screenshot(path=tmp_path / "page.png", full_page=True)
+        content = it.page.evaluate("document.documentElement.scrollWidth")
+        paper = it.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        it.quiet()
+    assert content <= width, f"{content} pixels of content in a window of {width}"
+    assert (paper == "rgb(255, 255, 255)") == (theme == "light")
+    assert (tmp_path / "page.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing_serious(opened: Open, folder: Path, kind: str, theme: str) -> None:
+    with opened(folder / f"{kind}.html", 1200, theme) as it:
+        assert serious(it.page) == []
+
+
+def test_axe_finds_nothing_serious_in_a_trial_that_is_open(opened: Open, folder: Path) -> None:
+    for theme in THEMES:
+        with opened(folder / "report.html", 1200, theme, at="#trial-2") as it:
+            it.page.wait_for_selector("dialog[open]")
+            assert serious(it.page) == []
+
+
+def serious(page: object) -> list[str]:
+    """Serious and critical findings: rule, and the first element that it is about."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{item['id']}: {item['nodes'][0]['html'][:200]}" for item in found if item["impact"] in ("serious", "critical")
+    ]
+
+
+def test_every_figures_data_can_be_downloaded_as_csv(opened: Open, folder: Path) -> None:
+    with opened(folder / "report.html") as it:
+        links = it.page.locator("figure a[download]")
+        assert links.count() >= it.page.locator("figure").count() > 0
+        for index in range(links.count()):
+            rows = list(csv.reader(io.StringIO(unquote(links.nth(index).get_attribute("href").partition(",")[2]))))
+            assert len(rows) > 1
+            assert {len(row) for row in rows} == {len(rows[0])}
+        first = links.first
+        first.evaluate("link => link.closest('details')?.setAttribute('open', '')")
+        with it.page.expect_download() as download:
+            first.click()
+        assert Path(download.value.path()).read_text(encoding="utf-8").count("\n") > 1
+
+
+def test_the_index_sorts_and_its_links_open_the_pages(opened: Open, folder: Path) -> None:
+    with opened(folder / "index.html") as it:
+        first = it.page.locator("#reports tbody tr").first.locator("th")
+        it.page.get_by_role("button", name="report", exact=True).click()
+        assert first.inner_text() == "comparison.html"
+        it.page.get_by_role("button", name="report", exact=True).press("Enter")
+        assert first.inner_text() == "report.html"
+        assert it.page.locator("th[aria-sort]").evaluate_all("cells => cells.map(cell => cell.ariaSort)") == [
+            "descending"
+        ]
+        it.quiet()
+        first.locator("a").click()
+        it.page.wait_for_selector("#trials-bar:not([hidden])")
+        assert it.page.url == (folder / "report.html").as_uri()

@@ -1,0 +1,137 @@
+"""The index of a folder of reports: right after every report, whatever else is in the folder."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.cli import run
+from harness.errors import StorageError
+from harness.report import index as index_module
+from harness.report import write_report
+from harness.report.index import update_index
+from tests.report.test_page import NASTY, Page
+from tests.synthetic import make_cell, make_run
+
+ROOT = Path(__file__).parents[2]
+
+
+def report(folder: Path, name: str = "a.html", **changes: object) -> Path:
+    manifest, trials = make_run([make_cell()], blocks=2, faults=False, **changes)  # type: ignore[arg-type]
+    write_report(manifest, trials, folder / name)
+    return folder / name
+
+
+def listed(folder: Path) -> Page:
+    written = update_index(folder)
+    assert written is not None
+    return Page(written.read_text(encoding="utf-8"))
+
+
+def links(page: Page) -> list[str | None]:
+    return [attributes["href"] for attributes in page.named("a")]
+
+
+def test_it_lists_each_report_with_its_answer_and_date(tmp_path: Path) -> None:
+    report(tmp_path, "one.html", created_utc="2026-11-20T10:00:00Z")
+    report(tmp_path, "two.html", created_utc="2026-11-21T11:30:00+00:00")
+    page = listed(tmp_path)
+    assert links(page) == ["two.html", "one.html"]
+    assert "2026-11-20 10:00" in page.words
+    assert "Fastest: no strategy, one device, batch 32" in page.words
+    assert "2 reports" in page.words
+
+
+def test_a_report_that_is_gone_is_gone_from_the_next_index(tmp_path: Path) -> None:
+    gone = report(tmp_path, "gone.html")
+    report(tmp_path, "stays.html")
+    assert "gone.html" in links(listed(tmp_path))
+    gone.unlink()
+    assert links(listed(tmp_path)) == ["stays.html"]
+
+
+def test_hostile_and_unreadable_files_do_no_harm(tmp_path: Path) -> None:
+    report(tmp_path, "good.html")
+    (tmp_path / "junk.html").write_bytes(os.urandom(200_000))
+    (tmp_path / "empty.html").touch()
+    (tmp_path / "other.html").write_text("<title>My holiday</title>", encoding="utf-8")
+    (tmp_path / "gone.html").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.html").mkdir()
+    evil = '<meta name="harness-kind" content="run"><meta name="harness-headline" content="{}">'
+    (tmp_path / "javascript:alert(1)#?.html").write_text(
+        evil.format("&lt;script>alert(1)&lt;/script>" + "x" * 10_000), encoding="utf-8"
+    )
+    (tmp_path / "kind.html").write_text('<meta name="harness-kind" content="<script>">', encoding="utf-8")
+    name = os.fsencode(tmp_path) + b"/\xff\xfe'\".html"
+    Path(os.fsdecode(name)).write_text(evil.format("bytes"), encoding="utf-8")
+    page = listed(tmp_path)
+    assert set(links(page)) == {"good.html", "javascript%3Aalert%281%29%23%3F.html", "%FF%FE%27%22.html"}
+    assert len(page.named("script")) == 1
+    assert "<script>alert(1)</script>" in page.words
+    assert "4 other pages in this folder" in page.words
+    assert max(map(len, page.text)) < 1000
+
+
+def test_names_of_a_report_are_text_in_the_index(tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell(model=NASTY)], blocks=2, faults=False)
+    write_report(manifest, trials, tmp_path / "nasty.html")
+    assert len(listed(tmp_path).named("script")) == 1
+
+
+def test_a_page_of_an_earlier_version_is_listed_by_its_title(tmp_path: Path) -> None:
+    (tmp_path / "old.html").write_text("<title>run-1 · distributed training benchmark</title>", encoding="utf-8")
+    page = listed(tmp_path)
+    assert links(page) == ["old.html"]
+    assert "run-1" in page.words
+    assert "made by an earlier version" in page.words
+
+
+def test_an_index_that_is_not_ours_is_left_alone_and_the_report_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "index.html").write_text("my own page", encoding="utf-8")
+    assert run(["report", str(ROOT / "results" / "reference"), "--output", str(tmp_path / "r.html")]) == 0
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == "my own page"
+    assert (tmp_path / "r.html").exists()
+    assert "is not of this harness and stays as it is" in capsys.readouterr().err
+
+
+def test_compare_writes_the_index_beside_a_page_and_beside_nothing_else(tmp_path: Path) -> None:
+    compare = ["compare", str(ROOT / "results" / "reference"), "--along", "replicas", "--base", "1"]
+    run([*compare, "--output", str(tmp_path / "c.md")])
+    assert not (tmp_path / "index.html").exists()
+    run([*compare, "--output", str(tmp_path / "c.html")])
+    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert links(page) == ["c.html"]
+    assert "comparison" in page.words
+
+
+def test_a_folder_without_a_report_says_so(tmp_path: Path) -> None:
+    assert "There is no report in this folder yet" in listed(tmp_path).words
+
+
+def test_a_folder_that_is_held_for_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_PATIENCE_S", 0.05)
+    with index_module._alone(tmp_path), pytest.raises(StorageError, match="the report itself is written"):
+        update_index(tmp_path)
+
+
+def _write_many(folder: Path, start: int) -> None:
+    for number in range(start, start + 20):
+        page = folder / f"r{number:03d}.html"
+        page.write_text('<meta name="harness-kind" content="run">', encoding="utf-8")
+        assert update_index(folder) is not None
+
+
+def test_writers_at_the_same_time_lose_no_report_and_leave_a_whole_index(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_write_many, args=(tmp_path, start)) for start in (0, 100, 200)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert len(links(page)) == 60
+    assert not list(tmp_path.glob(".*"))
