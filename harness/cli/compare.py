@@ -40,6 +40,9 @@ def command(**given: Any) -> int:
     results: Path = given["results"]
     a = load_run(resolve_run(given["run_a"], results))
     b = None if given["run_b"] is None else load_run(resolve_run(given["run_b"], results))
+    for name, one in (("RUN_A", a), ("RUN_B", b)):
+        if one is not None and one.manifest.faults is not None:
+            raise UsageError(f"{name}: '{one.path.name}' is a run of faults, which has no throughput to compare")
     comparison = _compared(a, b, given)
     deliver(comparison, chosen, given["output"])
     return comparison.exit_code(given["strict"])

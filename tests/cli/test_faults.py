@@ -65,5 +65,8 @@ def test_verbs_that_measure_throughput_say_what_the_run_is(capsys: pytest.Captur
     at = ["--results", str(tmp_path)]
     assert run(["export", "latest", *at]) == 2
     assert "is a run of faults" in capsys.readouterr().err
+    assert run(["compare", "latest", "--along", "strategy", *at]) == 2
+    assert "RUN_A: '" in (said := capsys.readouterr().err)
+    assert "no throughput to compare" in said
     assert run(["sweep", "--resume", "latest", *at]) == 2
     assert "go on with: harness faults --resume" in capsys.readouterr().err

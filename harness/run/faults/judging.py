@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import HarnessError
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultStatus, PlannedFault, UpdateCounts, WeightCheck
 from harness.run.faults.history import History
 from harness.spec.cell import Cell
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 LARGEST = 1e9
 """JSON has no infinity."""
+
+
+class NoReference(HarnessError):
+    """No undisturbed job of a cell came to its end, so there is nothing to hold final states against."""
 
 
 @dataclass
@@ -76,6 +81,11 @@ def judge(case: Case, history: History, state: Path, reference: "Callable[[], Re
         job_s=history.ended_s - history.began_s,
         evidence=history.evidence if history.end != "done" else None,
     )
+
+
+def incomparable(case: Case, reason: str) -> FaultRecord:
+    """The record of a job whose final state there was nothing to hold against."""
+    return _record(case, "failed", reason)
 
 
 def unsupported(case: Case, reason: str) -> FaultRecord:

@@ -13,7 +13,7 @@ from harness.record.store import RunStore
 from harness.run.faults.crew import Crew
 from harness.run.faults.history import History
 from harness.run.faults.hosts import hosts_for
-from harness.run.faults.judging import Case, Reference, judge, unsupported
+from harness.run.faults.judging import Case, NoReference, Reference, incomparable, judge, unsupported
 from harness.run.faults.progress import FaultLines
 from harness.run.faults.scenarios import inapplicable, plan_jobs, strike_of, wants_handler
 from harness.run.faults.supervisor import Rules, Strike, Supervisor
@@ -95,6 +95,8 @@ class FaultsRun:
             return self._tried(case)
         except (CannotPlace, NotAvailable) as error:
             return unsupported(case, str(error))
+        except NoReference as error:
+            return incomparable(case, str(error))
 
     def _tried(self, case: Case) -> FaultRecord:
         job, folder = case.job, self._folder()
@@ -118,7 +120,7 @@ class FaultsRun:
         return Supervisor(crew, rules, strike, self._interrupts).run()
 
     def _reference(self, cell: Cell) -> Reference:
-        """The final state of undisturbed jobs of this cell, done once; HarnessError when one does not end well."""
+        """The final state of undisturbed jobs of this cell, done once; NoReference when one does not end well."""
         if cell.cell_id not in self._references:
             states = []
             for _ in range(REFERENCE_JOBS):
@@ -128,7 +130,9 @@ class FaultsRun:
                 with hosts_for(request, self._zygote, len(tasks_of(cell)) == 1, links=False) as hosts:
                     history = self._supervised(Crew.of(request, hosts.seats, self._zygote), None)
                 if history.end != "done":
-                    raise HarnessError(f"{cell.label}: an undisturbed job {history.end}: {history.reason}")
+                    raise NoReference(
+                        f"{cell.label}: an undisturbed job to compare with is {history.end}: {history.reason}"
+                    )
                 states.append(read_state(Path(order.state)))
                 shutil.rmtree(folder, ignore_errors=True)
             self._references[cell.cell_id] = Reference.of(states)
