@@ -11,6 +11,10 @@ from tests.synthetic import make_run
 
 MEASURE = """<script>addEventListener('load', () => {
   const root = document.documentElement;
+  const shown = (name) => getComputedStyle(document.querySelector(name)).display !== 'none';
+  root.dataset.overlay = shown('svg .overlay') + ' ' + shown('.overlay-note');
+  document.querySelector('.switch').click();
+  root.dataset.overlay += ' ' + shown('svg .overlay') + ' ' + shown('.overlay-note');
   root.dataset.seen = [root.scrollWidth, innerWidth, document.querySelectorAll('svg').length].join(' ');
 })</script>"""
 FLAGS = (
@@ -46,7 +50,8 @@ def test_the_page_draws_every_figure_and_never_scrolls_sideways(
     assert seen is not None, "the page's own script did not run"
     content, window, figures = map(int, seen.groups())
     assert content <= window, f"{content} pixels of content in a window of {window}"
-    assert figures >= 4
+    assert figures >= 7
+    assert 'data-overlay="false false true true"' in done.stdout, "published scaling is hidden until it is asked for"
 
 
 @pytest.mark.parametrize("theme", [(), ("--blink-settings=preferredColorScheme=0",)])

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
@@ -151,14 +152,16 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
 
 
 def _draw_overlay(axes: Axes, panel: Panel) -> None:
-    """Faint curves, each with its letter at its end; axes stay as they are."""
-    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    """Faint curves, each with its letter on it, one further along than the other; axes stay as they are."""
+    left, right = axes.get_xlim()
     for number, (letter, points) in enumerate(panel.overlay):
-        line = axes.plot(*zip(*points, strict=True), color=MUTED, linewidth=0.9, alpha=0.7)[0]
+        xs, ys = zip(*points, strict=True)
+        line = axes.plot(xs, ys, color=MUTED, linewidth=0.9, alpha=0.7)[0]
         line.set_gid(f"{OVERLAY}-line{number}")
-        inside = [(x, y) for x, y in points if x <= right and y <= top]
-        if inside:
-            text = axes.annotate(letter, inside[-1], fontsize=7, color=INK, xytext=(2, 0), textcoords="offset points")
+        at = left + (right - left) * (0.25 + 0.6 * number / max(1, len(panel.overlay) - 1))
+        if xs[0] <= at <= xs[-1]:
+            place = (at, float(np.interp(at, xs, ys)))
+            text = axes.annotate(letter, place, fontsize=8, color=INK, ha="center", va="center", annotation_clip=True)
             text.set_gid(f"{OVERLAY}-letter{number}")
 
 
