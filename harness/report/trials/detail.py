@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from harness.record.trial import TrialRecord, Windows
 from harness.report.text import printable
 from harness.report.trials.packed import packed
 
-BUDGET_BYTES = 2_000_000
+BUDGET_BYTES = 1_500_000
 """Of all details on the page, as they stand in it."""
 PER_CHUNK = 200
 """Trials that are inflated together when one of them is opened."""
@@ -77,12 +75,11 @@ def _detail(trial: TrialRecord) -> dict[str, Any]:
 
 def _windows(windows: Windows) -> dict[str, Any]:
     """Grains of the median window u: seconds s, processor seconds c, workers k; K steps, m first measured, r rounds."""
-    seconds = np.asarray(windows.seconds)
-    unit = float(f"{float(np.median(seconds)):.6g}") / GRAIN
+    middle = sorted(windows.seconds)[len(windows.seconds) // 2]
+    unit = float(f"{middle / GRAIN:.6g}")
 
     def grains(times: Sequence[float]) -> list[int]:
-        found: list[int] = np.rint(np.asarray(times) / unit).astype(np.int64).tolist()
-        return found
+        return [round(time / unit) for time in times]
 
     rounds = windows.rounds
     in_a_row = rounds == list(range(rounds[0], rounds[0] + len(rounds)))
