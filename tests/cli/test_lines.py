@@ -11,29 +11,29 @@ from harness.cli._measuring import progress_for
 from harness.run.progress import Quiet
 from tests.record.examples import failed_trial
 from tests.run.played import play
-from tests.synthetic import make_run
+from tests.synthetic import default_cells, make_run
 
 
 def test_a_pipe_gets_lines_without_control_characters_and_the_verdict_before_each_block() -> None:
     out = io.StringIO()
-    play(Lines(out), *make_run(blocks=2))
+    play(Lines(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
     lines = out.getvalue().splitlines()
     assert all(line.isprintable() for line in lines)
     so_far = [number for number, line in enumerate(lines) if line.startswith("so far: mirrored ×2 b128")]
     assert len(so_far) == 1
-    assert lines[so_far[0] + 1].startswith("block 2 of 2: 34 trials take turns, about ")
-    assert sum("examples/s" in line for line in lines if line.startswith("[")) > 30
+    assert lines[so_far[0] + 1].startswith("block 2 of 2: 17 trials take turns, about ")
+    assert sum("examples/s" in line for line in lines if line.startswith("[")) > 15
 
 
 def test_github_folds_each_block_and_marks_what_went_wrong_once() -> None:
     out = io.StringIO()
-    play(GitHubGroups(out), *make_run(blocks=2))
+    play(GitHubGroups(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
     lines = out.getvalue().splitlines()
     assert [line.split("::")[1] for line in lines if line.startswith("::")][:4] == [
         "group", "endgroup", "group", "endgroup",
     ]  # fmt: skip
     warnings = [line for line in lines if line.startswith("::warning::")]
-    assert sum("hierarchical_copy" in line for line in warnings) == 2
+    assert sum("hierarchical_copy" in line for line in warnings) == 1
     assert not any("unsupported" in line for line in warnings)
     assert all(line.isprintable() for line in lines)
     inside = lines[lines.index(next(line for line in lines if line.startswith("::group::"))) + 1]
