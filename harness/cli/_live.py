@@ -25,6 +25,8 @@ from harness.spec.cell import Cell
 
 EVERY_S = 1.0
 """While trials take turns the screen is drawn this often at most: drawing takes some milliseconds."""
+SOON_S = 0.2
+"""While trials are set up, this often at most."""
 TICK_S = 0.5
 """How often it is looked at while nothing is timed, so that a resized terminal is filled and the time left runs."""
 
@@ -134,7 +136,7 @@ class TerminalProgress(Timed):
             reason = printable(f"{record.cell.label}: {record.reason or ''}")
             with self._lock, contextlib.suppress(OSError, ValueError):  # in one go: the table is drawn anew after it
                 self._console.print(Text.assemble((record.status.replace("_", " "), style), f"  {reason}"))
-        self._show(f"done · {record.cell.label}", 0.0)
+        self._show(f"done · {record.cell.label}")
 
     def skipped(self, trials: int) -> None:
         """Fewer are left."""
@@ -146,6 +148,7 @@ class TerminalProgress(Timed):
     def finished(self) -> None:
         """Take the table away."""
         self._over.set()
+        self._show(self._screen.now, 0.0)
         with self._lock, contextlib.suppress(OSError, ValueError):
             if self._live is not None:
                 self._live.stop()
@@ -184,8 +187,9 @@ class TerminalProgress(Timed):
                 if not self._timing:
                     self._draw(EVERY_S)
 
-    def _show(self, now: str, every_s: float = 0.1) -> None:
+    def _show(self, now: str, every_s: float | None = None) -> None:
         self._screen.now = now
+        every_s = SOON_S if every_s is None else every_s
         if time.monotonic() - self._drawn < every_s and self._console.size == self._size:
             return
         self._screen.done, self._screen.total = self._eta.done, self._eta.total

@@ -1,0 +1,225 @@
+"""The live table on terminals of many sizes, read back from a terminal's screen."""
+
+import functools
+import io
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyte
+import pytest
+from rich.console import Console, ConsoleDimensions
+
+from harness.cli import _live
+from harness.cli._live import TerminalProgress
+from harness.record import RunStore
+from tests.record.examples import failed_trial
+from tests.run.played import play
+from tests.synthetic import default_cells, make_cell, make_run
+
+
+class Terminal(io.StringIO):
+    """A terminal of a size; what is written is shown on a screen that can be read."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        super().__init__()
+        self.screen = pyte.HistoryScreen(columns, lines, history=500)
+        self._stream = pyte.Stream(self.screen)
+        self.raw = ""
+
+    def write(self, text: str) -> int:
+        self.raw += text
+        self._stream.feed(text.replace("\n", "\r\n"))
+        return len(text)
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    @property
+    def scrolled(self) -> str:
+        """Lines that have left the screen at its top."""
+        return "\n".join("".join(line[x].data for x in sorted(line)) for line in self.screen.history.top)
+
+
+@pytest.fixture(autouse=True)
+def drawn_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of drawings take their time; the tests ask for those that they look at."""
+    monkeypatch.setattr(_live, "EVERY_S", 3600.0)
+    monkeypatch.setattr(_live, "SOON_S", 3600.0)
+    monkeypatch.setattr(_live, "TICK_S", 60.0)
+
+
+@functools.cache
+def small() -> Any:
+    """Two blocks of 17 cells, some of which fail."""
+    return make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6)
+
+
+def watched(columns: int, lines: int, at: str, run: Any = None, **console: Any) -> tuple[str, Terminal]:
+    """What the screen shows at a place of a played run, and the terminal after its end."""
+    terminal = Terminal(columns, lines)
+    settings = {"force_terminal": True, "width": columns, "height": lines, "color_system": "standard", **console}
+    progress = TerminalProgress(Console(file=terminal, **settings))
+    seen: list[str] = []
+
+    def look(place: str) -> None:
+        if place == at and not seen:
+            progress._show(progress._screen.now, 0.0)
+            seen.append(terminal.text)
+
+    play(progress, *(run or small()), look)
+    assert seen, f"the run never came to {at}"
+    return seen[0], terminal
+
+
+def test_it_says_how_far_it_is_what_leads_what_runs_and_how_noisy_it_is() -> None:
+    run = make_run([make_cell("none"), make_cell("mirrored", 2)], blocks=3, windows=6, faults=False)
+    screen, _ = watched(120, 40, "2 turn 9", run)
+    assert "4/6 trials · " in screen
+    assert " left" in screen
+    assert "block 3/3 · round 10 of 11 · at the clock · " in screen
+    assert re.search(r"noise [\d.]+ % a window, expected [\d.]+ %", screen)
+    assert "so far  mirrored ×2 b32 leads with " in screen
+    assert "distributing pays: 1." in screen
+    assert re.search(r"\*  mirrored ×2 b32 +2/3 +[\d,]+ +± [\d.]+ % +100 %", screen)
+    assert "cannot be told apart from the fastest" in screen
+    assert screen.count("at the clock") == 2
+
+
+def test_one_trial_each_tells_nothing_apart() -> None:
+    screen, _ = watched(100, 30, "1 turn 0")
+    assert "one trial each cannot tell them apart" in screen
+    assert "undecided whether distributing pays" in screen
+
+
+def test_the_first_block_shows_throughput_as_windows_come() -> None:
+    screen, _ = watched(100, 30, "0 turn 8", make_run([make_cell("none"), make_cell("mirrored", 2)], faults=False))
+    assert "0/4" in screen
+    assert "nothing to expect yet" in screen
+    assert all("–" not in line for line in screen.splitlines() if "b32" in line)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (100, 20), (80, 24), (58, 12), (40, 16), (40, 8), (24, 6), (200, 60)])
+def test_it_fits_the_terminal(size: tuple[int, int]) -> None:
+    columns, lines = size
+    screen, terminal = watched(columns, lines, "1 turn 9")
+    shown = [line for line in screen.splitlines() if line]
+    assert "24/34" in screen
+    assert len(shown) <= lines
+    # a line that had been folded would leave more lines behind than are taken away at the end
+    assert "34/34" not in terminal.text + terminal.scrolled
+
+
+def test_forty_columns_have_the_cell_its_throughput_and_what_leads() -> None:
+    screen, _ = watched(40, 16, "1 turn 9")
+    assert "mirrored ×2 b" in screen
+    assert "more cells" in screen
+    assert "trials" not in screen
+
+
+def test_what_ended_badly_stays_above_and_the_table_goes() -> None:
+    _, terminal = watched(100, 60, "over")
+    left = terminal.scrolled + terminal.text
+    assert "wrong result  mirrored ×3 b128 hierarchical_copy: the reduction is wrong" in left
+    assert "of fastest" not in left
+    assert "\x1b[?25h" in terminal.raw  # the cursor is back
+
+
+def test_without_colour_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    coloured, plain = watched(100, 30, "1 turn 3")[1], watched(100, 30, "1 turn 3", no_color=True)[1]
+    colours = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|4[0-7])m")
+    assert colours.search(coloured.raw)
+    assert not colours.search(plain.raw)
+
+
+def test_a_terminal_that_is_resized_is_drawn_anew() -> None:
+    terminal = Terminal(100, 30)
+    console = Console(file=terminal, force_terminal=True, width=100, height=30)
+    progress = TerminalProgress(console)
+
+    def look(place: str) -> None:
+        if place == "1 turn 2":
+            console.size = ConsoleDimensions(50, 12)
+            terminal.screen.resize(12, 50)
+        if place == "1 turn 9":
+            progress._show(progress._screen.now, 0.0)
+            shown = [line for line in terminal.text.splitlines() if line]
+            assert sum("24/34" in line for line in shown) == 1
+            assert max(map(len, shown)) <= 50
+
+    play(progress, *small(), look)
+
+
+def test_nothing_is_drawn_while_a_window_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_live, "TICK_S", 0.001)
+    monkeypatch.setattr(_live, "EVERY_S", 0.0)
+    terminal = Terminal(100, 30)
+    progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30))
+    drawn: list[int] = []
+    waited = threading.Event()
+
+    def look(place: str) -> None:
+        if place.startswith("0 turn"):
+            before = len(terminal.raw)
+            waited.wait(0.02)  # twenty ticks of the thread
+            drawn.append(len(terminal.raw) - before)
+
+    play(progress, *make_run([make_cell("none"), make_cell("mirrored", 2)], blocks=1, faults=False), look)
+    assert len(drawn) > 10
+    assert set(drawn) == {0}
+
+
+def test_while_trials_are_set_up_the_thread_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_live, "TICK_S", 0.001)
+    monkeypatch.setattr(_live, "EVERY_S", 0.0)
+    terminal = Terminal(100, 30)
+    progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30))
+    grown: list[bool] = []
+
+    def look(place: str) -> None:
+        if place == "0 set-up" and not grown:
+            before = len(terminal.raw)
+            grown.append(until(lambda: len(terminal.raw) > before))
+
+    play(progress, *make_run([make_cell("none")], blocks=1, faults=False), look)
+    assert grown == [True]
+
+
+def until(what: Callable[[], bool], tries: int = 2000) -> bool:
+    """Whether it comes true; looked at every millisecond."""
+    return any(what() or threading.Event().wait(0.001) for _ in range(tries))
+
+
+def test_what_a_record_says_cannot_move_the_cursor() -> None:
+    terminal = Terminal(80, 24)
+    progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=80, height=24))
+    progress.started("the-run", 1, 5.0)
+    progress.ended(failed_trial(reason="\x1b[2J\x1b]0;title\x07 gone \u202e"))
+    progress.finished()
+    assert "\x1b[2J" not in terminal.raw
+    assert "\x07" not in terminal.raw
+
+
+def test_an_earlier_run_on_this_machine_says_what_noise_to_expect(tmp_path: Any) -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2)]
+    old, trials = make_run(cells, faults=False, window_noise=0.02)
+    machine = old.machine.model_copy(update={"facts": {**old.machine.facts, "machine.id": "here"}})
+    with RunStore.create(tmp_path, old.model_copy(update={"machine": machine})) as store:
+        for trial in trials:
+            store.append(trial)
+    new = old.model_copy(update={"run_id": "20261122T000000Z-new-0000", "machine": machine})
+    terminal = Terminal(100, 30)
+    progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30), tmp_path)
+    progress.plan(new, [])
+    assert set(progress._screen.expected_noise) == {cell.cell_id for cell in cells}
+    assert all(0.01 < value < 0.04 for value in progress._screen.expected_noise.values())
+
+
+def test_a_wide_sweep_shows_the_cell_at_the_clock_even_where_rows_are_few() -> None:
+    screen, _ = watched(100, 14, "1 turn 9")
+    assert sum("at the clock" in line for line in screen.splitlines()) == 2
