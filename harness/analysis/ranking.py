@@ -18,6 +18,7 @@ no-strategy cell of the workload, which is what one would otherwise run; the p-v
 Benjamini–Hochberg at 5 %, as `protocol.md` asks of a sweep with many comparisons.
 """
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -173,12 +174,14 @@ def trials_to_separate(ratio: LogEstimate, confidence: float) -> int | None:
     if ratio.standard_error is None or ratio.mean == 0:
         return None
     deviation = ratio.standard_error * math.sqrt(ratio.count)
-    needed = (
-        trials
-        for trials in range(ratio.count + 1, _MOST_TRIALS + 1)
-        if t_quantile(trials - 1, confidence) * deviation <= abs(ratio.mean) * math.sqrt(trials)
-    )
-    return next(needed, None)
+    candidates = range(ratio.count + 1, _MOST_TRIALS + 1)
+
+    def separates(trials: int) -> bool:
+        """Once true it stays true: t(P − 1)/√P falls as P grows."""
+        return t_quantile(trials - 1, confidence) * deviation <= abs(ratio.mean) * math.sqrt(trials)
+
+    place = bisect.bisect_left(candidates, True, key=separates)
+    return candidates[place] if place < len(candidates) else None
 
 
 def judge(ratios: Sequence[LogEstimate]) -> tuple[Verdict, int]:

@@ -13,6 +13,7 @@ from harness.report.text import (
     listed,
     plural,
     plus_minus,
+    printable,
     ratio,
     sentence,
     share,
@@ -66,7 +67,7 @@ def answer_lines(summary: RunSummary) -> tuple[str, ...]:
             lines.append(f"{text.workload}:")
         lines += filter(None, [text.headline, text.fastest, text.verdict, text.ties, text.separation])
         lines += text.sentences
-    return (*lines, *run_sentences(summary))
+    return tuple(map(printable, (*lines, *run_sentences(summary))))
 
 
 def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerText, ...]:
@@ -126,7 +127,8 @@ def _headline(work: WorkloadSummary) -> str:
         case "cannot_know":
             return "Undecided: one trial a cell cannot tell whether distributing pays."
         case _:
-            return f"{sentence(words)}."
+            alone = ": the only cell that was measured" if len(work.ranking) == 1 else ""
+            return f"{sentence(words)}{alone}."
 
 
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:

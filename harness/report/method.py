@@ -108,6 +108,11 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
             f"Comparisons with the fastest: {compared or 'none'}.",
         ),
         Method(
+            "What would separate two cells",
+            "The fewest trials P with t(P − 1)·s/√P ≤ |d|, d the log ratio seen and s the deviation of its pairs, at "
+            "the corrected confidence: enough in about half of such repetitions, if d is real.",
+        ),
+        Method(
             "Whether distributing pays",
             "Every cell with more than one replica against the fastest cell without a strategy, whatever its batch; "
             "p-values adjusted by Benjamini–Hochberg at 5 %. It pays if one is faster, does not if all are slower, "
@@ -116,7 +121,8 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
     )
 
 
-def _noise(summary: RunSummary) -> Method:
+def noise_words(summary: RunSummary) -> str:
+    """How quiet the run was; empty when too few trials tell."""
     noise = summary.noise
     parts = []
     if noise.paired_deviation is not None:
@@ -127,11 +133,16 @@ def _noise(summary: RunSummary) -> Method:
         parts.append(
             f"trials waiting for a turn used {significant(100 * noise.waiting_cpu_share, 2)} % of a processor each"
         )
+    return "; ".join(parts)
+
+
+def _noise(summary: RunSummary) -> Method:
+    words = noise_words(summary)
     return Method(
         "Noise of this run",
         "Pooled standard deviation of ln(X/X_base) between blocks; unpaired: of ln X, with the machine's drift in it. "
         "Trials that wait for a turn should use no processor.",
-        f"{'; '.join(parts)}." if parts else "Too few trials to know.",
+        f"{words}." if words else "Too few trials to know.",
     )
 
 

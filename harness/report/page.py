@@ -60,7 +60,7 @@ def page_of(source: Source) -> str:
         run_sentences=run_sentences(source.summary),
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),
-        scripts=list(dict.fromkeys(name for section in sections for name in section.scripts)),
+        scripts=list(dict.fromkeys(("print.js", *(name for section in sections for name in section.scripts)))),
         plural=plural,
         printable=printable,
         sentence=sentence,

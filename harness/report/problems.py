@@ -1,6 +1,7 @@
 """Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, Problem, RunSummary
@@ -38,10 +39,11 @@ class Explained:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something to know about a cell that has a throughput."""
+    """Something to know about cells that have a throughput."""
 
-    cell: str
     text: str
+    cells: tuple[str, ...]
+    """Labels, each with what is so of it."""
     remedy: str = ""
 
 
@@ -62,10 +64,12 @@ def explained(summary: RunSummary) -> tuple[Explained, ...]:
 
 
 def remarks(summary: RunSummary) -> tuple[Remark, ...]:
-    """Cells with a throughput that deserve a second look, each with the reason."""
-    return tuple(
-        Remark(printable(cell.label), text, todo) for cell in summary.cells for text, todo in _remarks_on(cell, summary)
-    )
+    """Cells with a throughput that deserve a second look, those with one reason together."""
+    grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in summary.cells:
+        for text, of_cell, todo in _remarks_on(cell, summary):
+            grouped[text, todo].append(printable(cell.label) + (f" ({of_cell})" if of_cell else ""))
+    return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 
 def _of_trials(count: int, cell: CellSummary) -> str:
@@ -93,31 +97,28 @@ def _reason(problem: Problem) -> str:
     return "" if problem.reason in repeated else problem.reason
 
 
-def _remarks_on(cell: CellSummary, summary: RunSummary) -> list[tuple[str, str]]:
-    """(what to know, what to do about it)."""
+def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, str, str]]:
+    """(what to know, how it is with this cell, what to do about it)."""
     measured = cell.measured
     if measured is None:
-        return []
-    texts = []
+        return
     if measured.unsteady:
-        texts.append((
-            f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')} met the cap on warm-up before two "
-            "adjacent groups of windows agreed; they are kept, and their throughput may include warm-up",
-            UNSTEADY,
-        ))  # fmt: skip
+        words = (
+            "Trials that met the cap on warm-up before two adjacent groups of windows agreed. They are kept, and their "
+            "throughput may include warm-up"
+        )
+        yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
     if cell.trials.problems:
         lost = sum(problem.trials for problem in cell.trials.problems)
-        words = f"{lost} of {plural(cell.trials.trials, 'trial')} did not end well; the throughput is of the rest"
-        texts.append((words, LOST))
+        yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
     missing = cell.trials.planned - cell.trials.trials
     if missing > 0:
         words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
-        texts.append((words, f"--resume {summary.run_id} runs them"))
+        yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"
     if measured.trials == 1:
-        texts.append(("one trial: how certain its throughput is cannot be known", "use --trials 4"))
-    texts += [(printable(note), "") for note in cell.trials.notes[:1]]  # trials differ in the figure only
+        yield "One trial: how certain its throughput is cannot be known", "", "use --trials 4"
+    for note in cell.trials.notes[:1]:  # trials differ in the figure only
+        yield "The gate remarks", printable(note), ""
     differs = cell.trials.executed.differs_from_request
     if differs:
-        todo = "read its figures as those of what ran"
-        texts.append((f"what ran is not what was asked for: {printable(differs)}", todo))
-    return texts
+        yield "What ran is not what was asked for", printable(differs), "read the figures as those of what ran"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 FILE = "published_scaling.csv"
+_NAMED = ("hardware", "suite", "strategy", "model", "data", "batch_size_per_replica", "date", "source")
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ def published() -> tuple[Published, ...]:
     text = files("harness.report").joinpath("data", FILE).read_text(encoding="utf-8")
     series: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     for row in csv.DictReader(text.splitlines()):
-        key = tuple(row[name] for name in ("hardware", "suite", "strategy", "model", "data", "date", "source"))
-        points = series.setdefault((*key, row["batch_size_per_replica"]), [])
+        points = series.setdefault(tuple(row[name] for name in _NAMED), [])
         points.append((int(row["replicas"]), float(row["images_per_s"])))
     return tuple(
-        Published(*key[:5], int(key[7]), key[5], key[6], tuple(sorted(points)))
-        for key, points in series.items()
+        Published(hardware, suite, strategy, model, data, int(batch), date, source, tuple(sorted(points)))
+        for (hardware, suite, strategy, model, data, batch, date, source), points in series.items()
         if min(points)[0] == 1
     )

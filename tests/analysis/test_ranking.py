@@ -7,7 +7,7 @@ from scipy import stats
 from harness.analysis import summarise
 from harness.analysis.adjusted import adjusted_means
 from harness.analysis.intervals import LogEstimate, Sample
-from harness.analysis.ranking import benjamini_hochberg, judge
+from harness.analysis.ranking import benjamini_hochberg, judge, trials_to_separate
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run
 
@@ -111,3 +111,28 @@ def test_without_a_base_there_is_a_best_and_no_verdict() -> None:
     answer = summarise(*make_run(change=no_base)).workloads[0].answer
     assert answer.best_id is not None
     assert (answer.verdict, answer.speed_up) == ("not_measured", None)
+
+
+def test_trials_to_separate_are_the_fewest_whose_interval_leaves_one_out() -> None:
+    seen = ratio(0.02, 0.01)  # a deviation of 0.02 over four pairs
+    needed = trials_to_separate(seen, 0.95)
+    assert needed is not None
+    for trials, separates in ((needed - 1, False), (needed, True)):
+        half = stats.t.ppf(0.975, trials - 1) * 0.02 / np.sqrt(trials)
+        assert (half <= 0.02) is bool(separates)
+
+
+def test_more_comparisons_and_smaller_differences_need_more_trials() -> None:
+    few, corrected = trials_to_separate(ratio(0.02), 0.95), trials_to_separate(ratio(0.02), 0.999)
+    smaller = trials_to_separate(ratio(-0.01), 0.95)
+    assert few is not None
+    assert corrected is not None
+    assert smaller is not None
+    assert few < corrected
+    assert few < smaller
+
+
+def test_what_a_thousand_trials_would_not_separate_or_one_trial_cannot_tell_has_no_number() -> None:
+    assert trials_to_separate(ratio(1e-5), 0.95) is None
+    assert trials_to_separate(ratio(0.0), 0.95) is None
+    assert trials_to_separate(ratio(0.02, None), 0.95) is None

@@ -65,7 +65,8 @@ def test_a_pipe_gets_plain_lines_and_the_answer_goes_to_standard_output(sweep: D
     assert lines[0].startswith("run ")
     assert sum("examples/s" in line for line in lines) == 6
     assert "\x1b" not in sweep.error
-    assert sweep.out.startswith("Fastest: ")
+    assert sweep.out.startswith("Virtual devices: ")
+    assert "Fastest: " in sweep.out
     assert "report:  python -m harness report linked/results/" in sweep.out
 
 

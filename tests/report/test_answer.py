@@ -1,8 +1,17 @@
 """The answer in a few plain sentences."""
 
+import re
+
 from harness.analysis import summarise
 from harness.report import answer_lines
-from tests.synthetic import make_cell, make_run
+from harness.report.answer import answers
+from harness.spec.cell import Cell
+from tests.synthetic import default_cells, make_cell, make_run
+
+
+def gpus() -> list[Cell]:
+    """The default sweep as it would be on devices of their own."""
+    return [cell for cell in default_cells(device="gpu") if cell.strategy != "tpu"]
 
 
 def said(*args: object, **kwargs: object) -> str:
@@ -10,9 +19,10 @@ def said(*args: object, **kwargs: object) -> str:
 
 
 def test_it_names_the_fastest_its_interval_and_whether_distributing_pays() -> None:
-    text = said()
-    assert text.startswith("Fastest: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, at 11,900")
-    assert "Distributing pays: it has 1.88× [1.86 – 1.89]" in text
+    text = said(gpus())
+    assert text.startswith("Distribute: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, 12,300")
+    assert "Fastest: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, at 12,300" in text
+    assert "Distributing pays: it has 1.87× [" in text
     assert "12 of 13 distributed cells gain" in text
 
 
@@ -34,9 +44,40 @@ def test_it_explains_why_a_throughput_is_less_certain_than_a_comparison() -> Non
 
 
 def test_it_advises_against_distributing_where_everything_is_slower_and_says_overhead() -> None:
-    text = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
+    text = said([make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")], physical=1)
+    assert text.startswith("Do not distribute: no strategy, one device, batch 32, ")
     assert "Do not distribute: the best distributed cell" in text
     assert "shared devices: overhead only, not hardware scaling" in text
+
+
+def test_on_virtual_devices_the_headline_is_that_they_are() -> None:
+    text = said()
+    assert text.startswith("Virtual devices: this shows overhead, not hardware scaling.\n")
+    assert "On these virtual devices distributing pays: it has 1.88× [1.86 – 1.89]" in text
+    assert "What a strategy costs here: the best, mirrored ×2 b128 reduction_to_one_device, reaches 9" in text
+    slower = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
+    assert "On these virtual devices do not distribute: the best" in slower
+
+
+def test_undecided_is_a_headline_and_says_what_would_decide() -> None:
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+    text = said(cells, physical=1, noise=0.5, seed=3, faults=False)
+    assert text.startswith("Undecided: these trials cannot tell whether distributing pays.")
+    once = said(cells, blocks=1, faults=False)
+    assert once.startswith("Undecided: one trial a cell cannot tell whether distributing pays.")
+
+
+def test_it_says_what_would_separate_the_cells_that_tie() -> None:
+    text = said(gpus())
+    assert re.search(r"What would separate \w+.* from the fastest: about \d+ trials a cell \(--trials \d+\)", text)
+    work = summarise(*make_run(gpus())).workloads[0]
+    for rival in answers(summarise(*make_run(gpus())))[0].rivals:
+        assert rival.trials is None or rival.trials > work.ranking[0].measured.trials  # type: ignore[union-attr]
+
+
+def test_how_long_that_takes_is_said_where_it_is_known() -> None:
+    summary = summarise(*make_run(gpus()))
+    assert re.search(r"\(--trials \d+, about [\d.,]+ (s|min|h) here\)", answers(summary, 30.0)[0].separation)
 
 
 def test_each_workload_has_an_answer_of_its_own() -> None:

@@ -1,22 +1,44 @@
 """Figures: inline SVG with text alternatives, in the page's own colours; none without data."""
 
+import csv
 import functools
 import re
+from urllib.parse import unquote
 
 import pytest
 
 from harness.analysis import WorkloadSummary, summarise
+from harness.analysis.batch import batch_curves
+from harness.analysis.ranking import references_of
+from harness.analysis.workers import step_times
+from harness.record.trial import TrialRecord
 from harness.report.figures import (
     Picture,
+    batch_figure,
     efficiency_figure,
     ops_figure,
     phases_figure,
     ranking_figure,
+    steps_figure,
     throughput_figure,
+    workers_figure,
 )
+from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
 from tests.synthetic import failed, make_cell, make_run
 
-FIGURES = [efficiency_figure, ops_figure, phases_figure, ranking_figure, throughput_figure]
+
+def batch(work: WorkloadSummary, name: str) -> Picture | None:
+    cells = [cell.trials for cell in work.cells]
+    return batch_figure(work, batch_curves(cells, references_of(cells)), name)
+
+
+def steps(work: WorkloadSummary, name: str) -> Picture | None:
+    known = {cell.cell_id for cell in work.cells}
+    times = step_times(trial for trial in make_run()[1] if trial.cell_id in known)
+    return steps_figure(work, times, name)
+
+
+FIGURES = [batch, efficiency_figure, ops_figure, phases_figure, ranking_figure, steps, throughput_figure]
 
 
 @functools.cache
@@ -29,14 +51,14 @@ def workload(*args: object, **kwargs: object) -> WorkloadSummary:
 
 
 @pytest.mark.parametrize("draw", FIGURES)
-def test_a_figure_is_one_svg_with_title_and_description(draw) -> None:  # type: ignore[no-untyped-def]
+def test_every_svg_of_a_figure_has_a_title_and_a_description(draw) -> None:  # type: ignore[no-untyped-def]
     picture = draw(default(), "fig")
     assert isinstance(picture, Picture)
     assert picture.svg.startswith("<svg")
     assert picture.svg.endswith("</svg>")
-    assert '<title id="fig-title">' in picture.svg
-    assert '<desc id="fig-desc">' in picture.svg
-    assert 'role="img"' in picture.svg
+    drawn = picture.svg.count("<svg")
+    for part in ('<title id="fig', '<desc id="fig', 'role="img"', "</svg>"):
+        assert picture.svg.count(part) == drawn
     assert "nan" not in re.sub(r"[^a-z ]", " ", picture.svg.lower()).split()
 
 
@@ -71,15 +93,19 @@ def test_curves_say_their_values_in_the_text_alternative() -> None:
     work = default()
     picture = throughput_figure(work, "fig")
     assert picture is not None
-    assert "per-replica batch 32, mirrored: 3,740 at 1, 6,610 at 2 and 6,430 at 3" in picture.description
-    assert "bound by processors" in picture.svg
+    assert (
+        "batch of a replica 32: line chart, examples/s by replicas. no strategy (base): 3,940 at 1; "
+        in picture.description
+    )
+    assert "mirrored: 3,740 at 1, 6,610 at 2 and 6,430 at 3" in picture.description
+    assert "bound by processors" in picture.legend
 
 
 def test_without_a_base_curves_show_the_cells_own_throughput_and_no_ideal() -> None:
     cells = [make_cell("mirrored", n) for n in (1, 2, 4)]
     picture = throughput_figure(workload(cells, faults=False), "fig")
     assert picture is not None
-    assert "ideal" not in picture.svg
+    assert "ideal" not in picture.legend
     no_base = workload(change=lambda r: failed(r, "crashed", "x") if r.cell.strategy == "none" else r)
     assert efficiency_figure(no_base, "fig") is None
 
@@ -90,3 +116,95 @@ def test_two_trials_with_huge_intervals_do_not_squeeze_the_dots() -> None:
     ticks = [float(text.replace(",", "")) for text in re.findall(r">([0-9][0-9,.]*)</text>", picture.svg)]
     assert ticks
     assert max(ticks) < 1e6
+
+
+@pytest.mark.parametrize("draw", FIGURES)
+def test_every_figure_has_its_numbers_as_csv_without_a_network(draw) -> None:  # type: ignore[no-untyped-def]
+    picture = draw(default(), "fig")
+    assert picture.csv_link.startswith("data:text/csv;charset=utf-8,")
+    rows = list(csv.DictReader(unquote(picture.csv_link.split(",", 1)[1]).splitlines()))
+    assert len(rows) == len(picture.data) > 0
+    assert all(set(row) == set(rows[0]) for row in rows)
+    assert not {"nan", "inf", "None"} & {value for row in rows for value in row.values()}
+
+
+def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_hardware_date_and_source() -> None:
+    picture = efficiency_figure(default(), "fig")
+    assert picture is not None
+    assert picture.svg.count('class="overlay"') >= 5
+    assert any(
+        "DGX-1" in line and "2017-05" in line and "performance/benchmarks.md" in line for line in picture.overlay
+    )
+    other = throughput_figure(default(), "fig")
+    assert other is not None
+    assert other.overlay == ()
+
+
+def test_more_curves_than_can_be_followed_are_left_out_and_counted() -> None:
+    cells = [make_cell("none")]
+    for n in (1, 2):
+        cells += [make_cell(f"strategy_{index}", n) for index in range(MOST_CURVES + 4)]
+    picture = throughput_figure(workload(cells, faults=False), "fig")
+    assert picture is not None
+    # thirteen with the base
+    assert f"the {MOST_CURVES} highest curves are drawn, 5 are not: the table and the CSV have all" in picture.caption
+    assert len({row["curve"] for row in picture.data}) == MOST_CURVES + 5
+
+
+def test_more_batch_sizes_than_have_room_are_left_out_and_counted() -> None:
+    sizes = [8 * 2**power for power in range(MOST_PANELS + 2)]
+    cells = [make_cell(strategy, n, size) for size in sizes for strategy, n in (("none", 1), ("mirrored", 2))]
+    cells += [make_cell("mirrored", 1, size) for size in sizes]
+    picture = throughput_figure(workload(cells, faults=False), "fig")
+    assert picture is not None
+    assert picture.svg.count("<svg") == MOST_PANELS
+    assert f"{MOST_PANELS} of {len(sizes)} batch sizes" in picture.caption
+
+
+def straggling(trial: TrialRecord) -> TrialRecord:
+    """Worker 1 takes 6 % longer than worker 0 in every window."""
+    assert trial.windows is not None
+    own = [[time / 1.06 for time in trial.windows.seconds], trial.windows.seconds]
+    return trial.model_copy(update={"windows": trial.windows.model_copy(update={"workers": own})})
+
+
+def test_a_straggling_worker_is_named() -> None:
+    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
+    manifest, trials = make_run(cells, faults=False, change=straggling)
+    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
+    assert picture is not None
+    assert "Stragglers: multi_worker_mirrored 2 workers" in picture.caption
+    assert "worker 1 (6.0 % behind the fastest, last in 100 %)" in picture.caption
+    assert [row["straggles"] for row in picture.data] == [False, True]
+
+
+def test_without_workers_there_is_no_figure_of_them() -> None:
+    assert workers_figure(default(), step_times(make_run()[1]), "fig") is None
+
+
+def test_weak_and_strong_scaling_are_figures_of_their_own() -> None:
+    cells = [make_cell(strategy, n, 64, batch_scope=scope) for scope in ("per_replica", "global")
+             for strategy, n in (("none", 1), ("mirrored", 1), ("mirrored", 2))]  # fmt: skip
+    works = summarise(*make_run(cells, faults=False)).workloads
+    titles = [picture.title for work in works if (picture := throughput_figure(work, "fig"))]
+    assert titles == [
+        "Weak scaling: throughput against replicas", "Strong scaling: throughput against replicas",
+    ]  # fmt: skip
+
+
+def test_the_knee_is_ringed_and_said() -> None:
+    def saturated(trial: TrialRecord) -> TrialRecord:
+        """From 64 on a larger batch gains nothing."""
+        size = trial.cell.batch_size
+        slower = max(1.0, size / 64)
+        assert trial.windows is not None
+        step = 0.01 * slower * (1 + 0.001 * trial.block)
+        return trial.model_copy(
+            update={"step_time_s": step, "throughput_examples_per_s": trial.cell.global_batch_size / step}
+        )
+
+    cells = [make_cell("none", 1, size) for size in (16, 32, 64, 128, 256)]
+    picture = batch(workload(cells, faults=False, change=saturated), "fig")
+    assert picture is not None
+    assert "The knee is at batch 64 for none ×1." in picture.caption
+    assert [row["batch_size"] for row in picture.data if row["knee"]] == [64]

@@ -33,8 +33,12 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         return None
     how = (
         "Each point is the no-strategy base case times the cell's speed-up over it, so a band is the paired interval "
-        "of that speed-up. Dashed: ideal, n × the base. Dotted: the bound, min(n, processors) × the base."
+        "of that speed-up."
     )
+    if any(panel.ideal for panel in panels):
+        how += " Dashed: ideal, n × the base."
+    if any(panel.bound for panel in panels):
+        how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
     return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {how}")
 

@@ -1,11 +1,15 @@
 """Cross-device ops side by side, relative to TensorFlow's own default."""
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.report.figures.svg import MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.text import shortened, significant
+from harness.report.flat import Row
+from harness.report.text import plural, shortened, significant
 
 _MOST_GROUPS = 16
 
@@ -13,7 +17,7 @@ _MOST_GROUPS = 16
 def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     """A row for each op that was measured beside another; None when no two were."""
     groups = [group for group in summary.ops if sum(item.relative is not None for item in group.results) >= 1]
-    groups = groups[:_MOST_GROUPS]
+    every, groups = groups, groups[:_MOST_GROUPS]
     if not groups:
         return None
     names = list(dict.fromkeys(op_name(item) for group in groups for item in group.results))
@@ -42,14 +46,47 @@ def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         axes.set_ylim(row - 1.4, -0.6)
         low, high = min(values), max(values)
         axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.set_xlabel("throughput, % of the reference op; 95 % interval")
         axes.grid(axis="x")
         figure.legend(handles=_legend(looks, seen), loc="outside upper center", ncols=3, fontsize=9)
     caption = (
-        "Each op against the reference of its row: TensorFlow's own default (auto) where it was measured, else the "
-        "fastest. An interval that crosses 100 % shows no difference."
+        f"{_found(every)} Each op against the reference of its row: TensorFlow's own default (auto) where it was "
+        "measured, else the fastest. An interval that crosses 100 % shows no difference; one that runs out of the "
+        "figure is in the table."
     )
-    return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption)
+    if len(every) > len(groups):
+        caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
+    data = _rows(every, summary)
+    return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption, data)
+
+
+def _found(groups: Sequence[OpGroup]) -> str:
+    """How many ops differ from their reference beyond doubt."""
+    known = [item.relative for group in groups for item in group.results if item.relative is not None]
+    faster = sum(relative.low is not None and relative.low > 1 for relative in known)
+    slower = sum(relative.high is not None and relative.high < 1 for relative in known)
+    return (
+        f"Of {plural(len(known), 'comparison')} with the reference op, {faster} show a faster op, {slower} a slower "
+        f"one and {len(known) - faster - slower} no difference."
+    )
+
+
+def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary) -> list[Row]:
+    by_id = {cell.cell_id: cell.trials for cell in summary.cells}
+    return [
+        {
+            "cell_id": item.cell_id, "held_fixed": group.label, "op": item.op, "packing": item.packing,
+            "status": by_id[item.cell_id].status, "is_reference": item.cell_id == group.reference_id,
+            "relative": item.relative.value if item.relative else None,
+            "low": item.relative.low if item.relative else None,
+            "high": item.relative.high if item.relative else None,
+            "executed": " ".join(f"{count}×{name}" for name, count in by_id[item.cell_id].executed.operations.items()),
+            "fingerprint": by_id[item.cell_id].executed.fingerprint,
+        }
+        for group in groups
+        for item in group.results
+    ]  # fmt: skip
 
 
 def op_name(item: OpResult) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
@@ -151,14 +152,16 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
 
 
 def _draw_overlay(axes: Axes, panel: Panel) -> None:
-    """Faint curves, each with its letter at its end; axes stay as they are."""
-    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    """Faint curves, each with its letter on it, one further along than the other; axes stay as they are."""
+    left, right = axes.get_xlim()
     for number, (letter, points) in enumerate(panel.overlay):
-        line = axes.plot(*zip(*points, strict=True), color=MUTED, linewidth=0.9, alpha=0.7)[0]
+        xs, ys = zip(*points, strict=True)
+        line = axes.plot(xs, ys, color=MUTED, linewidth=0.9, alpha=0.7)[0]
         line.set_gid(f"{OVERLAY}-line{number}")
-        inside = [(x, y) for x, y in points if x <= right and y <= top]
-        if inside:
-            text = axes.annotate(letter, inside[-1], fontsize=7, color=INK, xytext=(2, 0), textcoords="offset points")
+        at = left + (right - left) * (0.25 + 0.6 * number / max(1, len(panel.overlay) - 1))
+        if xs[0] <= at <= xs[-1]:
+            place = (at, float(np.interp(at, xs, ys)))
+            text = axes.annotate(letter, place, fontsize=8, color=INK, ha="center", va="center", annotation_clip=True)
             text.set_gid(f"{OVERLAY}-letter{number}")
 
 
@@ -196,7 +199,7 @@ def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = Fal
         if band:
             axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)
         else:
-            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)  # type: ignore[arg-type]
+            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)
             if marker:
                 axes.plot([15], [middle], color=colour, marker=marker, linestyle="none")
         axes.text(34, middle, label, va="center_baseline", fontsize=9, color=INK)
@@ -209,5 +212,5 @@ def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
         f"{curve.label}: " + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
         for curve in curves
     ]
-    kind = "Line chart" if gaps else "Dots"
-    return f"{kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."
+    kind = "line chart" if gaps else "dots"
+    return f"{panel.title}: {kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."

@@ -8,9 +8,10 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.flat import Row
 from harness.report.text import plural, shortened, significant
 
-MOST = 50
+MOST = 40
 _ROW = 0.27
 
 
@@ -29,8 +30,44 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         panels[0].set_yticks(range(len(ranking)), [shortened(cell.label) for cell in ranking])
         panels[0].set_ylim(len(ranking) - 0.4, -0.6)
         left_out = len(summary.ranking) - len(ranking)
-    cut = f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table has all." if left_out else ""
-    return picture(figure, name, "Ranking by throughput", _describe(ranking), _CAPTION + cut)
+    cut = (
+        f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
+        if left_out
+        else ""
+    )
+    caption = f"{_found(summary)} {_CAPTION}{cut}"
+    return picture(figure, name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
+
+
+def _found(summary: WorkloadSummary) -> str:
+    """Between what the measured cells lie, and how many may be the fastest."""
+    first, last = summary.ranking[0], summary.ranking[-1]
+    assert first.measured is not None
+    assert last.measured is not None
+    if first is last:
+        return f"One cell was measured: {shortened(first.label)}."
+    factor = significant(first.measured.throughput.value / last.measured.throughput.value, 2)
+    tied = len(summary.answer.tied_ids)
+    told = f"{plural(tied, 'cell')} may be as fast as the first" if tied else "the first is the fastest beyond doubt"
+    return (
+        f"From the fastest to the slowest of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}; {told}."
+    )
+
+
+def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
+    rows = []
+    for cell in ranking:
+        assert cell.measured is not None
+        assert cell.place is not None
+        throughput, against = cell.measured.throughput, cell.place.against_best
+        rows.append({
+            "rank": cell.place.rank, "cell_id": cell.cell_id, "cell": cell.label,
+            "throughput_examples_per_s": throughput.value, "low": throughput.low, "high": throughput.high,
+            "with_best": cell.place.with_best, "against_best": against.value if against else None,
+            "against_best_low": against.low if against else None,
+            "against_best_high": against.high if against else None,
+        })  # fmt: skip
+    return rows
 
 
 _CAPTION = (

@@ -15,7 +15,7 @@ from harness.report.flat import Row
 from harness.report.text import listed, plural, seconds, share_of, shortened, significant
 
 MOST = 40
-_SPREAD = 2.0
+_SPREAD = 3.0
 """Above this ratio of largest to smallest step time the axis is logarithmic: no cell may be a point at its edge."""
 
 
@@ -52,7 +52,7 @@ def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: 
     lines, rows, late = [], [], []
     for cell in cells:
         for one in times[cell.cell_id].workers:
-            label = f"{shortened(cell.label, 34)}, worker {one.worker}"
+            label = f"{shortened(cell.label)}, worker {one.worker}"
             lines.append(_Line(label, one.times))
             rows.append({
                 "cell_id": cell.cell_id, "cell": cell.label, "worker": one.worker, **_row(one.times),

@@ -122,7 +122,10 @@ def panelled(
     `keys` are the entries of the legend; a reader who cannot see has the names in the panels' descriptions.
     """
     drawn = [
-        _sized(_inline(_document(panel.figure), f"{name}-{place}", panel.title, panel.description), panel.figure)
+        _sized(
+            _inline(_document(panel.figure), f"{name}-{place}", f"{title}, {panel.title}", panel.description),
+            panel.figure,
+        )
         for place, panel in enumerate(panels)
     ]
     legend = [_sized(_hidden(_document(key), f"{name}-key{place}"), key) for place, key in enumerate(keys)]

@@ -15,8 +15,14 @@ from harness.report.figures import (
     throughput_figure,
     workers_figure,
 )
+from harness.report.figures.curves import scaling_word
 from harness.report.sections.base import Part, Section, Source, by_workload
 from harness.report.table import Table, batch_table, ops_table, phases_table, ranking_table, scaling_table, steps_table
+from harness.report.text import listed, printable
+
+_MOST_SAME = 6
+_LONG = 30
+"""Rows from which a table is folded, for the figure above it says what matters."""
 
 
 def ranking(source: Source) -> Section | None:
@@ -33,7 +39,8 @@ def scaling(source: Source) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
-        return _part(slug, figures, scaling_table(work))
+        scope = "global batch fixed" if work.workload.batch_scope == "global" else "batch of a replica fixed"
+        return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {scope}.",))
 
     return by_workload(source, "scaling", "Scaling", part)
 
@@ -65,20 +72,43 @@ def batch(source: Source) -> Section | None:
 
 
 def ops(source: Source) -> Section | None:
-    """Cross-device ops side by side."""
+    """Cross-device ops side by side, and cells that were the same experiment."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True)
+        same = any(cell.same_experiment_as for cell in work.cells)
+        return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True, words=_same(work), alone=same)
 
     return by_workload(source, "ops", "Cross-device ops side by side", part)
 
 
+def _same(work: WorkloadSummary) -> tuple[str, ...]:
+    """One sentence for each set of cells whose traced program is the same."""
+    by_id = {cell.cell_id: cell for cell in work.cells}
+    sets: dict[frozenset[str], list[str]] = {}
+    for cell in work.cells:
+        if cell.same_experiment_as:
+            sets.setdefault(frozenset((cell.cell_id, *cell.same_experiment_as)), []).append(cell.label)
+    sentences = [
+        f"{listed(map(printable, labels), most=6)} were the same experiment: the traced program is the same "
+        f"(fingerprint {printable(next(by_id[one].trials.executed.fingerprint for one in sorted(same)))})."
+        for same, labels in sets.items()
+    ]
+    if len(sentences) > _MOST_SAME:
+        more = len(sentences) - _MOST_SAME
+        sentences = [*sentences[:_MOST_SAME], f"{more} more such sets are in the table, under 'same experiment as'."]
+    if not sentences and work.ops:
+        return ("No two cells were the same experiment: each traced program differs from the others.",)
+    return tuple(sentences)
+
+
 def _part(
     slug: str, figures: tuple[Picture | None, ...], *tables: Table, heading: str = "", open_table: bool = False,
-    words: tuple[str, ...] = (),
+    words: tuple[str, ...] = (), alone: bool = False,
 ) -> Part | None:  # fmt: skip
+    """None without a table or figure, unless the words stand alone."""
     filled = tuple(table for table in tables if table.rows)
-    if not filled:
-        return None
     pictures = tuple(figure for figure in figures if figure is not None)
-    return Part(slug, heading, words, pictures, filled, open_table or not pictures)
+    if not filled and not pictures and not alone:
+        return None
+    short = bool(filled) and len(filled[0].rows) <= _LONG
+    return Part(slug, heading, words, pictures, filled, (open_table and short) or not pictures)

@@ -1,0 +1,54 @@
+"""Step times of a cell and of each of its workers."""
+
+import pytest
+
+from harness.analysis.workers import step_times
+from harness.record.trial import TrialRecord
+from tests.synthetic import failed, make_cell, make_run
+
+CELL = make_cell("multi_worker_mirrored", 1, workers=3)
+
+
+def run(*factors: float) -> list[TrialRecord]:
+    """Trials whose worker w took `factors[w]` of the window."""
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        assert trial.windows is not None
+        own = [[factor * time for time in trial.windows.seconds] for factor in factors]
+        return trial.model_copy(update={"windows": trial.windows.model_copy(update={"workers": own})})
+
+    return make_run([CELL], faults=False, change=change)[1]
+
+
+def test_percentiles_are_of_the_measured_windows_in_seconds_a_step() -> None:
+    trials = make_run([CELL], faults=False)[1]
+    times = step_times(trials)[CELL.cell_id].times
+    assert times.windows == 40
+    assert times.smallest_s <= times.p50_s <= times.p95_s <= times.p99_s <= times.largest_s
+    windows = [trial.windows for trial in trials if trial.windows]
+    measured = [time / w.steps_per_window for w in windows for time in w.seconds[w.measured_from :]]
+    assert (times.smallest_s, times.largest_s) == (min(measured), max(measured))
+
+
+def test_a_worker_that_the_others_wait_for_straggles() -> None:
+    workers = step_times(run(0.9, 1.0, 0.9))[CELL.cell_id].workers
+    assert [worker.straggles for worker in workers] == [False, True, False]
+    assert workers[1].last_share == 1
+    assert workers[1].behind == pytest.approx(1 / 0.9 - 1)
+
+
+def test_a_lag_of_less_than_2_percent_is_none() -> None:
+    assert not any(worker.straggles for worker in step_times(run(0.99, 1.0, 0.99))[CELL.cell_id].workers)
+
+
+def test_one_process_has_no_workers_and_a_failed_trial_no_times() -> None:
+    assert step_times(make_run([make_cell()], faults=False)[1])[make_cell().cell_id].workers == ()
+    crashed = make_run([CELL], faults=False, change=lambda r: failed(r, "crashed", "x"))[1]
+    assert step_times(crashed) == {}
+
+
+def test_trials_with_another_number_of_workers_are_left_out_of_the_workers_only() -> None:
+    trials = [*run(0.9, 1.0, 0.9), *make_run([CELL], faults=False)[1]]
+    found = step_times(trials)[CELL.cell_id]
+    assert found.times.windows == 80
+    assert [worker.times.windows for worker in found.workers] == [40, 40, 40]
