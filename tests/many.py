@@ -88,7 +88,9 @@ def _records(
             for order, cell in enumerate(group):
                 place = {"block": block, "group": f"b{block}g{part}", "order": order}
                 started = str(_START + np.timedelta64(4 * number, "s")) + ".353+00:00"
-                yield _varied(templates[cell.cell_id, block % 2], cell, speed, chance) | place | {"started_utc": started}
+                yield (
+                    _varied(templates[cell.cell_id, block % 2], cell, speed, chance) | place | {"started_utc": started}
+                )
                 number += 1
 
 

@@ -15,16 +15,29 @@ from harness.trial.catalogue import load_catalogue
 from harness.trial.data import default_data_dir
 from harness.trial.protocol import Request
 
-__all__ = ["cell", "interval", "live", "prepared_zygote", "scratch", "table"]
+__all__ = ["CLUSTERS", "cell", "interval", "live", "ports_of", "prepared_zygote", "scratch", "table"]
 
 
-def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str) -> Cell:
+def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str | int) -> Cell:
     """One cell of the default workload."""
     sweep = Sweep(
         strategy=[strategy], replicas=[replicas], batch_size=[batch_size], **{k: [v] for k, v in keys.items()}
     )  # type: ignore[arg-type]
     matrix = expand(sweep, load_catalogue())
     return next(c for c in matrix.cells if c.strategy == strategy and c.replicas == replicas)
+
+
+CLUSTERS = (
+    cell("multi_worker_mirrored", 1, workers=2),
+    cell("parameter_server", 1, workers=2, ps=1),
+)
+"""The two kinds of cluster that the promises speak of."""
+
+
+def ports_of(trial: LiveTrial) -> list[int]:
+    """The ports that the trial's launcher took for its processes."""
+    addresses = trial.spawned.merged.processes[0].member.cluster
+    return [int(address.rpartition(":")[2]) for task in addresses.values() for address in task]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Literal
 
 from harness.analysis.intervals import Interval, Sample, stein_estimate, throughput_interval
 from harness.analysis.steady import diagnose
+from harness.record.cluster import NetworkRecord
 from harness.record.trial import Executed, Phases, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
 
@@ -93,6 +94,8 @@ class CellTrials:
     executed: Executed
     physical_devices: int
     shared: bool
+    network: NetworkRecord | None = None
+    """What the emulated network turned out to be: medians over the trials that have one."""
 
     @property
     def cell_id(self) -> str:
@@ -130,6 +133,7 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
         executed=executed,
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
+        network=_network(trials),
     )
 
 
@@ -214,6 +218,17 @@ def _problems(trials: Sequence[TrialRecord]) -> tuple[Problem, ...]:
         )
         for same in kinds.values()
         for first in same[:1]
+    )
+
+
+def _network(trials: Sequence[TrialRecord]) -> NetworkRecord | None:
+    found = [trial.cluster.network for trial in trials if trial.cluster is not None and trial.cluster.network]
+    if not found:
+        return None
+    return NetworkRecord(
+        round_trip_s=statistics.median(item.round_trip_s for item in found),
+        bandwidth_bits_per_s=statistics.median(item.bandwidth_bits_per_s for item in found),
+        congestion_control=found[0].congestion_control,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
 from harness.spec.cell import Cell
+from harness.spec.network import NONE
 
 _DERIVED = "global_batch_size"
 PACKINGS = ("num_packs", "bytes_per_pack")
@@ -61,7 +62,7 @@ def value_of(cell: Cell, axis: str) -> str | None:
     if axis in PACKINGS:
         kind, _, count = cell.packing.partition("=")
         return count if kind == axis else None
-    return _written(getattr(cell, axis))
+    return _written(getattr(cell, axis)) or NONE
 
 
 def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
@@ -85,7 +86,7 @@ def _written(value: object) -> str:
 
 def _values(manifest: RunManifest, cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
     there = dict.fromkeys(value for cell in cells if (value := value_of(cell, axis)) is not None)
-    asked = [_written(value) for value in getattr(manifest.sweep, axis, [])]
+    asked = [_written(value) or NONE for value in getattr(manifest.sweep, axis, [])]
     return tuple(dict.fromkeys([*(value for value in asked if value in there), *there]))
 
 

@@ -140,8 +140,8 @@ def _ran(cell: CellTrials) -> str:
 
 
 def _same_size(a: CellTrials, b: CellTrials) -> bool:
-    """One program at another batch or replica count is not one experiment."""
-    keys = ("global_batch_size", "replicas", "workers", "loop", "data", "device")
+    """One program at another batch or replica count, or on another network, is not one experiment."""
+    keys = ("global_batch_size", "replicas", "workers", "loop", "data", "device", "network")
     return all(getattr(a.cell, key) == getattr(b.cell, key) for key in keys)
 
 

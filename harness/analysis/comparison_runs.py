@@ -44,7 +44,7 @@ def compare_runs(
         return compare_imported(a, b, margins, correction, across_machines)
     for run in (a, b):
         _expect_sweep(run)
-    changes = _changes(a.manifest, b.manifest)
+    changes = changes_between(a.manifest, b.manifest)
     if not across_machines:
         _refuse(changes)
     of_a, of_b = sides_of(a, "A/"), sides_of(b, "B/")
@@ -132,7 +132,7 @@ def _expect_sweep(run: Run) -> None:
         )
 
 
-def _changes(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
+def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
     """Of machine, software and settings: what forbids a comparison first, then the machine, then the software."""
     found = difference(_facts(a), _facts(b))
     first = ("machine.", "package.", "python.", "sweep.")

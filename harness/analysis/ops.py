@@ -29,6 +29,7 @@ class OpGroup:
     workers: int
     batch_size: int
     loop: str
+    network: str
     reference_id: str | None
     """TensorFlow's own default (`auto`) if it is ok, else the fastest; None when no op is ok."""
     results: tuple[OpResult, ...]
@@ -38,7 +39,8 @@ class OpGroup:
         """A short name of what is held fixed."""
         workers = f"{self.workers} workers × " if self.workers > 1 else ""
         loop = f", {self.loop}" if self.loop != "custom" else ""
-        return f"{self.strategy}, {workers}{self.replicas} replicas, batch {self.batch_size}{loop}"
+        network = f", {self.network}" if self.network else ""
+        return f"{self.strategy}, {workers}{self.replicas} replicas, batch {self.batch_size}{loop}{network}"
 
 
 def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[OpGroup, ...]:
@@ -46,7 +48,7 @@ def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tu
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         if cell.cell.replicas_in_sync > 1:
-            grouped[(*family_key(cell.cell), cell.cell.replicas, cell.cell.workers)].append(cell)
+            grouped[(*family_key(cell.cell), cell.cell.replicas, cell.cell.workers, cell.cell.network)].append(cell)
     return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
 
 
@@ -62,6 +64,7 @@ def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpG
         workers=first.workers,
         batch_size=first.batch_size,
         loop=first.loop,
+        network=first.network,
         reference_id=reference.cell_id if reference else None,
         results=tuple(_result(cell, reference, references) for cell in members),
     )

@@ -134,7 +134,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Seq
     ordered = [by_id[place.cell_id] for place in places]
     tied = [place.cell_id for place in places[1:] if place.with_best]
     base = next((cell for cell in ordered if cell.cell.strategy == "none"), None)
-    distributed = [cell for cell in ordered if cell.cell.replicas_in_sync > 1]
+    distributed = [cell for cell in ordered if cell.cell.devices_in_sync > 1]
     ratios = [] if base is None else [_ratio(cell, base, references) for cell in distributed]
     verdict, paying = judge(ratios)
     best = ordered[0] if ordered else None
@@ -233,4 +233,4 @@ def _throughput(cell: CellTrials) -> float:
 
 def _simplicity(cell: CellTrials) -> tuple[int, bool, bool, float]:
     plain = cell.cell.strategy == "none"
-    return cell.cell.replicas_in_sync, not plain, cell.cell.cross_device_op != "auto", -_throughput(cell)
+    return cell.cell.devices_in_sync, not plain, cell.cell.cross_device_op != "auto", -_throughput(cell)

@@ -4,6 +4,7 @@ With X in examples/s, n replicas, and a base at n0 replicas (`protocol.md`, Esti
 
 - weak scaling (per-replica batch fixed) and strong scaling (global batch fixed) alike:
   S(n) = X(n)/X(n0) and E(n) = S(n)·n0/n;
+- on a mesh whose `model` axis cuts the model, a replica has several devices: n then counts devices;
 - resource-bounded: E_r(n) = S(n)·min(n0, physical)/min(n, physical), where `physical` is the number of
   processors that the replicas have between them. When replicas share, n is not that number, and only
   E_r says what the strategy costs.
@@ -51,7 +52,7 @@ def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Itera
     """The cell against the base; None when either has no measurement or both are the same cell."""
     if cell.measured is None or base.measured is None or cell.cell_id == base.cell_id:
         return None
-    n, n0 = cell.cell.replicas_in_sync, base.cell.replicas_in_sync
+    n, n0 = cell.cell.devices_in_sync, base.cell.devices_in_sync
     ratio = compare(cell.measured.sample, base.measured.sample, (item.sample for item in references))
     speed_up = ratio.interval()
     # The processors are the cell's: a base that ran on one device of the same machine had one of them.
@@ -86,22 +87,27 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
     at one replica (op `auto`, default packing) is the base of every op and packing.
     """
     candidates = [other for other in family if other.measured is not None and on_curve(other.cell, cell)]
-    return min(candidates, key=lambda other: (other.cell.replicas_in_sync, other.cell.workers), default=None)
+    return min(candidates, key=lambda other: (other.cell.devices_in_sync, other.cell.workers), default=None)
 
 
 def on_curve(point: Cell, cell: Cell) -> bool:
-    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica."""
+    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica.
+
+    One process uses no network, so it is on the curve of each.
+    """
     if family_key(point) != family_key(cell):
+        return False
+    if point.network != cell.network and (point.workers > 1 or point.asynchronous):
         return False
     same_op = (point.cross_device_op, point.packing) == (cell.cross_device_op, cell.packing)
     return same_op or point.replicas_in_sync == 1
 
 
 def family_key(cell: Cell) -> tuple[object, ...]:
-    """What cells share that differ only in replicas, workers, cross-device op and packing."""
+    """What cells share that differ only in replicas, workers, network, cross-device op and packing."""
     return (
         cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
-        cell.batch_size, cell.strategy,
+        cell.batch_size, cell.strategy, cell.model_shards,
     )  # fmt: skip
 
 

@@ -194,12 +194,12 @@ def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:
-    """Cells with one fingerprint, at the same batch, replicas, workers and loop: the same experiment."""
+    """Cells with one fingerprint, at the same batch, replicas, workers, loop and network: the same experiment."""
     alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for cell in cells:
         if cell.executed.fingerprint:
             of = cell.cell
-            key = (cell.executed.fingerprint, of.global_batch_size, of.replicas, of.workers, of.loop)
+            key = (cell.executed.fingerprint, of.global_batch_size, of.replicas, of.workers, of.loop, of.network)
             alike[key].append(cell.cell_id)
     return {
         cell_id: tuple(other for other in members if other != cell_id)

@@ -1,11 +1,15 @@
 """The command line: one file a verb, errors caught once, here."""
 
+import contextlib
+import functools
 import importlib
+import inspect
 import io
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -32,8 +36,40 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]
     for name in named or modules:
         module = importlib.import_module(f"{__name__}.{name}")
-        app.command(name=module.VERB, help=module.HELP, epilog=getattr(module, "EXAMPLES", None))(module.command)
+        app.command(name=module.VERB, help=module.HELP, epilog=module.EXAMPLES)(_with_no_color(module.command))
     return app
+
+
+def _with_no_color(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with a flag that `run` has already heeded; it is here to be listed and completed."""
+
+    @functools.wraps(command)
+    def without(**given: Any) -> int:
+        del given["no_color"]
+        return command(**given)
+
+    signature = inspect.signature(command)
+    option = typer.Option("--no-color", help="Without colour, as with the variable NO_COLOR.")
+    flag = inspect.Parameter(
+        "no_color", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
+    )
+    keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
+    without.__signature__ = signature.replace(parameters=[*keyword_only, flag])  # type: ignore[attr-defined]
+    without.__annotations__ = {**command.__annotations__, "no_color": flag.annotation}
+    return without
+
+
+@contextlib.contextmanager
+def _colours(arguments: Sequence[str]) -> Iterator[None]:
+    """NO_COLOR is set while a command line with --no-color runs, its help included. See no-color.org."""
+    if "--no-color" not in arguments or os.environ.get("NO_COLOR"):
+        yield
+        return
+    os.environ["NO_COLOR"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["NO_COLOR"]
 
 
 UsageFault: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -44,7 +80,12 @@ the installed one, as its version goes; the class is the base of its public BadP
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. A traceback never reaches a user for what a user did."""
     _mend_streams()
-    app = build(arguments)
+    with _colours(arguments):
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    app = build(arguments or _completed_verb())
     command = typer.main.get_command(app)
     given = list(arguments) or ["--help"]
     try:
@@ -64,6 +105,12 @@ def run(arguments: Sequence[str]) -> int:
             return _unread()
         raise
     return code if isinstance(code, int) else 0
+
+
+def _completed_verb() -> list[str]:
+    """The verb of the line that a shell asks to complete, so that no other verb's module is loaded."""
+    words = os.environ.get("COMP_WORDS", "").split()
+    return words[1:2] if "_HARNESS_COMPLETE" in os.environ and len(words) > 2 else []
 
 
 def _mend_streams() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._completion import values_of
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, Sweep, load_sweep
 from harness.spec.text import text_of, value_of
@@ -15,14 +16,26 @@ DESCRIPTIONS = {
     "name": "name of the sweep, part of the run's id",
     "device": "device kinds: virtual-cpu, gpu, virtual-gpu, tpu",
     "strategy": (
-        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, tpu"
+        "strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, dtensor, tpu"
     ),
     "replicas": "replica counts",
     "workers": "worker counts",
     "ps": "counts of parameter servers",
     "partitioner": "how parameter servers share large variables: none, fixed, min_size, max_size",
     "updates": "how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
-    "launcher": "who starts the processes of a cluster: local",
+    "launcher": "who starts the processes of a cluster: local, attach, slurm, ray",
+    "hosts": "hosts to place workers and servers on, for launchers of several hosts; 0 is one for each",
+    "listen": "HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
+    "join_timeout": "seconds that hosts have to join",
+    "slurm_args": "more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
+    "network": (
+        "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
+    ),
+    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
+    "mesh": (
+        "meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends one; "
+        "none given is batch:REPLICAS"
+    ),
     "batch_size": "batch sizes, per replica or global as batch_scope says",
     "batch_scope": "per_replica (weak scaling) or global (strong scaling)",
     "cross_device_op": (
@@ -71,7 +84,9 @@ def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
                 continue
             text = DESCRIPTIONS[key] + (" (comma-separated)" if key in AXES else "")
             metavar = "A,B,…" if key in AXES else "VALUE"
-            parameters.append(option(key, None, str | None, f"--{key.replace('_', '-')}", help=text, metavar=metavar))
+            flag, complete = f"--{key.replace('_', '-')}", values_of(key)
+            more = {} if complete is None else {"autocompletion": complete}
+            parameters.append(option(key, None, str | None, flag, help=text, metavar=metavar, **more))
     return parameters
 
 
@@ -85,7 +100,7 @@ def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str
     """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own."""
     keys = Sweep.model_fields.keys() - set(without)
     return {
-        key: text_of(value) if isinstance(value, bool) else value
+        key: text_of(key, value) if isinstance(value, bool) else value
         for key, value in given.items()
         if key in keys and value is not None
     }

@@ -1,18 +1,19 @@
 """What `sweep` does once its spec is read: plan, create the run, measure, and say the answer."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cli._live import TerminalProgress
 from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_manifest, load_run, resolve_run
 from harness.record.store import RunStore
 from harness.run.measure import carry_out, data_dir_of, measure_matrix
-from harness.run.progress import PlainLines, Progress, Quiet, duration
+from harness.run.progress import Progress, Quiet, duration
+from harness.run.request import check_launcher
 from harness.run.sweep import SweepRun, live_limits
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
@@ -22,6 +23,7 @@ from harness.trial.catalogue import load_catalogue
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
     catalogue = load_catalogue()
+    check_launcher(sweep)
     matrix = expand(sweep, catalogue)
     plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
     expected = estimate(sweep, matrix.cells)
@@ -59,8 +61,9 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
+    check_launcher(sweep)
     matrix = expand(sweep, load_catalogue())
-    progress = progress_for(quiet, json_out)
+    progress = progress_for(quiet, json_out, results)
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
 
 
@@ -68,7 +71,7 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
     path = resolve_run(text, results)
     manifest = load_manifest(path)
-    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation)):
+    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation), ("faults", manifest.faults)):
         if other is not None:
             raise UsageError(
                 f"--resume: '{path.name}' is a run of {verb}; go on with: harness {verb} --resume {path.name}"
@@ -77,7 +80,7 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
         raise UsageError(f"--resume: '{path.name}' was imported: there is nothing to measure")
     with RunStore.open_for_resume(path) as store:
         sweep = store.manifest.sweep
-        progress, earlier = progress_for(quiet, json_out), list(store.earlier_trials)
+        progress, earlier = progress_for(quiet, json_out, path.parent), list(store.earlier_trials)
         run = SweepRun(store, sweep, load_catalogue(), progress, data_dir_of(sweep), trials=earlier)
         whole = estimate(sweep, store.manifest.cells)
         if not run.complete:
@@ -106,10 +109,21 @@ def _tell(path: Path, json_out: bool) -> int:
     return 0
 
 
-def progress_for(quiet: bool, json_out: bool) -> Progress:
+def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Progress:
+    """Who listens: a screen on a terminal that can move its cursor, lines elsewhere, folded in GitHub Actions."""
     if quiet or json_out:
         return Quiet()
-    return TerminalProgress() if sys.stderr.isatty() else PlainLines()
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from harness.cli._lines import GitHubGroups
+
+        return GitHubGroups()
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        from harness.cli._lines import Lines
+
+        return Lines()
+    from harness.cli._live import TerminalProgress
+
+    return TerminalProgress(results=results)
 
 
 def _print_json(value: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.errors import UsageError
 
@@ -125,7 +126,15 @@ def _signature() -> list[inspect.Parameter]:
         option("time", None, float | None, "--time", min=1, metavar="SECONDS", help="Begin no block after so long."),
         option("strict", False, bool, "--strict", help="Exit 3 when it ends undecided."),
         option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option("resume", None, str | None, "--resume", metavar="RUN", help="Go on with a run that was stopped."),
+        option(
+            "resume",
+            None,
+            str | None,
+            "--resume",
+            metavar="RUN",
+            help="Go on with a run that was stopped.",
+            autocompletion=run_ids,
+        ),
         option("quiet", False, bool, "--quiet", help="Print the verdict only."),
         option("json", False, bool, "--json", help="Print one JSON object."),
         *key_flags(without=NOT_TAKEN),

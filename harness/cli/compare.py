@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli._completion import run_ids
 from harness.cli._flags import option, signed
 from harness.errors import UsageError, not_one_of
 
@@ -106,7 +107,8 @@ def _option(name: str, default: Any, kind: Any, metavar: str | None = None) -> i
 
 
 def _argument(name: str, kind: Any, **default: Any) -> inspect.Parameter:
-    annotation = Annotated[kind, typer.Argument(metavar=name.upper(), help=_HELP[name], show_default=False)]
+    argument = typer.Argument(metavar=name.upper(), help=_HELP[name], show_default=False, autocompletion=run_ids)
+    annotation = Annotated[kind, argument]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, **default)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 VERB = "doctor"
+EXAMPLES = "Examples: harness doctor\n\nharness doctor --json | jq '.warnings'"
 HELP = "Say what this machine can run and why not the rest, and which settings make timings bad."
 
 
@@ -30,7 +31,7 @@ def command(
     for finding in examine(load_catalogue()):
         verdict = {"ok": "yes", "unsupported": "no"}.get(finding.status, finding.status.replace("_", " "))
         reason = f": {finding.reason}" if finding.reason else ""
-        print(f"  {finding.kind:<16} {finding.name:<24} {verdict}{reason}", flush=True)
+        print(f"  {finding.kind:<16} {finding.name:<34} {verdict}{reason}", flush=True)
     print("\nWhat makes timings bad here" if machine.warnings else "\nNothing found that makes timings bad")
     for warning in machine.warnings:
         print(f"  - {warning}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli._completion import RUN_HELP, run_ids
+
 if TYPE_CHECKING:
     from harness.record import Run
 
@@ -26,7 +28,7 @@ EXAMPLES = (
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.")
     ] = "csv",
@@ -47,6 +49,8 @@ def command(
     if format_name not in known:
         raise not_one_of("--format", format_name, known)
     loaded = load_run(resolve_run(run, results))
+    if loaded.manifest.faults is not None:
+        raise UsageError(f"RUN: '{loaded.path.name}' is a run of faults; `harness show --json` gives its figures")
     if loaded.manifest.imported is not None and format_name not in OF_IMPORTED:
         raise UsageError(
             f"--format: '{loaded.manifest.run_id}' was imported and has no trials; expected one of "

@@ -8,6 +8,7 @@ import typer
 
 VERB = "list"
 HELP = "List the runs, newest last."
+EXAMPLES = "Examples: harness list\n\nharness list --json | jq -r '.[] | select(.status == \"finished\") | .run_id'"
 
 
 def command(
@@ -36,6 +37,6 @@ def command(
             print(f"{listing.run_id:<{width}}  imported     {listing.cells} published figures, not measured here")
             continue
         status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
-        trials = f"{listing.trials:>4} of {listing.planned} trials"
+        trials = f"{listing.trials:>4} of {listing.planned} {listing.unit}"
         print(f"{listing.run_id:<{width}}  {status:<11}  {trials}  {listing.cells} cells")
     return 0

@@ -5,12 +5,18 @@ from typing import Annotated
 
 import typer
 
+from harness.cli._completion import RUN_HELP, run_ids
+
 VERB = "show"
-HELP = "Show a run as a table: cells with throughput, interval, scaling, status; of ab and validate, what they found."
+EXAMPLES = "Examples: harness show latest\n\nharness show latest --json | jq '.manifest.status'"
+HELP = (
+    "Show a run in words and a table: what was measured, each cell with its windows, the answer, what failed and why; "
+    "of ab, validate and faults, what they found."
+)
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id, a prefix of it, or 'latest'.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -19,11 +25,10 @@ def command(
     """Run the verb."""
     from harness.analysis.summary import summarise
     from harness.cli._comparison import comparison_of, deliver
-    from harness.cli._table import print_table
+    from harness.cli._table import print_table, surface
     from harness.record.reading import load_run, resolve_run
-    from harness.report.answer import answer_lines
     from harness.report.export import exporters
-    from harness.report.table import show_tables
+    from harness.report.shown import shown
     from harness.report.traces import trace_lines
 
     loaded = load_run(resolve_run(run, results))
@@ -36,6 +41,11 @@ def command(
 
         tell(validation_of(loaded), loaded.path, json_out)
         return 0
+    if loaded.manifest.faults is not None:
+        from harness.cli.faults import tell as tell_faults
+
+        tell_faults(loaded, json_out)
+        return 0
     if loaded.manifest.imported is not None and not json_out:
         from harness.report.imported import imported_table
 
@@ -46,8 +56,8 @@ def command(
         print(exporters()["json"].export(loaded, None))
         return 0
     summary = summarise(loaded.manifest, loaded.trials)
-    print(loaded.manifest.run_id)
-    for table in show_tables(summary):
-        print_table(table)
-    print("\n".join([*answer_lines(summary), *trace_lines(loaded.trials, loaded.path)]))
+    page = surface()
+    print(shown(loaded.manifest, loaded.trials, summary, page.width, page.styled), end="")
+    for line in trace_lines(loaded.trials, loaded.path):
+        print(line)
     return 0

@@ -7,13 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, read_values, signed
 from harness.errors import Interrupted, UsageError
 from harness.spec.sweep import sweep_from
 
 VERB = "sweep"
 HELP = "Measure every combination of the axes and record it. Without SPEC and flags: the default sweep."
-EXAMPLES = "Example: harness sweep --strategy mirrored --replicas 1,2,4 --batch-size 64 --cross-device-op auto"
+EXAMPLES = (
+    "Examples: harness sweep --dry-run\n\n"
+    "harness sweep --strategy mirrored --replicas 1,2,4 --batch-size 64 --cross-device-op auto\n\n"
+    "harness sweep --resume latest"
+)
 
 
 def command(**given: Any) -> int:
@@ -49,7 +54,15 @@ def _signature() -> list[inspect.Parameter]:
         inspect.Parameter("spec", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=spec),
         *key_flags(),
         option("results", Path("results"), Path, "--results", help="Folder that runs are kept in.", metavar="DIR"),
-        option("resume", None, str | None, "--resume", help="Run only what a run still misses.", metavar="RUN"),
+        option(
+            "resume",
+            None,
+            str | None,
+            "--resume",
+            help="Run only what a run still misses.",
+            metavar="RUN",
+            autocompletion=run_ids,
+        ),
         option("dry_run", False, bool, "--dry-run", help="Print the matrix, the order and an estimate."),
         option("quiet", False, bool, "--quiet", help="Print the answer only."),
         option("json", False, bool, "--json", help="Print one JSON object."),

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
@@ -103,7 +104,15 @@ signed(
         option("epsilon", None, str | None, "--epsilon", metavar="SHARE", help="Margin of equivalence: 3%."),
         option("max_blocks", None, int | None, "--max-blocks", min=6, metavar="BLOCKS", help=MOST),
         option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option("resume", None, str | None, "--resume", metavar="RUN", help="Go on with a validation that was stopped."),
+        option(
+            "resume",
+            None,
+            str | None,
+            "--resume",
+            metavar="RUN",
+            help="Go on with a validation that was stopped.",
+            autocompletion=run_ids,
+        ),
         option("quiet", False, bool, "--quiet", help="Print the result only."),
         option("json", False, bool, "--json", help="Print the record as JSON."),
     ],

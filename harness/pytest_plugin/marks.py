@@ -48,7 +48,7 @@ class GateCell:
     @property
     def flags(self) -> str:
         """The keys as flags of `harness ab`, quoted for a shell."""
-        given = [(key, text_of(value)) for key, value in self.settings.items() if key != "name"]
+        given = [(key, text_of(key, value)) for key, value in self.settings.items() if key != "name"]
         return " ".join(f"--{key.replace('_', '-')} {shlex.quote(text)}" for key, text in given)
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.faults import FaultsPlan
 from harness.record.imported import ImportedRecord
 from harness.record.trial import Plant
 from harness.spec.cell import Cell
@@ -143,6 +144,19 @@ class RunManifest(_Part):
     """Set for a run of `ab`, None for a sweep."""
     validation: ValidationPlan | None = None
     """Set for a run of `validate`; its groups list arms by name."""
+    faults: FaultsPlan | None = None
+    """Set for a run of `faults`; its groups list scenarios by name."""
     imported: ImportedRecord | None = None
     """Set for a table that was imported: published figures, of which nothing was measured here."""
     machine: Machine
+
+    @property
+    def kind(self) -> Literal["sweep", "ab", "validation", "faults", "import"]:
+        """What made the run."""
+        if self.comparison is not None:
+            return "ab"
+        if self.validation is not None:
+            return "validation"
+        if self.faults is not None:
+            return "faults"
+        return "sweep" if self.imported is None else "import"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import StorageError, UsageError, nearest
+from harness.record.faults import FAULTS_NAME
 from harness.record.files import is_locked, storage_error
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
@@ -50,7 +51,8 @@ class RunListing:
     planned: int | None = None
     """Trials that the sealed plans hold."""
     trials: int | None = None
-    """Lines of trials.jsonl; more than `planned` when trials were attempted again."""
+    """Lines of trials.jsonl, or of faults.jsonl; more than `planned` when trials were attempted again."""
+    unit: str = "trials"
     live: bool = False
 
 
@@ -175,7 +177,7 @@ def _folders(results: Path) -> list[Path]:
 def _listing(folder: Path) -> RunListing:
     try:
         manifest = load_manifest(folder)
-        trials = _count_lines(folder / TRIALS_NAME)
+        trials = _count_lines(folder / (TRIALS_NAME if manifest.faults is None else FAULTS_NAME))
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(
@@ -188,6 +190,7 @@ def _listing(folder: Path) -> RunListing:
         cells=len(manifest.imported.figures if manifest.imported else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
+        unit="trials" if manifest.faults is None else "jobs",
         live=is_locked(folder),
     )
 

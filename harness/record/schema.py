@@ -1,4 +1,4 @@
-"""The published JSON Schemas of `run.json` and of a line of `trials.jsonl`.
+"""The published JSON Schemas of `run.json` and of a line of `trials.jsonl` and `faults.jsonl`.
 
 `python -m harness.record.schema` writes them into `harness/record/schema/`; a test holds them equal to
 the models. They are what another program reads records by, so they say what the models alone enforce
@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from harness.record.faults import FaultRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.catalogue import OWN_LOOP
@@ -68,6 +69,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         f"run-{SCHEMA_VERSION}.json": run,
         f"trial-{SCHEMA_VERSION}.json": _schema_of(TrialRecord, "A line of trials.jsonl: one trial")
         | _NO_THROUGHPUT_UNLESS_OK,
+        f"fault-{SCHEMA_VERSION}.json": _schema_of(FaultRecord, "A line of faults.jsonl: one job"),
     }
 
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from harness.errors import StorageError
+from harness.record.faults import FAULTS_NAME
 from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
 from harness.record.manifest import RunManifest
 from harness.record.reading import (
@@ -192,7 +193,7 @@ def _make_folders(path: Path) -> list[Path]:
 def _undo(path: Path, made: list[Path]) -> None:
     """Take back what a failed `create` made; a folder that another run uses meanwhile stays."""
     with contextlib.suppress(OSError):
-        for name in (MANIFEST_NAME, TRIALS_NAME, LOCK_NAME):
+        for name in (MANIFEST_NAME, TRIALS_NAME, FAULTS_NAME, LOCK_NAME):
             (path / name).unlink(missing_ok=True)
         for folder in reversed(made):
             folder.rmdir()

@@ -137,6 +137,8 @@ class Executed(_Part):
     xla_clusters: int = 0
     fingerprint: str = ""
     differs_from_request: str | None = None
+    layouts: dict[str, str] = {}
+    """On a mesh, how each trained variable lies: the mesh's axis that cuts each of its dimensions, `whole` for none."""
 
 
 class Resources(_Part):

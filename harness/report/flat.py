@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, RunSummary, Scaling, WorkloadSummary
+from harness.record.cluster import NetworkRecord
 from harness.record.trial import TrialRecord
 from harness.report.columns import TRIAL_COLUMNS
 
@@ -50,6 +51,7 @@ def cell_row(cell: CellSummary) -> Row:
         "executed.fingerprint": trials.executed.fingerprint or None,
         "executed.differs_from_request": trials.executed.differs_from_request,
         "same_experiment_as": " ".join(cell.same_experiment_as) or None,
+        **_network("measured_network", trials.network),
     }
     return {key: plain(value) for key, value in row.items()}
 
@@ -87,3 +89,8 @@ def _scaling(name: str, scaling: Scaling | None) -> Row:
         **_interval(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
         f"{name}.method": scaling.log_ratio.method if scaling else None,
     }
+
+
+def _network(name: str, network: NetworkRecord | None) -> Row:
+    """What an emulated network turned out to be; None throughout without one."""
+    return {f"{name}.{key}": getattr(network, key, None) for key in NetworkRecord.model_fields}

@@ -66,7 +66,9 @@ def update_index(folder: Path) -> Path | None:
             text = rendered("index.html.j2", pages=pages, others=others, unread=unread, plural=plural)
             replace_file(target, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise StorageError(f"cannot write '{target}': {error.strerror or error}; the report itself is written") from None
+        raise StorageError(
+            f"cannot write '{target}': {error.strerror or error}; the report itself is written"
+        ) from None
     return target
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -18,19 +19,26 @@ from harness.report.text import plural, printable, sentence
 
 
 def write_report(
-    manifest: RunManifest, trials: Sequence[TrialRecord], output: Path, validation: ValidationRecord | None = None,
-    run_folder: Path | None = None, overlay: tuple[Published, ...] | None = None,
-) -> RunSummary:  # fmt: skip
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    output: Path,
+    validation: ValidationRecord | None = None,
+    comparison: Comparison | None = None,
+    *,
+    run_folder: Path | None = None,
+    overlay: tuple[Published, ...] | None = None,
+) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
-    `validation`, of the machine that measured, is cited where the method is described. `run_folder` is where the
-    run lies, for links to its traces; `overlay` takes the place of the published series that come with the package.
+    `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
+    base run, its side A. `run_folder` is where the run lies, for links to its traces; `overlay` takes the place of the
+    published series that come with the package.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
-    write_page(Source(manifest, trials, summary, validation, overlay, seen), output)
+    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen), output)
     return summary
 
 

@@ -156,6 +156,8 @@ def describe(cell: Cell) -> str:
         parts.append(f"{cell.workers} workers of {plural(cell.replicas, 'replica')}")
     else:
         parts.append(plural(cell.replicas, "replica"))
+    if cell.model_shards > 1:
+        parts.append(f"a mesh of {cell.mesh}")
     parts.append(batch)
     if cell.cross_device_op != "auto":
         parts.append(cell.cross_device_op)
@@ -163,4 +165,6 @@ def describe(cell: Cell) -> str:
         parts.append(cell.packing)
     if cell.loop == "fit":
         parts.append("Model.fit")
+    if cell.network:
+        parts.append(cell.network)
     return printable(", ".join(parts))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.analysis.pairs import blocks_wanted, pairs_of
-from harness.errors import Interrupted, UsageError
+from harness.errors import UsageError
 from harness.plan.blocks import seal
 from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
@@ -21,6 +21,8 @@ from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
+from harness.run.ending import end_recorded
+from harness.run.launchers import open_launchers
 from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
@@ -65,21 +67,16 @@ class AbRun:
         self._progress.started(
             self.store.manifest.run_id, len(NAMES) * len(self._left(plans)), each * len(self._left(plans))
         )
-        try:
-            with self._blocks.interrupts:
-                self._blocks.prepare(self._arms)
-                if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
-                    self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
-                    self._progress.more(len(NAMES) * len(second.blocks))
-                    self._run_stage(self.store.manifest.plans)
-        except (Interrupted, KeyboardInterrupt):
-            self.store.end("interrupted")
-            go_on = f"go on with: python -m harness ab --resume {shlex.quote(str(self.store.path))}"
-            kept = f"{len(self.trials)} trials are kept in {self.store.path}"
-            raise Interrupted(f"interrupted; {kept}; {go_on}") from None
-        finally:
-            self._progress.finished()
-        self.store.end("finished")
+        with end_recorded(self.store, self._progress, self._go_on), self._blocks.interrupts:
+            self._blocks.prepare(self._arms)
+            if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
+                self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
+                self._progress.more(len(NAMES) * len(second.blocks))
+                self._run_stage(self.store.manifest.plans)
+
+    def _go_on(self) -> str:
+        go_on = f"go on with: python -m harness ab --resume {shlex.quote(str(self.store.path))}"
+        return f"{len(self.trials)} trials are kept in {self.store.path}; {go_on}"
 
     def _run_stage(self, plans: Sequence[PlanRecord]) -> bool:
         """Run the blocks that are left; False when it makes no sense to go on, or the time is over."""
@@ -141,6 +138,7 @@ def decide(
         for side in sides:
             request = request_for(side.cell, side.sweep, data_dir_of(side.sweep))
             preflight(zygotes[side.name], [request], min(PREFLIGHT_S, side.sweep.timeout))
+        _open_launchers(sides, zygotes)
         manifest = _manifest(sides, settings, zygotes, command)
         with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
             AbRun(store, sides, zygotes, progress or Quiet()).run()
@@ -151,13 +149,22 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
     """Run what an `ab` run still misses, its sides made anew from the record; UsageError when it is none."""
     with RunStore.open_for_resume(path) as store:
         if store.manifest.comparison is None:
-            verb = "sweep" if store.manifest.validation is None else "validate"
+            faults = store.manifest.faults is not None
+            verb = "faults" if faults else "sweep" if store.manifest.validation is None else "validate"
             way = f"python -m harness {verb} --resume {shlex.quote(str(path))}"
             raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
         sides = sides_of_record(store.manifest)
         with side_zygotes(sides) as zygotes:
+            _open_launchers(sides, zygotes)
             AbRun(store, sides, zygotes, progress or Quiet()).run()
     return load_run(path)
+
+
+def _open_launchers(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> None:
+    """What all trials of both sides will share, asked for at once where one process forks both."""
+    for zygote in dict.fromkeys(zygotes.values()):
+        of_it = [side for side in sides if zygotes[side.name] is zygote]
+        open_launchers([request_for(side.cell, side.sweep, data_dir_of(side.sweep)) for side in of_it], zygote)
 
 
 def _manifest(

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from harness.run.launchers import CannotPlace, launchers
+from harness.run.launchers.base import Links
 from harness.run.merged import Merged, Process
 from harness.run.zygote import EXIT_LIMIT_S, Zygote
 from harness.trial.catalogue import load_catalogue
@@ -119,9 +120,23 @@ class ClusterSpawned:
         """Which process ended the trial, for its reason."""
         return "" if self.channel.lost is None else f"{self.channel.lost.member.name} "
 
+    @property
+    def gone(self) -> str:
+        """Why nobody knows how a process ended."""
+        lost = self.channel.lost
+        if lost is None:
+            lost = next((p for p in self.merged.processes if p.seat.zygote.lost(p.spawned)), self.merged.processes[0])
+        return f"{lost.member.name}: {lost.spawned.gone}"
+
+    @property
+    def links(self) -> Links | None:
+        """The processes' cables, to pull and plug in while the trial runs; None unless the network is emulated."""
+        return self.merged.placement.links
+
     def stderr_tail(self, characters: int = 4000) -> str:
         """The end of what each process wrote, and its phase."""
-        parts = []
+        trouble = self.merged.placement.trouble()
+        parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
             if tail := process.spawned.stderr_tail(TAIL).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")
@@ -132,7 +147,8 @@ class Refused:
     """Stands for processes that could not be started: its one report says why."""
 
     def __init__(self, reason: str) -> None:
-        self.who = ""
+        self.who = self.gone = ""
+        self.status = 0
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         with theirs:
@@ -204,6 +220,59 @@ class Cluster:
         for process in spawned.merged.processes:
             process.seat.zygote.release(process.spawned)
         spawned.merged.placement.release()
+
+
+class Elsewhere:
+    """A trial of one process on another host; see `harness.run.zygote.Zygote`."""
+
+    def __init__(self, zygote: Zygote) -> None:
+        self._zygote = zygote
+        self._host: Any = None
+        self.scratch = zygote.scratch
+
+    def spawn(self, request: Request) -> Any:
+        """Start the process on the launcher's first host."""
+        try:
+            self._host = launchers()[request.launcher].host_for(request, self._zygote)
+        except CannotPlace as error:
+            return Refused(str(error))
+        return self._host.spawn(request.model_copy(update={"scratch": self._host.scratch}))
+
+    def signal(self, spawned: Any, number: int) -> None:
+        """Send a signal, if it still lives."""
+        if self._host is not None:
+            self._host.signal(spawned, number)
+
+    def kill(self, spawned: Any) -> None:
+        """End it at once and wait until it is gone."""
+        if self._host is not None:
+            self._host.kill(spawned)
+
+    def wait(self, spawned: Any, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """Its exit status, or None after `limit_s`."""
+        status: int | None = 0 if self._host is None else self._host.wait(spawned, limit_s)
+        return status
+
+    def lost(self, spawned: Any) -> bool:
+        """Whether nobody knows how it ended."""
+        return self._host is not None and bool(self._host.lost(spawned))
+
+    def release(self, spawned: Any) -> None:
+        """Forget it."""
+        if self._host is None:
+            spawned.channel.close()
+        else:
+            self._host.release(spawned)
+
+
+def handler_of(request: Request, zygote: Zygote) -> "Zygote | Cluster | Elsewhere":
+    """What starts and sees out the process, or processes, of `request`."""
+    if several_processes(request):
+        return Cluster(zygote)
+    launcher = launchers().get(request.launcher)
+    if request.task == "trial" and launcher is not None and launcher.elsewhere:
+        return Elsewhere(zygote)
+    return zygote
 
 
 def several_processes(request: Request) -> bool:

@@ -1,11 +1,14 @@
 """Try, each in a fresh process, what this machine can run."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.run.interrupts import Interrupts
-from harness.run.live import LiveTrial, Place
+from harness.run.launchers import launchers
+from harness.run.live import Ended, LiveTrial, Place
+from harness.run.network import available, loopback_available
 from harness.run.zygote import Zygote
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
@@ -27,7 +30,7 @@ class Finding:
 
 
 def examine(catalogue: Catalogue) -> Iterator[Finding]:
-    """Try every device kind, then every strategy and op on the best kind that works."""
+    """Try every device kind, then every strategy and op on the best kind that works, then what clusters need."""
     with Zygote() as zygote:
         working = []
         for device in catalogue.devices:
@@ -38,12 +41,44 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
             yield finding
         device = next((name for name in ("gpu", "virtual-cpu") if name in working), "virtual-cpu")
         for name, traits in catalogue.strategies.items():
+            if traits.multi_worker:
+                yield _try_cluster(zygote, name, 1 if traits.parameter_servers else 0)
+                continue
             kind = name if name in working else device
             replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
             yield _try(zygote, "strategy", name, _cell(kind, name, replicas, "auto"))
         for name in catalogue.cross_device_ops:
             for replicas in REPLICAS:
                 yield _try(zygote, f"op, {replicas} replicas", name, _cell(device, "mirrored", replicas, name))
+    yield from examine_hosts()
+
+
+def examine_hosts() -> Iterator[Finding]:
+    """What can place processes here, and on which networks. Nothing is started on other hosts."""
+    for name, launcher in launchers().items():
+        yield _finding("launcher", name, launcher.available())
+    yield _finding("network", "loopback of its own", loopback_available())
+    yield _finding("network", "emulated hosts", available())
+
+
+def _finding(kind: str, name: str, reason: str | None) -> Finding:
+    return Finding(kind, name, "ok" if reason is None else "unsupported", reason)
+
+
+def _try_cluster(zygote: Zygote, strategy: str, ps: int) -> Finding:
+    """A whole trial of two workers on this machine, one window long, its proofs included."""
+    cell = _cell("virtual-cpu", strategy, 1, "auto").model_copy(
+        update={"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
+    )
+    request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
+    trial = LiveTrial(cell, Place("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
+    with contextlib.suppress(Ended):
+        trial.start()
+        trial.set_up()
+        trial.measured_from = 0
+        trial.take_turn(0)
+        trial.finish()
+    return Finding("strategy", f"{strategy} (2 workers)", trial.status or "crashed", trial.reason)
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:

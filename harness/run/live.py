@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from harness.record.trial import PhaseName, Phases, Status, TrialRecord
-from harness.run.cluster import Cluster, several_processes
+from harness.run.cluster import Cluster, Elsewhere, handler_of
 from harness.run.figures import figures_of, phases_of, windows_of
 from harness.run.interrupts import Interrupts
 from harness.run.memory import OutOfMemoryCounter
@@ -45,7 +45,7 @@ class LiveTrial:
 
     cell: Cell
     place: Place
-    zygote: Zygote | Cluster
+    zygote: Zygote | Cluster | Elsewhere
     request: Request
     timeout_s: float
     interrupts: Interrupts
@@ -71,14 +71,15 @@ class LiveTrial:
         self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
-        self.deadline = time.monotonic() + self.timeout_s
-        """When its set-up counts as hung."""
         self._taking_turns = False
-        if several_processes(self.request) and not isinstance(self.zygote, Cluster):
-            self.zygote = Cluster(self.zygote)
+        if isinstance(self.zygote, Zygote):
+            self.zygote.check = self.interrupts.check
+            self.zygote = handler_of(self.request, self.zygote)
         request = self.request.model_copy(update={"scratch": self.zygote.scratch})
         self.spawned: Any = self.zygote.spawn(request)
         """A Spawned, or what a Cluster has for one."""
+        self.deadline = time.monotonic() + self.timeout_s
+        """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
 
     def set_up(self) -> None:
         """Follow the trial through build, gate and pilot until it waits for its first turn."""
@@ -198,7 +199,7 @@ class LiveTrial:
         who = self.spawned.who
         self.evidence = self.spawned.stderr_tail() or None
         if status is None and self.zygote.lost(self.spawned):
-            self._end("crashed", f"the preloaded parent process ended during {self.phase}")
+            self._end("crashed", f"{self.spawned.gone} during {self.phase}")
         if status is None:
             self.zygote.kill(self.spawned)
             self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")

@@ -16,6 +16,7 @@ from harness.plan import estimate, make_plan
 from harness.record.manifest import LeftOutRecord, Machine, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore, new_run_id
+from harness.run.launchers import open_launchers
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
 from harness.run.sweep import SweepRun, live_limits
@@ -66,6 +67,7 @@ def carry_out(run: SweepRun, expected_s: float, resumed: bool = False) -> None:
         with Zygote() as zygote:
             if not resumed:
                 preflight(zygote, run.requests(), min(PREFLIGHT_S, run.sweep.timeout))
+            open_launchers(run.requests(), zygote)
             run.run(zygote, expected_s)
     except (Interrupted, KeyboardInterrupt):
         run.store.end("interrupted")

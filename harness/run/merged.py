@@ -160,6 +160,8 @@ class Merged:
         reason = first.outcome.reason
         if not (telling and all(p.outcome and p.outcome.reason == reason for p in said)):
             reason = f"{first.member.name}: {reason}"
+        if (trouble := self.placement.trouble()) is not None:
+            reason = f"{trouble}; {reason}"
         lead = self._lead.outcome or first.outcome
         return first.outcome.model_copy(
             update={

@@ -94,7 +94,7 @@ def one_cell(
     with _naming(side):
         for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):
             if len(getattr(sweep, axis)) > 1:
-                raise UsageError(f"{axis}: given {text_of(getattr(sweep, axis))}, expected one value")
+                raise UsageError(f"{axis}: given {text_of(axis, getattr(sweep, axis))}, expected one value")
         sweep = sweep.model_copy(update={axis: getattr(sweep, axis)[:1] for axis in AXES})
         matrix = expand(sweep, catalogue)
         for item in matrix.left_out:
@@ -131,7 +131,7 @@ def differing(a: Sweep, b: Sweep) -> list[str]:
 
 def words_of(sweep: Sweep, keys: Sequence[str]) -> list[str]:
     """`KEY=VALUE` of each key; an axis without a value, such as `num_packs`, is `KEY=default`."""
-    return [f"{key}={text_of(getattr(sweep, key)) or 'default'}" for key in keys]
+    return [f"{key}={text_of(key, getattr(sweep, key)) or 'default'}" for key in keys]
 
 
 def variable_words(own: Mapping[str, str], other: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:

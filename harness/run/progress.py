@@ -2,19 +2,26 @@
 
 import contextlib
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Protocol, TextIO
 
+from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.run.eta import Eta
 from harness.spec.cell import Cell
 
 
 class Progress(Protocol):
     """A listener. `done` and `total` count trials."""
 
+    def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
+        """What a sweep sets out to do, and what of it was measured before it was resumed. Before `started`."""
+
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """The sweep begins; `total` trials are still to run."""
+
+    def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
+        """A trial of each of `cells` is set up next, in this order; `later` are the groups after it, as known now."""
 
     def block(self, number: int, blocks: int, trials: int) -> None:
         """A group of `trials` trials of block `number` (from 0) of `blocks` begins."""
@@ -23,7 +30,16 @@ class Progress(Protocol):
         """A trial of `cell` enters a phase."""
 
     def round(self, number: int, most: int, trials: int) -> None:
-        """Round `number` of at most `most` begins; each of `trials` trials takes one window."""
+        """Round `number` of at most `most` begins; each of `trials` trials takes one window.
+
+        `most` falls to the exact number of rounds once the steady state is reached.
+        """
+
+    def turn(self, cell: Cell) -> None:
+        """A trial of `cell` is to take a window next. From the return to `window` nothing may use the processor."""
+
+    def window(self, cell: Cell, seconds: float, steps: int) -> None:
+        """It took `seconds` for `steps` steps."""
 
     def ended(self, record: TrialRecord) -> None:
         """A trial ended and its record is on disk."""
@@ -41,6 +57,10 @@ class Progress(Protocol):
 class Quiet:
     """Says nothing."""
 
+    def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None: ...
+    def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None: ...
+    def turn(self, cell: Cell) -> None: ...
+    def window(self, cell: Cell, seconds: float, steps: int) -> None: ...
     def started(self, run_id: str, total: int, estimate_s: float) -> None: ...
     def block(self, number: int, blocks: int, trials: int) -> None: ...
     def phase(self, cell: Cell, phase: str) -> None: ...
@@ -49,32 +69,6 @@ class Quiet:
     def skipped(self, trials: int) -> None: ...
     def more(self, trials: int) -> None: ...
     def finished(self) -> None: ...
-
-
-class Eta:
-    """Seconds left: the first estimate, then what the trials done so far have really taken."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self.done = 0
-        self.total = 0
-        self._estimate_s = 0.0
-        self._since = 0.0
-
-    def start(self, total: int, estimate_s: float) -> None:
-        """Begin with `total` trials and an estimate for all of them."""
-        self.total, self._estimate_s, self._since, self.done = total, estimate_s, self._clock(), 0
-
-    def left_s(self) -> float:
-        """Expected seconds until the end; the measured pace counts once a fifth is done."""
-        elapsed = self._clock() - self._since
-        if self.done == 0 or self.done * 5 < self.total:
-            return max(0.0, self._estimate_s - elapsed)
-        return elapsed / self.done * max(0, self.total - self.done)
-
-    def text(self) -> str:
-        """`3 min 20 s`."""
-        return duration(self.left_s())
 
 
 def duration(seconds: float) -> str:
@@ -87,21 +81,39 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-class PlainLines(Quiet):
-    """One line a trial, for a pipe, a log or CI."""
+class Timed(Quiet):
+    """Says nothing either, and keeps count of the time left."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out or sys.stderr
+    def __init__(self) -> None:
         self._eta = Eta()
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
-        """Name the run."""
-        self._eta.start(total, estimate_s)
-        self._say(f"run {run_id}: {total} trials, about {duration(estimate_s)}")
+    def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
+        """Learn what trials took before."""
+        self._eta.plan(manifest.sweep, earlier)
 
-    def block(self, number: int, blocks: int, trials: int) -> None:
-        """Announce a group."""
-        self._say(f"block {number + 1} of {blocks}: {trials} trials take turns, about {self._eta.text()} left")
+    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+        """Begin to count."""
+        self._eta.start(total, estimate_s)
+
+    def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
+        """Learn what is left."""
+        self._eta.group(cells, later)
+
+    def phase(self, cell: Cell, phase: str) -> None:
+        """Learn what each phase takes."""
+        self._eta.phase(cell, phase)
+
+    def round(self, number: int, most: int, trials: int) -> None:
+        """Learn how many rounds there are."""
+        self._eta.round(number, most)
+
+    def window(self, cell: Cell, seconds: float, steps: int) -> None:
+        """Learn what a window takes."""
+        self._eta.window(cell, seconds)
+
+    def ended(self, record: TrialRecord) -> None:
+        """One more is done."""
+        self._eta.ended(record)
 
     def skipped(self, trials: int) -> None:
         """Fewer are left."""
@@ -111,18 +123,42 @@ class PlainLines(Quiet):
         """More are left."""
         self._eta.total += trials
 
+    @property
+    def _left(self) -> str:
+        """`3 min 20 s`."""
+        return duration(self._eta.left_s())
+
+
+class PlainLines(Timed):
+    """One line a trial, for a pipe, a log or CI."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        super().__init__()
+        self._out = out or sys.stderr
+
+    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+        """Name the run."""
+        super().started(run_id, total, estimate_s)
+        self._say(f"run {run_id}: {total} trials, about {duration(estimate_s)}")
+
+    def block(self, number: int, blocks: int, trials: int) -> None:
+        """Announce a group."""
+        self._say(f"block {number + 1} of {blocks}: {trials} trials take turns, about {self._left} left")
+
     def ended(self, record: TrialRecord) -> None:
         """One line with the trial's figure or what went wrong."""
-        self._eta.done += 1
-        figure = (
-            f"{record.throughput_examples_per_s:,.0f} examples/s"
-            if record.throughput_examples_per_s
-            else f"{record.status}: {record.reason}"
-        )
-        self._say(f"[{self._eta.done}/{self._eta.total}] {record.cell.label}: {figure}")
+        super().ended(record)
+        self._say(f"[{self._eta.done}/{self._eta.total}] {record.cell.label}: {figure(record)}")
 
     def _say(self, text: str) -> None:
         # A reader that is gone (head) or a log on a full disk must not cost the measurement.
         with contextlib.suppress(OSError, ValueError):
             self._out.write(text + "\n")
             self._out.flush()
+
+
+def figure(record: TrialRecord) -> str:
+    """A trial's throughput, or what went wrong."""
+    if record.throughput_examples_per_s:
+        return f"{record.throughput_examples_per_s:,.0f} examples/s"
+    return f"{record.status}: {record.reason}"

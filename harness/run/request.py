@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from harness.environment import usable_cores
-from harness.errors import not_one_of
+from harness.errors import UsageError, not_one_of
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.protocol import Request
+from harness.trial.devices.tpu import CONNECT_LIMIT_S
+from harness.trial.protocol import Placing, Request
 
 
 def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:
@@ -16,10 +17,10 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
 
     Thread pools are resolved here so that the record and the trial agree. One intra-op thread makes a
     virtual replica about one core. An inter-op pool smaller than twice the replicas gives two-state
-    timings, as collectives block its threads (`facts.md`, `protocol.md`). Raises UsageError for an unknown launcher.
+    timings, as collectives block its threads (`facts.md`, `protocol.md`). Raises UsageError for an unknown launcher,
+    and for a network with a launcher that emulates none.
     """
-    if sweep.launcher not in launchers():
-        raise not_one_of("launcher", sweep.launcher, launchers())
+    check_launcher(sweep, cell)
     virtual = cell.device == "virtual-cpu"
     return Request(
         cell=cell,
@@ -27,9 +28,27 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         data_dir=str(data_dir),
         window_s=sweep.window,
         intra_op_threads=sweep.intra_op_threads or (1 if virtual else 0),
-        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.replicas) if virtual else 0),
+        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.devices) if virtual else 0),
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
+        tpu_limit_s=min(CONNECT_LIMIT_S, sweep.timeout / 2),
         launcher=sweep.launcher,
+        placing=Placing(
+            hosts=sweep.hosts,
+            listen=sweep.listen,
+            join_timeout_s=sweep.join_timeout,
+            slurm_args=sweep.slurm_args,
+        ),
+        isolate=sweep.isolate,
         plant=plant,
     )
+
+
+def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
+    """UsageError for a launcher that there is not, and for one that cannot give `cell` the network it asks for."""
+    known = launchers()
+    if sweep.launcher not in known:
+        raise not_one_of("launcher", sweep.launcher, known)
+    if cell is not None and cell.network and not known[sweep.launcher].emulates_networks:
+        able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
+        raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")

@@ -1,6 +1,7 @@
 """A sweep from its plan to its last record."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ class SweepRun:
 
     def run(self, zygote: Zygote, estimate_s: float) -> None:
         """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+        self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
         try:
             with self._interrupts:
@@ -93,6 +95,7 @@ class SweepRun:
                 group = [cell_id for cell_id in planned_group if cell_id not in self._unsupported]
                 self.progress.skipped(len(planned_group) - len(group))
                 if group:
+                    self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
                     self.progress.block(block, blocks, len(group))
                     self._run_group(zygote, block, group)
 
@@ -172,6 +175,20 @@ class SweepRun:
 
     def _done_in(self, block: int) -> set[str]:
         return {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
+
+    def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
+        """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""
+        done: defaultdict[int, set[str]] = defaultdict(set, {block: set(group)})
+        for trial in self.trials:
+            if trial.status != "interrupted":
+                done[trial.block].add(trial.cell_id)
+        second = self._second_stage()
+        return [
+            [self.cells[cell_id] for cell_id in left]
+            for plan in (*self.store.manifest.plans, *([second] if second else []))
+            for offset, planned in enumerate(plan.blocks)
+            for left in missing_groups(planned, done[plan.first_block + offset], self.cells, self._unsupported)
+        ]
 
     def _left(self) -> int:
         plans = self.store.manifest.plans

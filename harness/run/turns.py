@@ -111,22 +111,26 @@ class TurnGroup:
         for number in range(cap + self._rules.windows):
             if not self._live:
                 return
-            self._round(number)
+            self._round(number, (cap if measured_from is None else measured_from) + self._rules.windows)
             if measured_from is None:
                 measured_from = self._judge(number + 1)
             if measured_from is not None and number + 1 - measured_from >= self._rules.windows:
                 return
 
-    def _round(self, number: int) -> None:
+    def _round(self, number: int, most: int) -> None:
         """One window of every live trial, in a fresh random order."""
         order = list(self._live)
         self._shuffler.shuffle(order)
-        self._progress.round(number, self._rules.windows + self._rules.max_warmup, len(order))
+        self._progress.round(number, most, len(order))
         for trial in order:
+            self._progress.turn(trial.cell)
             try:
                 trial.take_turn(number)
             except Ended:
                 self._ended(trial)
+                continue
+            if trial.windows:
+                self._progress.window(trial.cell, trial.windows[-1].seconds, trial.windows[-1].steps)
 
     def _judge(self, rounds: int) -> int | None:
         """The round from which windows are measured: steady state of all, or the cap on warm-up."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis.pairs import blocks_wanted, pairs_of
-from harness.errors import HarnessError, Interrupted, UsageError
+from harness.errors import HarnessError, UsageError
 from harness.plan.blocks import Blocks, seal
 from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, RoundRecord, ValidationPlan
@@ -20,6 +20,8 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
+from harness.run.ending import end_recorded
+from harness.run.launchers import open_launchers
 from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
@@ -116,18 +118,11 @@ class ValidationRun:
         sweep, cells = self.store.manifest.sweep, self.store.manifest.cells
         each = estimate(sweep, cells).seconds / sweep.trials / len(cells)
         self._progress.started(self.store.manifest.run_id, self._left(), each * self._left())
-        try:
-            with self._blocks.interrupts:
-                self._blocks.prepare([self._arm(cell_id, PLAIN[0]) for cell_id in self._cells])
-                self._blocks.rehearse(self._planted())
-                for number in range(len(self.plan.rounds)):
-                    self._run_round(number)
-        except (Interrupted, KeyboardInterrupt):
-            self.store.end("interrupted")
-            raise Interrupted(f"interrupted; {self._go_on()}") from None
-        finally:
-            self._progress.finished()
-        self.store.end("finished")
+        with end_recorded(self.store, self._progress, self._go_on), self._blocks.interrupts:
+            self._blocks.prepare([self._arm(cell_id, PLAIN[0]) for cell_id in self._cells])
+            self._blocks.rehearse(self._planted())
+            for number in range(len(self.plan.rounds)):
+                self._run_round(number)
 
     def _planted(self) -> list[Arm]:
         """One arm of every kind of slow-down at every cell."""
@@ -218,6 +213,7 @@ def validate(
     requests = [request_for(cell, settings.sweep, data_dir_of(settings.sweep)) for cell in settings.cells]
     with Zygote() as zygote:
         preflight(zygote, requests, min(PREFLIGHT_S, settings.sweep.timeout))
+        open_launchers(requests, zygote)
         with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
             ValidationRun(store, zygote, progress or Quiet()).run()
     return store.path
@@ -230,7 +226,10 @@ def resume_validation(path: Path, progress: Progress | None = None) -> None:
             raise UsageError(f"--resume: '{path.name}' is no validation")
         if store.manifest.status == "finished":
             return
+        sweep = store.manifest.sweep
+        requests = [request_for(cell, sweep, data_dir_of(sweep)) for cell in store.manifest.cells]
         with Zygote() as zygote:
+            open_launchers(requests, zygote)
             ValidationRun(store, zygote, progress or Quiet()).run()
 
 

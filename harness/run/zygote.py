@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,6 +35,8 @@ class Spawned:
 
     who = ""
     """Which of a trial's processes it is, for a reason; one alone needs no name."""
+    gone = "the preloaded parent process ended"
+    """Why nobody knows how it ended, where nobody does."""
 
     def __init__(self, number: int, channel: Channel, stderr: Path) -> None:
         self.number = number
@@ -78,6 +80,12 @@ class Zygote:
         not_from: Path | None = None,
     ) -> None:
         self._python = python
+        self.plain = not environment and python == sys.executable and path is None
+        """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
+        self.check: Callable[[], None] = lambda: None
+        """Raises Interrupted when the person asked to stop; who waits for long calls it."""
+        self.beside = contextlib.ExitStack()
+        """What ends with it: agents on other hosts, a cluster's job."""
         self._folder = folder
         self._arguments = [] if not_from is None else [str(not_from)]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
@@ -87,6 +95,8 @@ class Zygote:
         self._channel: Channel | None = None
         self._hung_up = False
         self._starting = False
+        self.closing = contextlib.ExitStack()
+        """Closed when this is: for what lives as long as the trials that it starts."""
         try:
             self._scratch = Scratch()
             # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
@@ -124,8 +134,10 @@ class Zygote:
         self.close()
 
     def close(self) -> None:
-        """End the process and remove what is temporary."""
+        """End the process and what was started beside it, and remove what is temporary."""
+        self.beside.close()
         self.stop()
+        self.closing.close()
         self._scratch.close()
 
     def launch(self) -> None:
@@ -168,6 +180,12 @@ class Zygote:
                 f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}"
             )
         self.versions = json.loads(line)["ready"]
+
+    @property
+    def connection(self) -> socket.socket:
+        """The socket on which the fork server says that it is ready, and how trials ended."""
+        assert self._channel is not None
+        return self._channel.connection
 
     @property
     def alive(self) -> bool:

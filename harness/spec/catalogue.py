@@ -25,6 +25,8 @@ class StrategyTraits:
     """Runs in several processes: a trial is a cluster, even of one worker."""
     parameter_servers: bool = False
     """Keeps variables on processes of their own, and updates them asynchronously."""
+    meshes: bool = False
+    """Runs on a mesh of devices, of which a replica may have several."""
     packing: PackingKind | None = None
     """What it packs gradients by, whatever the op; None leaves that to the op."""
     max_replicas: int | None = None

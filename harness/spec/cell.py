@@ -7,12 +7,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
+from harness.spec.mesh import Mesh
+
 BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
 
-LATER = ("ps", "partitioner", "updates")
+LATER = ("ps", "partitioner", "updates", "network", "mesh")
 """Keys that cells of earlier runs do not have: at their defaults they are left out of the identity, so that a cell
 is the same cell in a run of then and in one of now."""
 
@@ -48,6 +50,10 @@ class Cell(BaseModel):
     """How large variables are spread over parameter servers."""
     updates: Updates = "locked"
     """How updates reach parameter servers: by fused, locked kernels, or by the Keras optimizer."""
+    network: str = ""
+    """The emulated network between the processes, as `harness.spec.network` spells it; empty is none."""
+    mesh: str = ""
+    """Of `dtensor`: its devices, `batch:4` or `batch:2,model:2`; `replicas` is the size of `batch`."""
 
     @property
     def cell_id(self) -> str:
@@ -58,6 +64,21 @@ class Cell(BaseModel):
     def replicas_in_sync(self) -> int:
         """n: replicas over all workers; with parameter servers, those that work at the same time."""
         return self.replicas * self.workers
+
+    @property
+    def model_shards(self) -> int:
+        """Devices that one replica has: 1 but on a mesh with a `model` axis."""
+        return Mesh.parse(self.mesh).model if self.mesh else 1
+
+    @property
+    def devices(self) -> int:
+        """Devices of one worker."""
+        return self.replicas * self.model_shards
+
+    @property
+    def devices_in_sync(self) -> int:
+        """Devices of all replicas: n, times the shards of a model that is cut."""
+        return self.replicas_in_sync * self.model_shards
 
     @property
     def asynchronous(self) -> bool:
@@ -80,7 +101,9 @@ class Cell(BaseModel):
         if self.loop == "own":
             return f"{self.model} b{self.batch_size}"
         parts = [self.strategy]
-        if self.ps:
+        if self.mesh:
+            parts.append(self.mesh)
+        elif self.ps:
             parts.append(f"{self.workers} workers {self.ps} ps")
         elif self.workers > 1:
             parts.append(f"{self.workers} workers ×{self.replicas}")
@@ -97,6 +120,8 @@ class Cell(BaseModel):
             parts.append(f"{self.updates} updates")
         if self.loop != "custom":
             parts.append(self.loop)
+        if self.network:
+            parts.append(self.network)
         return " ".join(parts)
 
 

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 from harness.errors import UsageError, not_one_of
 from harness.spec.catalogue import OWN_LOOP, Catalogue
 from harness.spec.cell import BatchScope, Cell, Partitioner, Precision, Updates
+from harness.spec.mesh import Mesh
+from harness.spec.network import join_values, order_of
 from harness.spec.sweep import Sweep
 
+ALONE = "one process sends nothing over a network"
 OWN = "package.module:function"
 OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
@@ -47,6 +50,8 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known("model", sweep.model, list(catalogue.models), or_like=OWN, mark=":")
     _known("data", sweep.data, list(catalogue.data), or_like="tfds:NAME", mark="tfds:")
     _of_parameter_servers(sweep, catalogue)
+    _of_networks(sweep, catalogue)
+    _of_meshes(sweep, catalogue)
     cells: dict[Cell, None] = {}
     left_out: dict[LeftOut, None] = {}
     for combination in _product(sweep, catalogue):
@@ -76,6 +81,8 @@ def base_of(cell: Cell) -> Cell:
         "ps": 0,
         "partitioner": "none",
         "updates": "locked",
+        "network": "",
+        "mesh": "",
     }
     return cell.model_copy(update=changes)
 
@@ -111,6 +118,7 @@ class _Combination(NamedTuple):
     ps: int
     partitioner: Partitioner
     updates: Updates
+    network: str
 
     @property
     def n(self) -> int:
@@ -122,7 +130,7 @@ def _combinations(sweep: Sweep) -> Iterator[_Combination]:
     axes = itertools.product(
         sweep.device, sweep.model, sweep.data, sweep.precision, sweep.xla, sweep.optimizer, sweep.loop,
         sweep.batch_scope, sweep.batch_size, sweep.strategy, sweep.workers, sweep.replicas, sweep.cross_device_op,
-        sweep.ps, sweep.partitioner, sweep.updates,
+        sweep.ps, sweep.partitioner, sweep.updates, sweep.network,
     )  # fmt: skip
     # mypy knows itertools.product up to ten axes, as a tuple of object beyond
     return (_Combination(*values) for values in axes)  # type: ignore[arg-type]
@@ -135,14 +143,20 @@ def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
             yield reason
             continue
         packings, refused = _packings(sweep, catalogue, at)
-        yield from refused
+        meshes, unmatched = _meshes(sweep, catalogue, at)
+        yield from (*refused, *unmatched)
         servers = _server_keys(catalogue, at)
-        for packing in packings:
+        network = at.network
+        if network and at.workers == 1 and not servers:
+            yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
+            network = ""
+        for packing, mesh in itertools.product(packings, meshes):
             yield Cell(
                 device=at.device, strategy=at.strategy, replicas=at.replicas, workers=at.workers,
                 batch_size=at.batch, batch_scope=at.scope, global_batch_size=_examples_an_update(at, bool(servers)),
                 cross_device_op=at.op, packing=packing, model=at.model, data=at.data, precision=at.precision,
-                xla=at.xla, optimizer=at.optimizer, loop=at.loop, **servers,
+                xla=at.xla, optimizer=at.optimizer, loop=at.loop, network=network, mesh=mesh,
+                **servers,
             )  # fmt: skip
 
 
@@ -167,6 +181,8 @@ def _nonsense(catalogue: Catalogue, at: _Combination) -> LeftOut | None:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
     if at.workers > 1 and not traits.multi_worker:
         return LeftOut(f"{at.strategy}, {at.workers} workers", f"{name} runs in one process")
+    if at.network and not traits.multi_worker:
+        return LeftOut(f"{at.strategy} over a network", f"{name} runs in one process, and {ALONE}")
     if traits.parameter_servers and at.replicas > 1:
         return LeftOut(f"{at.strategy} × {at.replicas} replicas", f"a worker of {name} is one replica: use workers")
     if traits.max_replicas is not None and at.n > traits.max_replicas:
@@ -203,6 +219,33 @@ def _packings(sweep: Sweep, catalogue: Catalogue, at: _Combination) -> tuple[lis
     return taken or ["default"], refused
 
 
+def _meshes(sweep: Sweep, catalogue: Catalogue, at: _Combination) -> tuple[list[str], list[LeftOut]]:
+    """The meshes with as many replicas as the combination; without any given, one of replicas alone."""
+    if not catalogue.strategies[at.strategy].meshes:
+        return [""], []
+    if not sweep.mesh:
+        return [Mesh(batch=at.replicas).text], []
+    matching = [text for text in sweep.mesh if Mesh.parse(text).batch == at.replicas]
+    if matching:
+        return matching, []
+    reason = f"no mesh that was given has {at.replicas} replicas (batch:{at.replicas})"
+    return [], [LeftOut(f"{at.strategy} × {at.replicas} replicas", reason)]
+
+
+def _of_meshes(sweep: Sweep, catalogue: Catalogue) -> None:
+    """Refuse a mesh that no strategy of the sweep could take, or that has another number of replicas than asked."""
+    takers = [name for name, traits in catalogue.strategies.items() if traits.meshes]
+    if sweep.mesh and not set(takers) & set(sweep.strategy):
+        raise UsageError(f"mesh: given {sweep.mesh}, but no strategy of this sweep takes one: {' or '.join(takers)}")
+    for text in sweep.mesh:
+        mesh = Mesh.parse(text)
+        if mesh.batch not in sweep.replicas:
+            raise UsageError(
+                f"mesh: '{text}' is {mesh.devices} devices for {mesh.batch} replicas (the size of batch), and replicas "
+                f"is {','.join(map(str, sweep.replicas))}: add {mesh.batch} to replicas"
+            )
+
+
 def _of_parameter_servers(sweep: Sweep, catalogue: Catalogue) -> None:
     """Refuse a key of parameter servers that no strategy of the sweep could take."""
     if any(catalogue.strategies[name].parameter_servers for name in sweep.strategy):
@@ -211,6 +254,14 @@ def _of_parameter_servers(sweep: Sweep, catalogue: Catalogue) -> None:
         if getattr(sweep, key) != Sweep.model_fields[key].default:
             takers = " or ".join(name for name, traits in catalogue.strategies.items() if traits.parameter_servers)
             raise UsageError(f"{key}: given {getattr(sweep, key)}, but no strategy of this sweep has servers: {takers}")
+
+
+def _of_networks(sweep: Sweep, catalogue: Catalogue) -> None:
+    """Refuse a network between the processes of strategies that all have one only."""
+    if any(sweep.network) and not any(catalogue.strategies[name].multi_worker for name in sweep.strategy):
+        takers = " or ".join(name for name, traits in catalogue.strategies.items() if traits.multi_worker)
+        given = join_values(sweep.network)
+        raise UsageError(f"network: given {given}, but no strategy of this sweep has several processes: {takers}")
 
 
 def _known(key: str, given: list[str], valid: list[str], or_like: str = "", mark: str = "") -> None:
@@ -224,5 +275,5 @@ def _order(cell: Cell) -> tuple[object, ...]:
     return (
         cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
         cell.batch_size, cell.strategy != "none", cell.strategy, cell.workers, cell.replicas, cell.cross_device_op,
-        cell.packing, cell.ps, cell.partitioner, cell.updates,
+        cell.packing, cell.ps, cell.partitioner, cell.updates, order_of(cell.network), cell.model_shards,
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """Emulated networks as text: `rate=1gbit,delay=0.5ms`, checked, in one canonical spelling."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -67,6 +68,14 @@ class Network:
 def canonical(text: str) -> str:
     """The canonical spelling of a value of the key `network`: empty for `none` and for nothing at all."""
     return "" if _plain(text) in ("", NONE) else Network.parse(text).text
+
+
+def order_of(text: str) -> tuple[float, float]:
+    """Slower networks first, by a canonical text: sorts `unshaped` behind every rate, and no emulation last."""
+    if not text:
+        return math.inf, 1.0
+    network = Network.parse(text)
+    return math.inf if network.rate is None else network.rate, -network.delay
 
 
 def split_values(text: str) -> list[str]:

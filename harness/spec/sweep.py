@@ -1,13 +1,17 @@
 """A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
+from harness.spec.address import split_address
 from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
+from harness.spec.mesh import Mesh
+from harness.spec.network import canonical
 
 LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
@@ -19,6 +23,8 @@ Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
 Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
+NetworkText = Annotated[str, AfterValidator(canonical)]
+"""One spelling for equal networks, so that they are one cell; `none` is the empty text."""
 
 
 class Sweep(BaseModel):
@@ -34,6 +40,8 @@ class Sweep(BaseModel):
     ps: list[Devices] = [1]
     partitioner: list[Partitioner] = ["none"]
     updates: list[Updates] = ["locked"]
+    network: list[NetworkText] = [""]
+    mesh: list[str] = []
     batch_size: list[Count] = [64]
     batch_scope: list[BatchScope] = ["per_replica"]
     cross_device_op: list[str] = ["auto"]
@@ -60,6 +68,11 @@ class Sweep(BaseModel):
     gpu_memory_mb: Natural = 0
     tpu: str = "local"
     launcher: str = "local"
+    hosts: Annotated[int, Field(ge=0, le=4096, strict=True)] = 0
+    listen: str = ""
+    join_timeout: Seconds = 60.0
+    slurm_args: str = ""
+    isolate: bool = True
     data_dir: str = ""
     trace: bool = False
 
@@ -69,6 +82,24 @@ class Sweep(BaseModel):
         if info.field_name in AXES and not isinstance(value, list):
             return [value]
         return value
+
+    @field_validator("listen")
+    @classmethod
+    def _listens_at_an_address(cls, value: str) -> str:
+        if value:
+            split_address("listen", value)
+        return value
+
+    @field_validator("slurm_args")
+    @classmethod
+    def _is_split_as_a_shell_does(cls, value: str) -> str:
+        shlex.split(value)  # ValueError: No closing quotation
+        return value
+
+    @field_validator("mesh")
+    @classmethod
+    def _meshes_have_one_spelling(cls, value: list[str]) -> list[str]:
+        return [Mesh.parse(text).text for text in value]
 
     @field_validator("*")
     @classmethod
@@ -84,7 +115,7 @@ AXES: frozenset[str] = frozenset(
 """Keys whose value is a list."""
 
 BOOLEAN = "a valid boolean, unable to interpret input"
-_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack"}
+_MAY_BE_EMPTY = {"num_packs", "bytes_per_pack", "mesh"}
 
 
 def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
@@ -96,6 +127,8 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"{source}: {_in_one_line(error)}") from None
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
     for key in sorted(AXES - _MAY_BE_EMPTY):
         if not getattr(sweep, key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")

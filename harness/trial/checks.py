@@ -40,12 +40,9 @@ def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
     Replica r sends 2^r (r + 1 beyond POWERS replicas) times a pattern of integers, so sums are exact
     in float32 and the sum itself tells whose value is missing or counted twice.
     """
-    import numpy as np
     import tensorflow as tf
 
-    n = strategy.num_replicas_in_sync
-    weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
-    patterns = [(np.arange(math.prod(s), dtype=np.float32) * 37 % PATTERN + 1).reshape(s) for s in REDUCTION_SIZES]
+    weights, patterns = known_values(strategy.num_replicas_in_sync)
 
     def replica() -> Any:
         context = tf.distribute.get_replica_context()
@@ -56,16 +53,33 @@ def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
     def reduce_all() -> Any:
         return strategy.run(replica)
 
-    reduced = reduce_all()
-    for position, (result, pattern) in enumerate(zip(reduced, patterns, strict=True)):
-        for r, value in enumerate(strategy.experimental_local_results(result)):
-            factors = np.unique(value.numpy() / pattern)
+    results = [[value.numpy() for value in strategy.experimental_local_results(result)] for result in reduce_all()]
+    return judge_sums(results, patterns, weights)
+
+
+def known_values(n: int) -> "tuple[list[float], list[Array]]":
+    """(each replica's weight, each tensor's pattern): replica r sends its weight times the patterns."""
+    import numpy as np
+
+    weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
+    return weights, [(np.arange(math.prod(s), dtype=np.float32) * 37 % PATTERN + 1).reshape(s) for s in REDUCTION_SIZES]
+
+
+def judge_sums(
+    results: "Sequence[Sequence[Array]]", patterns: "Sequence[Array]", weights: "Sequence[float]"
+) -> str | None:
+    """Whether `results[i][r]`, what r received, is the sum over all of `weights` of each times `patterns[i]`."""
+    import numpy as np
+
+    for position, (received, pattern) in enumerate(zip(results, patterns, strict=True)):
+        for r, value in enumerate(received):
+            factors = np.unique(value / pattern)
             if factors.size != 1 or factors[0] != sum(weights):
                 return _explain_sum(position, r, weights, factors)
     return None
 
 
-def _explain_sum(position: int, replica: int, weights: list[float], factors: "np.ndarray[Any, Any]") -> str:
+def _explain_sum(position: int, replica: int, weights: Sequence[float], factors: "np.ndarray[Any, Any]") -> str:
     n, whole = len(weights), sum(weights)
     where = f"tensor {position + 1} of {len(REDUCTION_SIZES)}, as replica {replica} received it"
     if factors.size != 1:

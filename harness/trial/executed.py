@@ -1,6 +1,7 @@
 """What the traced program really does: reductions, packs, XLA clusters, and a fingerprint."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,31 @@ def inspect(program: Any, cell: Cell) -> Executed:
         fingerprint=_fingerprint(definition.node, bodies),
         differs_from_request=_difference(cell, operations),
     )
+
+
+def inspect_expanded(definition: Any, layouts: Mapping[str, str]) -> Executed:
+    """Read a graph in which every device of a mesh has its own part, as the runtime made it of one program."""
+    found = [node for node in definition.node if node.op.startswith("Collective")]
+    on_one = [node for node in found if node.device == found[0].device]
+    sizes = [_bytes_of(node) for node in on_one]
+    return Executed(
+        operations=dict(sorted(Counter(_name(node) for node in found).items())),
+        packs=len(on_one),
+        pack_bytes=sorted((size for size in sizes if size), reverse=True),
+        fingerprint=_structure(definition.node, str)[:16],
+        layouts=dict(layouts),
+    )
+
+
+def _bytes_of(node: Any) -> int:
+    """Bytes of the tensor that a collective gives; 0 where the graph does not say."""
+    import tensorflow as tf
+
+    shapes = node.attr["_output_shapes"].list.shape
+    if not shapes or any(dimension.size < 0 for dimension in shapes[0].dim):
+        return 0
+    elements = math.prod(dimension.size for dimension in shapes[0].dim)
+    return int(elements) * int(tf.dtypes.as_dtype(node.attr["T"].type).size)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from harness.trial.checks import (
 from harness.trial.clock import Clock
 from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.executed import inspect
-from harness.trial.loops import CoordinatorLoop, loops
+from harness.trial.loops import CoordinatorLoop, MeshLoop, loops
 from harness.trial.membership import await_leave, join
 from harness.trial.memory import peak_device_memory_bytes
 from harness.trial.own_step import OwnStep
@@ -66,14 +66,16 @@ class Trial(Attempt):
                 update = check_update(states, initial, reference, training.cell.precision)
                 self._checks["update_error"] = min(update.share, LARGEST_SHARE)
                 self._judge("update", update.evidence)
-                self._outcome["executed"] = inspect(loop.program(), training.cell)
+                self._outcome["executed"] = (
+                    loop.executed() if isinstance(loop, MeshLoop) else inspect(loop.program(), training.cell)
+                )
             gc.enable()
             self._enter("warmup")
 
         served = loop if isinstance(loop, CoordinatorLoop) else None
         clock = Clock(
             self._channel,
-            served.synchronise if served else _synchroniser(copies_of(training.model.trainable_variables[-1])),
+            loop.synchronise if isinstance(loop, CoordinatorLoop | MeshLoop) else _synchroniser(training),
             self._request.window_s,
             GATE_UPDATES,
             gate,
@@ -126,13 +128,15 @@ class Trial(Attempt):
         )
 
 
-def _synchroniser(probes: list[Any]) -> Any:
+def _synchroniser(training: Training) -> Any:
     """A function that waits until every replica has done its last update.
 
     It brings one element of a trained variable of every replica to the host; updates are ordered
     before reads of the same variable, and accelerators are drained besides.
     """
     import tensorflow as tf
+
+    probes = copies_of(training.model.trainable_variables[-1])
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def read() -> list[Any]:

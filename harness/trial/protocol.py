@@ -12,12 +12,33 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
+from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell
 
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SlurmShape(_Message):
+    """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
+
+    jobs: dict[str, int]
+    """Processes, by task."""
+    port_base: int
+    tasks_per_node: dict[str, int]
+    rank: int
+    """This process's, in the resolver's order: tasks by name, nodes by name."""
+
+
+class Placing(_Message):
+    """What a launcher is told beyond the trial: keys of the sweep of the same names."""
+
+    hosts: Annotated[int, Field(ge=0)] = 0
+    listen: str = ""
+    join_timeout_s: float = 60.0
+    slurm_args: str = ""
 
 
 class Membership(_Message):
@@ -34,6 +55,9 @@ class Membership(_Message):
     user_namespace: str = ""
     """The user namespace that owns it, where that is not the machine's own."""
 
+    slurm: SlurmShape | None = None
+    """Set where Slurm placed the processes: TensorFlow is then to learn of them from it."""
+
     @property
     def serves(self) -> bool:
         """Whether it only carries out what a coordinator sends it."""
@@ -48,6 +72,35 @@ class Membership(_Message):
     def name(self) -> str:
         """`worker 1`; a chief is a `coordinator`."""
         return "coordinator" if self.task == "chief" else f"{self.task} {self.index}"
+
+
+class JobOrder(_Message):
+    """What a job is asked that a fault is done to (`harness.trial.recovery`)."""
+
+    steps: Annotated[int, Field(ge=1)]
+    checkpoint_every: Annotated[int, Field(ge=0)]
+    """Steps between checkpoints; 0 makes none."""
+    folder: str
+    """Where its checkpoints lie; what is there already is gone on from."""
+    state: str
+    """The file that the final state is written to, with the initial one."""
+    preemption: bool = False
+    """Whether TensorFlow's PreemptionCheckpointHandler listens for SIGTERM."""
+    cost_windows: int = 0
+    """Afterwards, pairs of windows of `checkpoint_every` steps, with a checkpoint and without."""
+
+
+class JobReport(_Message):
+    """A job's word on how far it is. `at_s` is the machine's monotonic clock, the same in every process."""
+
+    what: Literal["training", "step", "saved", "preempted", "measuring", "done"]
+    step: int
+    """Steps that are done."""
+    at_s: float
+    seconds: float = 0.0
+    """What a checkpoint took."""
+    updates: UpdateCounts | None = None
+    cost: CheckpointCost | None = None
 
 
 class TraceRequest(_Message):
@@ -72,13 +125,19 @@ class Request(_Message):
     inter_op_threads: int
     gpu_memory_mb: int = 0
     tpu: str = "local"
-    task: Literal["trial", "prepare", "probe", "preflight"] = "trial"
+    task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
+    job: JobOrder | None = None
+    tpu_limit_s: float = 30.0
+    """How long to wait for it."""
     plant: Plant | None = None
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
     trace: TraceRequest | None = None
     """Profile a few steps after the last window; None does not."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
+    placing: Placing = Placing()
+    isolate: bool = True
+    """Whether such processes get a loopback of their own, where they are on one machine and the kernel gives one."""
     member: Membership | None = None
     """Which of them this is; None where the trial is one process."""
 
@@ -140,6 +199,7 @@ class Report(_Message):
     usage_cpu_seconds: float | None = None
     """Processor seconds so far of a process that was asked for its usage."""
     outcome: Outcome | None = None
+    job: JobReport | None = None
 
 
 class Channel:

@@ -6,7 +6,7 @@ variable where it lies, under its lock, so that no update is lost. The model its
 its own (`stateless_call`), so a large variable may lie in shards on several servers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,10 @@ class Served:
         """The whole value on the host."""
         return self.read().numpy()
 
+    def copies(self) -> list[Any]:
+        """What is to be the same, each with a `numpy()`."""
+        return [self]
+
     def cut(self, whole: Any) -> list[Any]:
         """A tensor of its shape, cut as it is."""
         import tensorflow as tf
@@ -44,12 +48,16 @@ class Served:
         return list(tf.split(whole, [int(shard.shape[0]) for shard in self.shards]))
 
 
-class ServedModel:
-    """A Keras model's variables on the servers; `call` runs the model on them."""
+Placing = Callable[[Any, "Served | None"], Served]
+"""Places a Keras variable: by itself, or as the one given lies, which a kernel will update together with it."""
 
-    def __init__(self, strategy: "tf.distribute.Strategy", model: Any) -> None:
+
+class ServedModel:
+    """A Keras model's variables where `place` puts them; `call` runs the model on them."""
+
+    def __init__(self, place: Placing, model: Any) -> None:
         self.template = model
-        served = {id(v): _serve(strategy, v) for v in model.variables}
+        served = {id(v): place(v, None) for v in model.variables}
         self.variables = [served[id(v)] for v in model.variables]
         self.trainable_variables = [served[id(v)] for v in model.trainable_variables]
         self.non_trainable_variables = [served[id(v)] for v in model.non_trainable_variables]
@@ -74,9 +82,9 @@ class ServedModel:
 class ServedOptimizer:
     """Adam, or gradient descent with or without momentum, with the configuration of a Keras optimizer."""
 
-    def __init__(self, strategy: "tf.distribute.Strategy", optimizer: Any, model: ServedModel) -> None:
+    def __init__(self, place: Placing, optimizer: Any, model: ServedModel) -> None:
         beside = _weights_of_slots(optimizer, model)
-        self.variables = [_serve(strategy, v, beside.get(id(v))) for v in optimizer.variables]
+        self.variables = [place(v, beside.get(id(v))) for v in optimizer.variables]
         by_id = {id(v): served for v, served in zip(optimizer.variables, self.variables, strict=True)}
         self.iterations = by_id[id(optimizer.iterations)].shards[0]
         self._rate = by_id[id(optimizer._learning_rate)].shards[0]
@@ -96,7 +104,7 @@ class ServedOptimizer:
         self.iterations.assign_add(1, use_locking=True)
 
 
-def _serve(strategy: "tf.distribute.Strategy", variable: Any, beside: Served | None = None) -> Served:
+def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: Served | None) -> Served:
     """`variable` on the servers, as the strategy spreads it, or cut and placed as `beside` is: a kernel that
     updates both must find them on one server."""
     import tensorflow as tf
@@ -144,7 +152,7 @@ def _adam(optimizer: Any, by_id: dict[int, Served]) -> Any:
 
     moments = [by_id[id(v)] for v in optimizer._momentums]
     velocities = [by_id[id(v)] for v in optimizer._velocities]
-    beta1, beta2, epsilon = (tf.constant(float(v)) for v in (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon))
+    beta1, beta2, epsilon = (float(v) for v in (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon))
 
     def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, count: Any) -> None:
         tf.raw_ops.ResourceApplyAdam(
@@ -168,7 +176,7 @@ def _sgd(optimizer: Any, by_id: dict[int, Served]) -> Any:
             return
         tf.raw_ops.ResourceApplyKerasMomentum(
             var=shard.handle, accum=moments[position].shards[number].handle, lr=rate, grad=gradient,
-            momentum=tf.constant(momentum), use_locking=True, use_nesterov=bool(optimizer.nesterov),
+            momentum=momentum, use_locking=True, use_nesterov=bool(optimizer.nesterov),
         )  # fmt: skip
 
     return apply

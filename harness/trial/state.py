@@ -33,7 +33,7 @@ def capture(model: Any, optimizer: Any) -> list[VariableState]:
 def copies_of(variable: Any) -> list[Any]:
     """The tf.Variable of each replica behind a Keras variable."""
     if isinstance(variable, Served):
-        return [variable]
+        return variable.copies()
     inner = variable.value
     return list(getattr(inner, "values", None) or [inner])
 

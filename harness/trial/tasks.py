@@ -4,7 +4,6 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from harness.spec.catalogue import OWN_LOOP
-from harness.trial.checks import check_reduction
 from harness.trial.cross_device import build_op
 from harness.trial.data import load_source
 from harness.trial.devices import device_kinds
@@ -12,6 +11,7 @@ from harness.trial.devices.base import Unsupported
 from harness.trial.ending import classify
 from harness.trial.own_reference import build_step
 from harness.trial.protocol import Channel, Outcome, Request
+from harness.trial.recovery import run_job
 from harness.trial.strategies import strategies
 from harness.trial.workloads import load_workload
 
@@ -31,7 +31,8 @@ def _probe(request: Request, _: Channel) -> Outcome:
     cell = request.cell
     try:
         devices = device_kinds()[cell.device].set_up(request)
-        wrong = check_reduction(strategies()[cell.strategy].build(cell, devices, build_op(cell)))
+        kind = strategies()[cell.strategy]
+        wrong = kind.check_reduction(kind.build(cell, devices, build_op(cell)))
     except Unsupported as error:
         return Outcome(status="unsupported", reason=str(error))
     except Exception as error:  # noqa: BLE001  the reason is what is asked for
@@ -55,5 +56,5 @@ def _preflight(request: Request, _: Channel) -> Outcome:
     return Outcome(status="ok")
 
 
-OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight}
+OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job}
 """By `Request.task`."""

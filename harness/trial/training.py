@@ -1,6 +1,7 @@
 """One trial's training set-up: strategy, model, optimizer, loss and input, built once."""
 
 import contextlib
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from harness.trial.data.pipeline import gate_batches, pipeline
 from harness.trial.devices import Devices, device_kinds
 from harness.trial.devices.base import Unsupported
 from harness.trial.kept import kept
+from harness.trial.mesh import DeviceMesh, cuts_of, placing
 from harness.trial.protocol import Request
-from harness.trial.served import ServedModel, ServedOptimizer
+from harness.trial.served import ServedModel, ServedOptimizer, on_servers
 from harness.trial.strategies import strategies
 from harness.trial.workloads import Workload, load_workload, loss_of, optimizer_of
 
@@ -99,25 +101,29 @@ def build(request: Request) -> Training:
     data_dir = Path(request.data_dir)
     classes = source.info(data_dir).classes
     with placement(cell, devices):
-        served = cell.asynchronous and cell.updates == "locked"
-        model, optimizer = build_model(workload, cell, classes, request.seed, None if served else strategy)
+        placed = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
+        model, optimizer = build_model(workload, cell, classes, request.seed, None if placed else strategy)
     input_shape = workload.input_shape or tuple(model.input_shape[1:])
     classes = model.output_shape[-1]
     batches = _gate_batches(request, source, input_shape, classes)
     loss = loss_of(model)
-    if served:
-        model, optimizer = _served(strategy, model, optimizer)
+    if placed:
+        model, optimizer = _placed(strategy, workload, model, optimizer)
     return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
 
 
-def _served(strategy: "tf.distribute.Strategy", model: Any, optimizer: Any) -> tuple[Any, Any]:
-    """The state of both on the parameter servers."""
+def _placed(strategy: Any, workload: Workload, model: Any, optimizer: Any) -> tuple[Any, Any]:
+    """The state of both on the parameter servers, or on a mesh."""
     import keras
 
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        raise Unsupported("precision: mixed_float16 scales the loss, and servers have no locked kernel for that")
-    on_servers = ServedModel(strategy, model)
-    return on_servers, ServedOptimizer(strategy, optimizer, on_servers)
+        raise Unsupported("precision: mixed_float16 scales the loss, and TensorFlow's fused kernels cannot do that")
+    if isinstance(strategy, DeviceMesh):
+        place = placing(strategy, cuts_of(workload, model, strategy.sizes))
+    else:
+        place = functools.partial(on_servers, strategy)
+    served = ServedModel(place, model)
+    return served, ServedOptimizer(place, optimizer, served)
 
 
 def _gate_batches(

@@ -18,7 +18,9 @@ import gc
 import importlib
 import json
 import os
+import re
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -33,10 +35,10 @@ OOM_SCORE = "800"
 """Trials are what the kernel should end first when memory runs out, not the parent that records it."""
 
 
-def die_with_parent(parent_pid: int) -> None:
-    """Ask the kernel to kill this process when its parent ends; exit if that happened already."""
+def die_with_parent(parent_pid: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent ends; exit if that happened already."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
     if os.getppid() != parent_pid:
         os._exit(1)
 
@@ -65,6 +67,13 @@ class Zygote:
             self._reap()
             if control in readable and not self._receive():
                 return
+
+    def end_trials(self) -> None:
+        """Kill every trial that lives, and wait until it is gone."""
+        for pid in self._children:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
     def _receive(self) -> bool:
         data, fds, _, _ = socket.recv_fds(self._control, 1 << 20, 16)
@@ -104,6 +113,7 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             die_with_parent(zygote_pid)
             for fd in (self._wake_read, self._wake_write, self._control.fileno()):
                 os.close(fd)
@@ -167,19 +177,35 @@ def preload() -> dict[str, str]:
     }
 
 
+def remove_scratch() -> None:
+    """Remove the parent's folder for temporary files, of which TMPDIR is a part: it was killed, and cannot."""
+    folder = Path(os.environ.get("TMPDIR", "")).parent
+    if re.fullmatch(rf"harness-{sys.argv[2]}-\w+", folder.name):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main() -> None:
     """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, and, where a git
     revision is measured, the working tree that no module must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    die_with_parent(int(sys.argv[2]))
+    parent_pid = int(sys.argv[2])
+    zygote = Zygote(control)
+
+    def clean_up(*_: object) -> None:
+        if os.getppid() != parent_pid:
+            zygote.end_trials()
+            remove_scratch()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, clean_up)
+    die_with_parent(parent_pid, signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for root in sys.argv[3:]:
         keep_out(root)
     versions = preload()
-    zygote = Zygote(control)
     control.sendall(json.dumps({"ready": versions}).encode() + b"\n")
     zygote.serve()
-    os._exit(0)
+    clean_up()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from harness.analysis.verdict import Margins
 from harness.errors import UsageError
 from harness.spec.sweep import Sweep
 from tests.comparisons import sweep_run
+from tests.networks import as_the_ring_costs, on
 from tests.synthetic import make_cell
 
 MARGINS = Margins()
@@ -98,3 +99,13 @@ def test_after_a_second_stage_paired_differences_keep_the_pilots_deviation(group
         assert early is not None
         assert (estimate.method, estimate.count, estimate.degrees_of_freedom) == ("Stein t", 9, 4)
         assert estimate.deviation == pytest.approx(early.deviation)
+
+
+def test_networks_are_an_axis_and_the_same_program_on_two_of_them_is_no_experiment_done_twice() -> None:
+    cells = [on(text) for text in ("rate=100mbit", "rate=1gbit", "")]
+    run = sweep_run("run-a", cells, change=as_the_ring_costs)
+    comparison = compare_along(run, "network", MARGINS, base="none")
+    assert [(row.a.cell.network, row.b.cell.network) for row in comparison.rows] == [
+        ("", "rate=100mbit"), ("", "rate=1gbit"),
+    ]  # fmt: skip
+    assert not any("the same experiment twice" in note for note in comparison.remarks)

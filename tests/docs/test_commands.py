@@ -23,7 +23,7 @@ from tests.pytest_plugin.conftest import LOADED
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md", ROOT / "results" / "README.md", ROOT / "reports" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "launchers").glob("*.md")),
 ]  # fmt: skip
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -40,7 +40,9 @@ def commands(page: Path) -> Iterator[str]:
                     yield line.strip().removeprefix("$ ")
 
 
-COMMANDS = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
+BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harness )")
+"""What may stand before a command of ours: a variable for it, or what gives it nodes."""
+COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 SWEEPS = [command for command in HARNESS if shlex.split(command)[3] == "sweep" and "--resume" not in command]
 AB = [command for command in HARNESS if shlex.split(command)[3] == "ab" and "--resume" not in command]

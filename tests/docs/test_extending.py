@@ -19,7 +19,7 @@ EXAMPLES = {
 }
 AGREED = {
     "strategies": "STRATEGY", "cross_device": "OP", "workloads": "WORKLOAD",
-    "data": "SOURCE", "devices": "DEVICE", "loops": "LOOP",
+    "data": "SOURCE", "devices": "DEVICE", "loops": "LOOP", "launchers": "LAUNCHER",
 }  # fmt: skip
 
 

@@ -7,6 +7,18 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis import steady
+from harness.record.cluster import ClusterRecord, NetworkRecord
+from harness.record.faults import (
+    FAULT_STATUSES,
+    CheckpointCost,
+    Detection,
+    FaultRecord,
+    FaultsPlan,
+    Interruption,
+    PlannedFault,
+    UpdateCounts,
+    WeightCheck,
+)
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.manifest import (
     ArmRecord,
@@ -24,6 +36,7 @@ from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecor
 from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
 from harness.report.text import STATUS_WORDS
 from harness.spec import Cell
+from harness.spec.faults import FAULT_NAMES
 from harness.trial import checks, clock, reference
 from tests.synthetic import make_run
 
@@ -32,9 +45,10 @@ RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
-    Plant, TraceRecord, ImportedRecord, PublishedFigure, SideRecord, ComparisonRecord, ArmRecord, RoundRecord,
-    ValidationPlan,
+    ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
+    TraceRecord, ImportedRecord, PublishedFigure,
     ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
+    FaultRecord, Detection, Interruption, UpdateCounts, WeightCheck, CheckpointCost, FaultsPlan, PlannedFault,
 ]  # fmt: skip
 
 
@@ -46,6 +60,12 @@ def test_every_key_of_a_record_is_explained(model: type[BaseModel]) -> None:
 
 def test_every_status_is_explained() -> None:
     assert all(f"| `{status}` |" in FIGURES for status in STATUS_WORDS if status != "missing")
+
+
+def test_what_becomes_of_a_job_is_explained() -> None:
+    page = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    assert all(f"| `{status}` |" in page for status in FAULT_STATUSES if status != "undisturbed")
+    assert all(f"| `{fault}` |" in page for fault in FAULT_NAMES)
 
 
 def test_every_check_of_the_gate_is_explained() -> None:
@@ -85,7 +105,7 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
     assert listed == verbs
 
 
-NO_PLACE = ("how-to", "figures", "platform", "records", "verdicts", "exports", "python")
+NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts", "faults", "exports", "python")
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])

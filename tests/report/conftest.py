@@ -30,7 +30,7 @@ Open = Callable[..., AbstractContextManager[Opened]]
 
 @pytest.fixture(scope="module")
 def browser(chromium: Path) -> Iterator[Any]:
-    """Chromium of this machine, driven by Playwright, which downloads nothing. A module's own: it holds an event loop."""
+    """Chromium of this machine, driven by Playwright, which downloads nothing. One a module: it holds an event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

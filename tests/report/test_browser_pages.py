@@ -70,9 +70,7 @@ def serious(page: object) -> list[str]:
     """Serious and critical findings: rule, and the first element that it is about."""
     found = Axe().run(page).response["violations"]
     return [
-        f"{item['id']}: {item['nodes'][0]['html'][:200]}"
-        for item in found
-        if item["impact"] in ("serious", "critical")
+        f"{item['id']}: {item['nodes'][0]['html'][:200]}" for item in found if item["impact"] in ("serious", "critical")
     ]
 
 
@@ -98,7 +96,9 @@ def test_the_index_sorts_and_its_links_open_the_pages(opened: Open, folder: Path
         assert first.inner_text() == "comparison.html"
         it.page.get_by_role("button", name="report", exact=True).press("Enter")
         assert first.inner_text() == "report.html"
-        assert it.page.locator("th[aria-sort]").evaluate_all("cells => cells.map(cell => cell.ariaSort)") == ["descending"]
+        assert it.page.locator("th[aria-sort]").evaluate_all("cells => cells.map(cell => cell.ariaSort)") == [
+            "descending"
+        ]
         it.quiet()
         first.locator("a").click()
         it.page.wait_for_selector("#trials-bar:not([hidden])")

@@ -7,8 +7,8 @@ import pytest
 from harness.analysis.comparison import comparison_of_ab
 from harness.analysis.pairs import pairs_of
 from harness.analysis.verdict import Margins
-from harness.errors import HarnessError, UsageError
-from harness.record import Run
+from harness.errors import HarnessError, StorageError, UsageError
+from harness.record import Run, RunStore, TrialRecord
 from harness.run.decision import AbSettings
 from harness.trial.protocol import Outcome, Request
 from tests.record.examples import cell
@@ -129,3 +129,22 @@ def test_sides_with_different_data_in_one_environment_have_both_prepared(
     bench.start()
     prepared = [request.cell.data for request in bench.zygotes["a"].spawned if request.task == "prepare"]
     assert prepared == ["digits", "synthetic"]
+
+
+def test_a_fault_that_stops_the_run_does_not_leave_it_looking_as_if_it_were_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = AbBench(tmp_path, monkeypatch)
+    append, kept = RunStore.append, []
+
+    def full_after_five(store: RunStore, record: TrialRecord) -> None:
+        if len(kept) == 5:
+            raise StorageError("results: no space left")
+        append(store, record)
+        kept.append(record)
+
+    monkeypatch.setattr(RunStore, "append", full_after_five)
+    with pytest.raises(StorageError, match="no space left"):
+        bench.start()
+    assert bench.stored.manifest.status == "interrupted"
+    assert len(bench.stored.trials) == 5

@@ -139,15 +139,45 @@ def test_a_worker_that_hangs_is_recorded_with_its_stacks_by_name(zygote: Zygote)
     assert "worker 0, in warmup" in str(record.evidence)
 
 
+@pytest.mark.slow
+def test_workers_train_in_a_loopback_of_an_ordinary_users_namespace(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What anybody but root gets; the namespaces of trials before this one are given up."""
+    from harness.run.network import NotAvailable, kept, loopback
+
+    class OfAUser(loopback.PrivateLoopback):
+        def __init__(self) -> None:
+            self._held = loopback._ready(loopback.Held(as_user=True))
+            self.hosts = [self._held.host(loopback.ADDRESS)]
+
+    zygote.closing.close()
+    monkeypatch.setattr(kept, "PrivateLoopback", OfAUser)
+    try:
+        OfAUser().close()
+    except NotAvailable as error:
+        pytest.skip(str(error))
+    record = measured(zygote, **SYNCHRONOUS)
+    zygote.closing.close()
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.cluster is not None
+    assert record.cluster.isolated
+
+
 def test_a_cluster_that_cannot_be_placed_is_unsupported_with_the_reason(
     zygote: Zygote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness.run.launchers import local
+    from harness.run.network import NotAvailable
 
     def refuse() -> None:
         raise OSError(98, "Address already in use")
 
+    def no_namespace(_: object) -> None:
+        raise NotAvailable("the kernel refuses a network namespace")
+
     monkeypatch.setattr(local, "_port", refuse)
+    monkeypatch.setattr(local.Grounds, "loopback", no_namespace)
     record = measured(zygote, **SYNCHRONOUS)
     assert record.status == "unsupported"
     assert record.reason == "launcher 'local': no port could be taken on 127.0.0.1: Address already in use"

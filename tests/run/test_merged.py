@@ -1,5 +1,7 @@
 """What several processes report becomes the report of one trial."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.record.trial import Checks
@@ -113,3 +115,12 @@ def test_a_refusal_that_every_process_gives_is_said_once() -> None:
     [report] = tell(merged(CLUSTER), ended("unsupported", "no NCCL"), ended("unsupported", "no NCCL"))
     assert report.outcome is not None
     assert report.outcome.reason == "no NCCL"
+
+
+def test_a_failure_on_a_network_that_broke_names_the_network_first() -> None:
+    trial = merged(CLUSTER)
+    trial.placement = replace(trial.placement, trouble=lambda: "the process that holds its network is gone")
+    [report] = tell(trial, ended("crashed", "UnavailableError: failed to connect"), ended("crashed", "the same"))
+    assert report.outcome is not None
+    assert report.outcome.reason is not None
+    assert report.outcome.reason.startswith("the process that holds its network is gone; worker 0: Unavailable")

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from harness.cli._live import TerminalProgress
-from harness.run.progress import Eta, PlainLines, duration
+from harness.run.eta import Eta
+from harness.run.progress import PlainLines, duration
 from tests.record.examples import cell, failed_trial, trial
 
 

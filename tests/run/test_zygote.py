@@ -157,24 +157,27 @@ def test_the_end_of_the_fork_server_ends_every_trial_and_removes_the_scratch_fol
     assert not scratch.exists()
 
 
-def test_a_parent_that_is_killed_leaves_no_process_behind(python: str) -> None:
+def test_a_parent_that_is_killed_leaves_no_process_and_no_scratch_folder_behind(python: str) -> None:
     code = f"""
 import sys, time
 from harness.run.zygote import Zygote
 from tests.run.test_zygote import HANGS, pid_of, spawn
 zygote = Zygote(python={python!r})
 zygote.start()
-print(zygote._process.pid, *[pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)], flush=True)
+print(zygote._process.pid, *[pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)], zygote.scratch, flush=True)
 time.sleep(60)
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    pids = [int(word) for word in parent.stdout.readline().split()]
+    *said, scratch = parent.stdout.readline().split()
+    pids = [int(word) for word in said]
     assert len(pids) == 3
+    assert Path(scratch).is_dir()
     parent.kill()
     parent.wait()
     parent.stdout.close()
     assert all(gone(pid) for pid in pids)
+    assert not Path(scratch).exists()
 
 
 def test_tensorflow_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) -> None:

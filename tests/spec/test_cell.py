@@ -35,6 +35,8 @@ def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> Non
         {"batch_scope": "global"}, {"global_batch_size": 65}, {"cross_device_op": "nccl"},
         {"packing": "num_packs=1"}, {"model": "mlp"}, {"data": "synthetic"}, {"precision": "mixed_bfloat16"},
         {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"}, {"ps": 1}, {"partitioner": "fixed"}, {"updates": "keras"},
+        {"network": "rate=1gbit"},
+        {"mesh": "batch:2"},
     ],
 )  # fmt: skip
 def test_every_key_is_part_of_the_identity(change: dict[str, Any]) -> None:
@@ -78,3 +80,5 @@ def test_the_label_names_what_varies_and_nothing_else() -> None:
     assert cell().label == "mirrored ×2 b32"
     busy = cell(workers=2, batch_scope="global", cross_device_op="nccl", packing="num_packs=2", loop="fit")
     assert busy.label == "mirrored 2 workers ×2 b32 global nccl num_packs=2 fit"
+    slowed = cell(workers=2, network="rate=1gbit,delay=0.5ms")
+    assert slowed.label == "mirrored 2 workers ×2 b32 rate=1gbit,delay=0.5ms"

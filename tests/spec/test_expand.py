@@ -17,6 +17,7 @@ CATALOGUE = Catalogue(
         "one_device": StrategyTraits("one_device", "", max_replicas=1),
         "mirrored": StrategyTraits("mirrored", "", takes_cross_device_op=True),
         "workers": StrategyTraits("workers", "", takes_cross_device_op=True, multi_worker=True),
+        "served": StrategyTraits("served", "", multi_worker=True, parameter_servers=True),
         "tpu": StrategyTraits("tpu", "", devices=("tpu",)),
     },
     cross_device_ops={
@@ -186,6 +187,7 @@ AXES = st.fixed_dictionaries(
         "num_packs": st.lists(st.integers(0, 3), max_size=2, unique=True),
         "bytes_per_pack": st.lists(st.integers(0, 3), max_size=2, unique=True),
         "loop": st.lists(st.sampled_from(["custom", "fit"]), min_size=1, unique=True),
+        "network": st.lists(st.sampled_from(["", "unshaped", "rate=1gbit"]), min_size=1, unique=True),
     }
 )
 
@@ -199,7 +201,8 @@ def test_whatever_the_axes_every_cell_makes_sense_and_none_is_there_twice(axes: 
     ids = [cell.cell_id for cell in matrix.cells]
     assert len(set(ids)) == len(ids)
     for cell in matrix.cells:
-        assert cell.global_batch_size == cell.replica_batch_size * cell.replicas_in_sync
+        assert cell.global_batch_size == cell.replica_batch_size * cell.replicas_per_update
+        assert not cell.network or cell.workers > 1 or cell.ps
         assert base_of(cell).cell_id in ids
         traits = CATALOGUE.strategies[cell.strategy]
         assert traits.max_replicas is None or cell.replicas_in_sync <= traits.max_replicas
@@ -224,3 +227,42 @@ def test_the_order_of_the_values_on_an_axis_does_not_change_the_matrix(axes: dic
 def test_a_misspelt_loop_is_answered_with_the_nearest_one() -> None:
     with pytest.raises(UsageError, match=r"loop: 'costum' is not one of custom, fit; did you mean 'custom'\?"):
         matrix_of(loop="costum")
+
+
+RATES = ["rate=1gbit", "rate=100mbit"]
+
+
+def networks_of(matrix: Matrix) -> list[tuple[str, int, str]]:
+    """(strategy, workers, network) of every cell."""
+    return [(cell.strategy, cell.workers, cell.network) for cell in matrix.cells]
+
+
+def test_networks_are_an_axis_of_strategies_of_several_processes_slower_ones_first() -> None:
+    matrix = matrix_of(strategy="workers", replicas=1, workers=2, network=[*RATES, "unshaped", "none"])
+    rates = ["rate=100mbit", "rate=1gbit", "unshaped", ""]
+    assert networks_of(matrix) == [("none", 1, ""), *(("workers", 2, text) for text in rates)]
+
+
+def test_a_strategy_of_one_process_is_left_out_where_it_would_have_a_network() -> None:
+    matrix = matrix_of(strategy=["mirrored", "workers"], replicas=1, workers=[1, 2], network=RATES)
+    assert {cell.strategy for cell in matrix.cells} == {"none", "workers"}
+    [left] = [left for left in matrix.left_out if left.combination == "mirrored over a network"]
+    assert left.reason == "strategy 'mirrored' runs in one process, and one process sends nothing over a network"
+
+
+def test_one_worker_is_measured_once_and_without_a_network() -> None:
+    matrix = matrix_of(strategy="workers", replicas=1, workers=[1, 2], network=RATES)
+    assert [network for strategy, workers, network in networks_of(matrix) if (strategy, workers) == ("workers", 1)] == [
+        ""
+    ]
+    assert any("1 worker over a network" in left.combination for left in matrix.left_out)
+
+
+def test_one_worker_and_its_parameter_server_have_a_network_between_them() -> None:
+    matrix = matrix_of(strategy="served", replicas=1, workers=1, network=RATES)
+    assert networks_of(matrix)[1:] == [("served", 1, "rate=100mbit"), ("served", 1, "rate=1gbit")]
+
+
+def test_a_network_where_no_strategy_has_several_processes_is_an_error_that_names_those_that_do() -> None:
+    with pytest.raises(UsageError, match=r"network: given rate=1gbit, but no strategy .*: workers or served"):
+        matrix_of(strategy="mirrored", network="rate=1gbit")

@@ -19,6 +19,8 @@ from harness.spec.text import text_of, value_of
         ("model", "my.net:make", ["my.net:make"]),
         ("tpu", "grpc://a,b", "grpc://a,b"),
         ("precision", "float32", ["float32"]),
+        ("network", "none,rate=1gbit,delay=1ms,rate=100mbit", ["", "rate=1gbit,delay=1ms", "rate=100mbit"]),
+        ("mesh", "batch:4,batch:2,model:2", ["batch:4", "batch:2,model:2"]),
     ],
 )
 def test_text_becomes_the_type_of_its_key(key: str, text: str, value: object) -> None:
@@ -30,7 +32,11 @@ def test_what_is_no_number_names_its_key() -> None:
         value_of("replicas", "two")
 
 
-@given(st.sampled_from(sorted(set(Sweep.model_fields) - {"num_packs", "bytes_per_pack"})))
+def test_networks_are_shown_as_a_flag_takes_them() -> None:
+    assert text_of("network", ["", "rate=1gbit", "delay=1ms"]) == "none,rate=1gbit;delay=1ms"
+
+
+@given(st.sampled_from(sorted(set(Sweep.model_fields) - {"num_packs", "bytes_per_pack", "mesh"})))
 def test_a_value_that_is_shown_can_be_typed_again(key: str) -> None:
     value = getattr(Sweep(), key)
-    assert value_of(key, text_of(value)) == value
+    assert value_of(key, text_of(key, value)) == value

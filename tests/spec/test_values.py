@@ -21,6 +21,8 @@ FLAGS = {
     "ps": "1,2",
     "partitioner": "none,fixed",
     "updates": "locked,keras",
+    "network": "none,rate=1gbit,delay=0.5ms,rate=100mbit",
+    "mesh": "batch:4,batch:2,model:2",
     "batch_size": "32, 64",
     "batch_scope": "per_replica,global",
     "cross_device_op": "auto,my.ops:ring",
@@ -46,6 +48,11 @@ FLAGS = {
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
     "launcher": "local",
+    "isolate": "false",
+    "hosts": "4",
+    "listen": "10.0.0.1:7000",
+    "join_timeout": "600",
+    "slurm_args": "--partition=gpu --time=30",
     "data_dir": "/data/ü b",
     "trace": "true",
 }
@@ -80,9 +87,16 @@ inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"
 launcher = "local"
+hosts = 4
+listen = "10.0.0.1:7000"
+join_timeout = 600
+slurm_args = "--partition=gpu --time=30"
 ps = [1, 2]
 partitioner = ["none", "fixed"]
 updates = ["locked", "keras"]
+network = ["none", "rate=1gbit,delay=0.5ms", "rate=100mbit"]
+isolate = false
+mesh = ["batch:4", "model:2,batch:2"]
 data_dir = "/data/ü b"
 trace = true
 """
@@ -129,6 +143,8 @@ def test_without_a_spec_and_flags_the_default_sweep_is_meant() -> None:
         ({"timeout": "nan"}, "timeout: given nan, expected a finite number"),
         ({"timeout": "1e999"}, "timeout: given inf, expected a finite number"),
         ({"seed": "-1"}, "seed: given -1, expected greater than or equal to 0"),
+        ({"network": "rate=1gb"}, "network: given 'rate=1gb', expected a number with kbit, mbit or gbit"),
+        ({"network": "rate=1gbit,delay=1ms,rate=1000mbit,delay=1000us"}, "network: given ['rate=1gbit,delay=1ms', "),
         ({"xla": "perhaps"}, "xla: given 'perhaps', expected true or false"),
         ({"batch_scope": "globl"}, "batch_scope: given 'globl', expected 'per_replica' or 'global'; did you mean"),
     ],

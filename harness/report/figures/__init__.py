@@ -2,6 +2,7 @@
 
 from harness.report.figures.batch import batch_figure
 from harness.report.figures.curves import efficiency_figure, throughput_figure
+from harness.report.figures.network import network_figure
 from harness.report.figures.ops import ops_figure
 from harness.report.figures.phases import phases_figure
 from harness.report.figures.ranking import ranking_figure
@@ -12,6 +13,7 @@ __all__ = [
     "Picture",
     "batch_figure",
     "efficiency_figure",
+    "network_figure",
     "ops_figure",
     "phases_figure",
     "ranking_figure",

@@ -148,7 +148,7 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
         for cell in cells:
             interval = value(cell)
             if interval is not None and on_curve(cell.trials.cell, lead.trials.cell):
-                n = cell.trials.cell.replicas_in_sync
+                n = cell.trials.cell.devices_in_sync
                 points[n] = Point(n, interval, cell.cell_id)
         if points:
             curves.append(Curve(_curve_label(lead), tuple(points[n] for n in sorted(points))))
@@ -158,11 +158,11 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
 def _leads(cells: Sequence[CellSummary]) -> list[CellSummary]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
     found: dict[tuple[object, ...], CellSummary] = {}
-    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.replicas_in_sync > 1}
+    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.devices_in_sync > 1}
     for cell in cells:
         of = cell.trials.cell
-        if of.replicas_in_sync > 1 or family_key(of) not in reducing:
-            found.setdefault((family_key(of), of.cross_device_op, of.packing), cell)
+        if of.devices_in_sync > 1 or family_key(of) not in reducing:
+            found.setdefault((family_key(of), of.cross_device_op, of.packing, of.network), cell)
     return list(found.values())
 
 
@@ -170,8 +170,10 @@ def _curve_label(cell: CellSummary) -> str:
     of = cell.trials.cell
     if of.strategy == "none":
         return "no strategy (base)"
-    extra = [of.cross_device_op] if of.cross_device_op != "auto" else []
+    extra = [f"model:{of.model_shards}"] if of.model_shards > 1 else []
+    extra += [of.cross_device_op] if of.cross_device_op != "auto" else []
     extra += [of.packing] if of.packing != "default" else []
+    extra += [of.network] if of.network else []
     return shortened(", ".join([of.strategy, *extra]), 36)
 
 
@@ -185,7 +187,7 @@ def _limits(
     if base is None:
         return (), ()
     ideal = tuple((n, n * base) for n in counts)
-    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.replicas_in_sync > 1), default=0)
+    physical = max((c.trials.physical_devices for c in cells if c.trials.cell.devices_in_sync > 1), default=0)
     if not physical or max(counts) <= physical:
         return ideal, ()
     corner = sorted({*counts, physical} - {n for n in (physical,) if n < min(counts)})

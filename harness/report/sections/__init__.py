@@ -1,18 +1,21 @@
 """The sections of the report, in the order of the page. A new one is a function and an entry in `SECTIONS`."""
 
+from harness.report.sections.against import base_run
 from harness.report.sections.base import Make, Part, Section, Source
-from harness.report.sections.measured import batch, ops, ranking, scaling, time
+from harness.report.sections.measured import batch, network, ops, ranking, scaling, time
 from harness.report.sections.method import environment, method
 from harness.report.sections.traces import traces
 from harness.report.sections.trials import trials
 from harness.report.sections.wrong import left_out, problems
 
 SECTIONS: tuple[Make, ...] = (
+    base_run,
     ranking,
     scaling,
     time,
     batch,
     ops,
+    network,
     problems,
     left_out,
     traces,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis.comparison import Comparison
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -22,6 +23,8 @@ class Source:
     summary: RunSummary
     validation: ValidationRecord | None = None
     """Of the machine that measured, cited where the method is described."""
+    comparison: Comparison | None = None
+    """With a base run, of which it is side A."""
     overlay: tuple[Published, ...] | None = None
     """Published series to draw beside the efficiencies; None is those that come with the package."""
     run_folder: str | None = None

@@ -8,6 +8,7 @@ from harness.report.figures import (
     Picture,
     batch_figure,
     efficiency_figure,
+    network_figure,
     ops_figure,
     phases_figure,
     ranking_figure,
@@ -16,6 +17,7 @@ from harness.report.figures import (
     workers_figure,
 )
 from harness.report.figures.curves import scaling_word
+from harness.report.network import network_table
 from harness.report.sections.base import Part, Section, Source, by_workload
 from harness.report.table import Table, batch_table, ops_table, phases_table, ranking_table, scaling_table, steps_table
 from harness.report.text import listed, printable
@@ -79,6 +81,15 @@ def ops(source: Source) -> Section | None:
         return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True, words=_same(work), alone=same)
 
     return by_workload(source, "ops", "Cross-device ops side by side", part)
+
+
+def network(source: Source) -> Section | None:
+    """Efficiency against the speed of an emulated network."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        return _part(slug, (network_figure(work, slug),), network_table(work))
+
+    return by_workload(source, "network", "Speed of the network", part)
 
 
 def _same(work: WorkloadSummary) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ _Part = TypeVar("_Part", Executed, Resources)
 _CHECKS = ("gate", "reduction", "update", "replicas_agree", "loss_finite", "losses_agree", "own_check")
 
 
-def columns_of(manifest: RunManifest, trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str, Any]:
+def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str, Any]:
     """`coded` columns with the list that each number points into, and `columns` of plain numbers; None where unknown.
 
     `cells` are all that the trials have, each once.
@@ -52,9 +52,7 @@ def columns_of(manifest: RunManifest, trials: Sequence[TrialRecord], cells: Sequ
     numbers |= {name: rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
     for name in Phases.model_fields:
         numbers[name] = rounded((getattr(trial.phases, name) for trial in trials), PHASE_DIGITS)
-    numbers["fixed_s"] = rounded(
-        (trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS
-    )
+    numbers["fixed_s"] = rounded((trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS)
     return {"coded": coded, "columns": {name: column for name, column in numbers.items() if _any_known(column)}}
 
 
@@ -96,7 +94,7 @@ def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:
     """Of each name (the values, the number of each trial's)."""
     status, group, phase, reason, side, ways = (Coded[str]() for _ in range(6))
     checks, ran, on = Coded[tuple[Any, ...]](), Coded[tuple[Any, ...]](), Coded[tuple[Any, ...]]()
-    columns = {
+    columns: dict[str, tuple[Coded[Any], list[int]]] = {
         "status": (status, [status.number(STATUS_WORDS[trial.status]) for trial in trials]),
         "group": (group, [group.number(_short(trial.group)) for trial in trials]),
         "phase": (phase, [phase.number(trial.phase or "") for trial in trials]),
@@ -112,7 +110,9 @@ def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:
     return found
 
 
-def _numbers_of(code: Coded[tuple[Any, ...]], parts: Sequence[_Part], shown: Callable[[_Part], tuple[Any, ...]]) -> list[int]:
+def _numbers_of(
+    code: Coded[tuple[Any, ...]], parts: Sequence[_Part], shown: Callable[[_Part], tuple[Any, ...]]
+) -> list[int]:
     """The number of each part; the same object, which a run that was read has in many trials, is looked at once."""
     known: dict[int, int] = {}
     for part in parts:

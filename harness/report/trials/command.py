@@ -43,7 +43,7 @@ def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
     found = []
     for key in Sweep.model_fields:
         if key in AXES and key in values and (key in _ALWAYS or values[key] != _default(cell, key)):
-            found.append((key, text_of(values[key]), [values[key]]))
+            found.append((key, text_of(key, values[key]), [values[key]]))
     return found
 
 
@@ -60,5 +60,5 @@ def _settings(sweep: Sweep) -> list[tuple[str, str, Any]]:
     for key, field in Sweep.model_fields.items():
         value = getattr(sweep, key)
         if key not in AXES and key not in _NOT_REPEATED and (key == "seed" or value != field.default):
-            found.append((key, text_of(value), value))
+            found.append((key, text_of(key, value), value))
     return found

@@ -69,7 +69,9 @@ def _detail(trial: TrialRecord) -> dict[str, Any]:
         where = trial.trace.path or f"none: {trial.trace.reason}"
         detail["t"] = _text(f"{where} in the run's folder" if trial.trace.path else where)
     if trial.cluster is not None:
-        detail["m"] = [[_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members]
+        detail["m"] = [
+            [_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members
+        ]
     return detail
 
 
@@ -94,4 +96,6 @@ def _windows(windows: Windows) -> dict[str, Any]:
 def _text(text: str) -> str:
     """Printable, and cut where it is long."""
     shown = printable(text[:MOST_LETTERS])
-    return shown if len(text) <= MOST_LETTERS else f"{shown} … ({len(text) - MOST_LETTERS:,} more letters in the record)"
+    return (
+        shown if len(text) <= MOST_LETTERS else f"{shown} … ({len(text) - MOST_LETTERS:,} more letters in the record)"
+    )

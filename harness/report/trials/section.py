@@ -55,7 +55,7 @@ def trials_section(manifest: RunManifest, trials: Sequence[TrialRecord]) -> Tria
         return None
     cells = list(dict.fromkeys(trial.cell for trial in trials))
     details = details_of(trials)
-    data = columns_of(manifest, trials, cells) | {
+    data = columns_of(trials, cells) | {
         "run": printable(manifest.run_id),
         "cells": described_cells(manifest, cells),
         "grain": GRAIN,
@@ -90,12 +90,11 @@ def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
 
 
 def _without_script(manifest: RunManifest, total: int) -> str:
-    shown = min(total, FIRST_ROWS)
+    shown, run = min(total, FIRST_ROWS), printable(manifest.run_id)
     rest = f"The first {shown} of {plural(total, 'trial')}" if shown < total else f"{plural(total, 'trial')}"
     return (
-        f"{rest}, in the order recorded. To sort, filter and open them this page needs JavaScript; without it, all are in "
-        f"results/{printable(manifest.run_id)}/trials.jsonl, and `python -m harness export {printable(manifest.run_id)} "
-        "--format csv` makes a table of them."
+        f"{rest}, in the order recorded. To sort, filter and open them this page needs JavaScript; without it, all are "
+        f"in results/{run}/trials.jsonl, and `python -m harness export {run} --format csv` makes a table of them."
     )
 
 
@@ -108,8 +107,8 @@ def _notes(manifest: RunManifest, details: Details, total: int) -> tuple[str, ..
     if details.count == total:
         return (figures,)
     held = (
-        f"All {plural(total, 'trial')} are in the table. The single windows of {details.count:,} of them are in this page, "
-        "first of those that did not end well or were unsteady, then block after block; those of the other "
+        f"All {plural(total, 'trial')} are in the table. The single windows of {details.count:,} of them are in this "
+        "page, first of those that did not end well or were unsteady, then block after block; those of the other "
         f"{total - details.count:,} would make it too large and are in the same file."
     )
     return (figures, held)

@@ -1,9 +1,11 @@
 """Launchers, one file each: who starts the processes of a trial that has several."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from harness.run.launchers.base import CannotPlace, Launcher, Placement, Seat
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Request
 from harness.trial.registry import registered
 
 
@@ -12,4 +14,10 @@ def launchers() -> Mapping[str, Launcher]:
     return cast(Mapping[str, Launcher], registered(__name__, "LAUNCHER"))
 
 
-__all__ = ["CannotPlace", "Launcher", "Placement", "Seat", "launchers"]
+def open_launchers(requests: Sequence[Request], zygote: Zygote) -> None:
+    """Let the launcher of `requests` take, before anything is measured, what all their trials will share."""
+    for name in dict.fromkeys(request.launcher for request in requests):
+        launchers()[name].open([request for request in requests if request.launcher == name], zygote)
+
+
+__all__ = ["CannotPlace", "Launcher", "Placement", "Seat", "launchers", "open_launchers"]

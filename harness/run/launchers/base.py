@@ -1,8 +1,9 @@
 """What a launcher must be able to do: give every process of a trial its place."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness.errors import HarnessError
 from harness.record.cluster import NetworkRecord
@@ -20,7 +21,25 @@ class Seat:
     """One process's place: its membership, and the preloaded process that it is forked from, here or elsewhere."""
 
     member: Membership
-    zygote: Zygote
+    zygote: Any
+    """A Zygote, or what does the same on another host (`harness.run.launchers.agents.remote.Agent`)."""
+
+
+class Links(Protocol):
+    """The cables of a trial's processes, to be pulled and plugged in from outside while the trial runs.
+
+    `task` and `index` name the process as its membership does: `cut("worker", 1)`, `cut("ps", 0)`, `cut("chief", 0)`.
+    What a process sends and is sent is lost while its cable is out, and nobody is told: no connection is closed.
+    Both return when it is done, in hundredths of a second. NetworkError when the emulated network is gone, KeyError
+    for a process that the trial does not have. Whoever cuts need not restore: a network that was cut is not used
+    again.
+    """
+
+    def cut(self, task: str, index: int) -> None:
+        """Pull the cable of a process."""
+
+    def restore(self, task: str, index: int) -> None:
+        """Plug it in again."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +51,10 @@ class Placement:
     isolated: bool = False
     """Whether nothing outside can reach the processes' ports."""
     network: NetworkRecord | None = None
+    links: Links | None = None
+    """The processes' cables where the network between them is emulated; None where nobody can pull any."""
+    trouble: Callable[[], str | None] = field(default=lambda: None)
+    """What is wrong with what the processes were placed on, as the cause of whatever they report; None is nothing."""
 
 
 class Launcher(ABC):
@@ -39,6 +62,22 @@ class Launcher(ABC):
 
     name: str
     summary: str
+    elsewhere = False
+    """Whether it has hosts of its own: a trial of one process then runs there too, on the hardware that its cluster
+    is compared with."""
+
+    def open(self, requests: Sequence[Request], zygote: Zygote) -> None:  # noqa: B027  most have nothing to open
+        """Take, once, before anything is measured, what the trials of a run will share; it ends with `zygote`.
+
+        What cannot be had is told by `place`, as every trial's reason.
+        """
+
+    def host_for(self, request: Request, zygote: Zygote) -> Any:
+        """What a trial of one process is forked from, where `elsewhere`; raises what `place` does."""
+        return zygote
+
+    emulates_networks: bool = False
+    """Whether it places cells that have a `network`."""
 
     @abstractmethod
     def available(self) -> str | None:

@@ -1,45 +1,129 @@
-"""Processes on this machine, forked from one preloaded process, on loopback."""
+"""Processes on this machine, forked from one preloaded process: on loopback, or on an emulated network."""
 
+import contextlib
 import socket
+import weakref
+from collections.abc import Sequence
 
+from harness.record.cluster import NetworkRecord
 from harness.run.launchers.base import CannotPlace, Launcher, Placement, Seat, seated, tasks_of
+from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable
 from harness.run.zygote import Zygote
-from harness.trial.protocol import Request
+from harness.spec.cell import Cell
+from harness.trial.protocol import Membership, Request
 
 LOOPBACK = "127.0.0.1"
 
 
 class Local(Launcher):
-    """Takes a free port a process and holds it bound, but deaf, until the trial is over: nobody else is given it."""
+    """Every trial's processes are alone in network namespaces, where the kernel gives any.
+
+    TensorFlow's servers listen on all interfaces and do what anybody who reaches them says. Where there are no
+    namespaces, or none are wanted, the processes are on the machine's own loopback, on ports that are held bound,
+    but deaf, until the trial is over, so that nobody else is given them; the record then says that they were not
+    isolated.
+    """
 
     name = "local"
-    summary = "processes on this machine, on loopback"
+    summary = "processes on this machine, on loopback or on an emulated network"
+    emulates_networks = True
+
+    def __init__(self) -> None:
+        self._grounds: weakref.WeakKeyDictionary[Zygote, Grounds] = weakref.WeakKeyDictionary()
 
     def available(self) -> str | None:
         """Always available."""
         return None
 
+    def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
+        """Build and measure every network that is asked for, about 1.5 s each, so that no trial waits for it."""
+        grounds = self._of(zygote)
+        for network, hosts in dict.fromkeys((of.cell.network, len(tasks_of(of.cell))) for of in requests):
+            with contextlib.suppress(NetworkError):  # which the trials will be told
+                if network:
+                    grounds.give_back(grounds.network(network, hosts))
+
     def place(self, request: Request, zygote: Zygote) -> Placement:
-        """A port and a fork for each process."""
-        held: list[socket.socket] = []
-        addresses = {}
+        """A fork and an address for each process. A second trial on a network at once waits for one of its own."""
+        if request.cell.network:
+            return self._on_network(request, zygote)
+        if request.isolate:
+            try:
+                ground = self._of(zygote).loopback()
+            except NotAvailable:
+                return _on_own_loopback(request, zygote)
+            return self._on(ground, request, zygote)
+        return _on_own_loopback(request, zygote)
+
+    def _on_network(self, request: Request, zygote: Zygote) -> Placement:
+        """A host for each process."""
         try:
-            for task in tasks_of(request.cell):
-                held.append(_port())
-                addresses[task] = f"{LOOPBACK}:{held[-1].getsockname()[1]}"
-        except OSError as error:
-            _close(held)
-            raise CannotPlace(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
-        seats = [
-            Seat(member.model_copy(update={"first_device": _first_device(request, member.task, member.index)}), zygote)
-            for member in seated(request, addresses)
-        ]
-        return Placement(seats, release=lambda: _close(held))
+            ground = self._of(zygote).network(request.cell.network, len(tasks_of(request.cell)))
+        except NetworkError as error:
+            raise CannotPlace(f"network '{request.cell.network}': {error}") from None
+        return self._on(ground, request, zygote)
+
+    def _on(self, ground: Ground, request: Request, zygote: Zygote) -> Placement:
+        tasks = tasks_of(request.cell)
+        places = dict(zip(tasks, ground.addresses(len(tasks)), strict=True))
+        seats = []
+        for member in seated(request, {task: address for task, (_, address) in places.items()}):
+            host = places[member.task, member.index][0]
+            entered = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
+            seats.append(Seat(_with_devices(request.cell, member.model_copy(update=entered)), zygote))
+        measured, made, grounds = ground.measured, ground.made, self._of(zygote)
+        return Placement(
+            seats,
+            release=lambda: grounds.give_back(ground),
+            isolated=True,
+            network=None if measured is None else NetworkRecord(**measured.model_dump()),
+            links=HostLinks(made, tasks) if isinstance(made, EmulatedNetwork) else None,
+            trouble=lambda: None if made.there else "the process that holds its network is gone",
+        )
+
+    def _of(self, zygote: Zygote) -> Grounds:
+        """The grounds of a run; given up when it is over."""
+        if zygote not in self._grounds:
+            self._grounds[zygote] = Grounds()
+            zygote.closing.callback(lambda: self._grounds.pop(zygote).close())
+        return self._grounds[zygote]
 
 
-def _first_device(request: Request, task: str, index: int) -> int:
+class HostLinks:
+    """The cable of each process's host; see `harness.run.launchers.base.Links`."""
+
+    def __init__(self, network: EmulatedNetwork, tasks: list[tuple[str, int]]) -> None:
+        self._network = network
+        self._hosts = {task: host for host, task in enumerate(tasks)}
+
+    def cut(self, task: str, index: int) -> None:
+        """Pull the cable of a process."""
+        self._network.cut(self._hosts[task, index])
+
+    def restore(self, task: str, index: int) -> None:
+        """Plug it in again."""
+        self._network.restore(self._hosts[task, index])
+
+
+def _on_own_loopback(request: Request, zygote: Zygote) -> Placement:
+    """On the machine's own loopback: a port and a fork for each process."""
+    held: list[socket.socket] = []
+    addresses = {}
+    try:
+        for task in tasks_of(request.cell):
+            held.append(_port())
+            addresses[task] = f"{LOOPBACK}:{held[-1].getsockname()[1]}"
+    except OSError as error:
+        _close(held)
+        raise CannotPlace(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
+    seats = [Seat(_with_devices(request.cell, member), zygote) for member in seated(request, addresses)]
+    return Placement(seats, release=lambda: _close(held))
+
+
+def _with_devices(cell: Cell, member: Membership) -> Membership:
     """Workers on one machine share out its accelerators."""
-    return index * request.cell.replicas if task == "worker" else 0
+    first = member.index * cell.replicas if member.task == "worker" else 0
+    return member.model_copy(update={"first_device": first})
 
 
 def _port() -> socket.socket:

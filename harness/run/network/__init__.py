@@ -2,14 +2,18 @@
 
 from harness.run.network.emulated import EmulatedNetwork, Measured, available
 from harness.run.network.held import Host, NetworkError, NotAvailable
-from harness.run.network.loopback import loopback_available, private_loopback
+from harness.run.network.kept import Ground, Grounds
+from harness.run.network.loopback import PrivateLoopback, loopback_available, private_loopback
 
 __all__ = [
     "EmulatedNetwork",
+    "Ground",
+    "Grounds",
     "Host",
     "Measured",
     "NetworkError",
     "NotAvailable",
+    "PrivateLoopback",
     "available",
     "loopback_available",
     "private_loopback",

@@ -50,6 +50,7 @@ class EmulatedNetwork:
         self.network = network
         self._switch = Held()
         self._holders: list[Held] = []
+        self._was_cut = False
         try:
             # All start side by side; none is waited for before the last is started.
             for _ in range(hosts):
@@ -73,6 +74,16 @@ class EmulatedNetwork:
     ) -> None:
         self.close()
 
+    @property
+    def intact(self) -> bool:
+        """Whether it is there, and no cable was ever pulled."""
+        return self.there and not self._was_cut
+
+    @property
+    def there(self) -> bool:
+        """Whether every namespace is there, with its relay if it has one."""
+        return all(holder.alive for holder in (self._switch, *self._holders))
+
     def measure(self) -> Measured:
         """Round trip, bandwidth and congestion control between the first two hosts, in about a second.
 
@@ -92,6 +103,7 @@ class EmulatedNetwork:
 
     def cut(self, host: int) -> None:
         """Pull the cable of a host, by its index: what it sends and is sent is lost, and nobody is told."""
+        self._was_cut = True
         self._switch.run(_tool("ip"), "link", "set", _port(range(len(self.hosts))[host]), "down")
 
     def restore(self, host: int) -> None:
@@ -124,7 +136,7 @@ class EmulatedNetwork:
         if self.network.delay:
             behind = [f"{port}={_hardware(index)}" for index, port in enumerate(ports)]
             microseconds = str(round(self.network.delay * 1e6))
-            self._switch.start(*PYTHON, str(HERE / "relay.py"), microseconds, *behind)
+            self._switch.start(*PYTHON, str(HERE / "relay.py"), microseconds, *behind, vital=True)
 
     def _shape(self, ports: list[str], rate: int) -> None:
         """The same rate from every host to the switch and from the switch to every host."""

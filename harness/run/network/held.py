@@ -72,6 +72,11 @@ class Held:
         """The holder's process."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether the holder, and with it the namespace, is still there."""
+        return self._process.poll() is None
+
     def host(self, address: str) -> Host:
         """This namespace, for those who join it."""
         user = f"/proc/{self.pid}/ns/user" if self._as_user else None
@@ -95,12 +100,13 @@ class Held:
         self._ask(program, text, wait=True)
         return self._output(program, self._answer(limit_s), 0)
 
-    def start(self, *program: str, limit_s: float = ANSWER_LIMIT_S) -> str:
+    def start(self, *program: str, limit_s: float = ANSWER_LIMIT_S, vital: bool = False) -> str:
         """Start a program that stays in the namespace, until the namespace is closed; its first line.
 
-        NetworkError when it ends or takes longer than `limit_s` before it says anything.
+        When one that is `vital` ends, so does the holder. NetworkError when the program ends or takes longer than
+        `limit_s` before it says anything.
         """
-        self._ask(program, "", wait=False)
+        self._ask(program, "", wait=False, vital=vital)
         return self._output(program, self._answer(limit_s), None)
 
     def hang_up(self) -> None:
@@ -115,9 +121,9 @@ class Held:
         self._process.kill()
         self._process.wait()
 
-    def _ask(self, program: Sequence[str], text: str, wait: bool) -> None:
+    def _ask(self, program: Sequence[str], text: str, wait: bool, vital: bool = False) -> None:
         try:
-            self._channel.send_json(json.dumps({"run": program, "input": text, "wait": wait}))
+            self._channel.send_json(json.dumps({"run": program, "input": text, "wait": wait, "vital": vital}))
         except OSError:
             raise NetworkError("the process that holds a network namespace is gone") from None
 

@@ -7,9 +7,10 @@ its namespace, and ends, with all that it started, when the parent does, however
 It is run as a file and imports nothing of this package, so that it starts in hundredths of a second.
 
 Messages, a JSON line each. To the parent, once: `{"ready": pid}` or `{"refused": reason}`. From the parent:
-`{"run": [program, argument, …], "input": text, "wait": true}`, answered when the program has ended by
+`{"run": [program, argument, …], "input": text, "wait": true, "vital": false}`, answered when the program has ended by
 `{"status": s, "output": text}` (standard output and error together); with `"wait": false` the answer comes at the
-program's first line, with that line and a null status, and the program runs on.
+program's first line, with that line and a null status, and the program runs on. When one that runs on and is vital
+ends, the holder ends too: a network without its switch is no network.
 """
 
 import contextlib
@@ -35,6 +36,8 @@ REQUEST = "16sH22x"
 """`struct ifreq` with a name and flags."""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+VITAL: set[int] = set()
+"""Programs without which this process shall not be."""
 
 
 def die_with_parent(parent: int) -> None:
@@ -66,7 +69,7 @@ def loopback_up() -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack(REQUEST, b"lo", flags | IFF_UP))
 
 
-def obey(command: list[str], text: str, wait: bool) -> tuple[int | None, str]:
+def obey(command: list[str], text: str, wait: bool, vital: bool) -> tuple[int | None, str]:
     """(exit status, output) of a program, or (None, its first line) while it runs on."""
     stdin = os.memfd_create("input")
     os.write(stdin, text.encode())
@@ -86,6 +89,9 @@ def obey(command: list[str], text: str, wait: bool) -> tuple[int | None, str]:
         said += data
     os.close(read)
     if not wait and b"\n" in said:
+        if vital:
+            VITAL.add(pid)
+            watch()  # it may have ended already
         return None, said.decode(errors="replace").strip()
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status), said.decode(errors="replace").strip()
@@ -104,11 +110,19 @@ def become(command: list[str], holder: int, stdin: int, output: int) -> NoReturn
         os._exit(127)
 
 
+def watch(*_: object) -> None:
+    """End when a vital program has: the kernel says whenever any program ends, also while nothing is asked."""
+    for pid in VITAL:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            os._exit(1)
+
+
 def reap() -> None:
     """Programs that ran on and have ended since."""
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            if pid in VITAL:
+                os._exit(1)
 
 
 def serve(control: socket.socket) -> None:
@@ -117,7 +131,7 @@ def serve(control: socket.socket) -> None:
         for line in lines:
             reap()
             message = json.loads(line)
-            status, output = obey(message["run"], message["input"], message["wait"])
+            status, output = obey(message["run"], message["input"], message["wait"], message["vital"])
             tell(control, {"status": status, "output": output})
 
 
@@ -131,6 +145,7 @@ def main() -> None:
     os.set_inheritable(int(sys.argv[1]), False)
     control = socket.socket(fileno=int(sys.argv[1]))
     die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGCHLD, watch)
     try:
         isolate(as_user="user" in sys.argv[3:])
         loopback_up()

@@ -8,35 +8,53 @@ from harness.run.network.held import Held, Host, NotAvailable
 ADDRESS = "127.0.0.1"
 
 
-@contextlib.contextmanager
-def private_loopback() -> Iterator[Host]:
-    """A network namespace with nothing but a loopback, for as long as the context lasts.
+class PrivateLoopback:
+    """A network namespace with nothing but a loopback, for as long as this is open.
 
     Root gets one as it is, anybody else one in a user namespace, which members join first, each staying who they
-    are. NotAvailable where the kernel, or the container's rules, refuse both.
+    are. NotAvailable where the kernel, or the container's rules, refuse both. Make it in a thread that lives as
+    long as it shall.
     """
-    held = _made()
+
+    def __init__(self) -> None:
+        try:
+            self._held = _ready(Held())
+        except NotAvailable:
+            self._held = _ready(Held(as_user=True))
+        self.hosts = [self._held.host(ADDRESS)]
+
+    @property
+    def there(self) -> bool:
+        """Whether the process that holds the namespace lives."""
+        return self._held.alive
+
+    @property
+    def intact(self) -> bool:
+        """Whether it is as it was made: nothing about a loopback changes."""
+        return self.there
+
+    def close(self) -> None:
+        """End the process that holds the namespace. May be called again."""
+        self._held.close()
+
+
+@contextlib.contextmanager
+def private_loopback() -> Iterator[Host]:
+    """The host of a PrivateLoopback, for as long as the context lasts."""
+    made = PrivateLoopback()
     try:
-        yield held.host(ADDRESS)
+        yield made.hosts[0]
     finally:
-        held.close()
+        made.close()
 
 
 def loopback_available() -> str | None:
     """Why there is no private loopback here, or None; tried, which takes less than 0.1 s."""
     try:
-        _made().close()
+        PrivateLoopback().close()
     except NotAvailable as error:
         return str(error)
     return None
-
-
-def _made() -> Held:
-    """A namespace without a user namespace if that is allowed, else with one."""
-    try:
-        return _ready(Held())
-    except NotAvailable:
-        return _ready(Held(as_user=True))
 
 
 def _ready(held: Held) -> Held:

@@ -26,11 +26,11 @@ class Gpu(DeviceKind):
             raise Unsupported(reason)
         set_threads(request)
         found = tf.config.list_physical_devices("GPU")
-        replicas = request.cell.replicas
-        if replicas > len(found):
-            raise Unsupported(f"{replicas} replicas need {replicas} GPUs, and TensorFlow finds {len(found)}")
-        tf.config.set_visible_devices(found[:replicas], "GPU")
-        for gpu in found[:replicas]:
+        count = request.cell.devices
+        if count > len(found):
+            raise Unsupported(f"{request.cell.replicas} replicas need {count} GPUs, and TensorFlow finds {len(found)}")
+        tf.config.set_visible_devices(found[:count], "GPU")
+        for gpu in found[:count]:
             tf.config.experimental.set_memory_growth(gpu, True)
         names = tuple(device.name for device in tf.config.list_logical_devices("GPU"))
         return Devices(names, physical=len(found), shared=False)

@@ -1,6 +1,9 @@
 """TPU cores through TensorFlow's TPUClusterResolver."""
 
 import concurrent.futures
+import re
+import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
 
 LOCAL_DEVICES = (Path("/dev/accel0"), Path("/dev/vfio/0"))
 CONNECT_LIMIT_S = 30.0
-"""A resolver that asks a metadata server that is not there would wait far longer."""
+"""How long a trial waits for a TPU: TensorFlow would wait far longer for one that is not there, or without end."""
+_ADDRESS = re.compile(r"(?:grpc://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})", re.ASCII)
 
 
 class Tpu(DeviceKind):
@@ -33,7 +37,7 @@ class Tpu(DeviceKind):
         import tensorflow as tf
 
         set_threads(request)
-        resolver, topology = connect(request.tpu)
+        resolver, topology = connect(request.tpu, request.tpu_limit_s)
         names = tuple(device.name for device in tf.config.list_logical_devices("TPU"))
         if request.cell.replicas > len(names):
             raise Unsupported(
@@ -43,26 +47,47 @@ class Tpu(DeviceKind):
         return Devices(taken, physical=len(names), shared=False, resolver=resolver, topology=topology)
 
 
-def connect(tpu: str) -> tuple[Any, Any]:
+def connect(tpu: str, limit_s: float = CONNECT_LIMIT_S) -> tuple[Any, Any]:
     """The resolver and topology of `tpu` (`local`, a name, or an address), initialised.
 
-    Raises Unsupported with the reason, after at most CONNECT_LIMIT_S seconds.
+    An address is `host:port`, with or without `grpc://` before it; anything else is a name, which TensorFlow looks
+    up at Google Cloud's metadata server. Raises Unsupported with the reason, after at most `limit_s` seconds.
     """
     if tpu == "local" and not any(path.exists() for path in LOCAL_DEVICES):
         raise Unsupported(
             "TensorFlow finds no TPU: this machine has no TPU device (/dev/accel0 or /dev/vfio/0), "
             "and tpu is 'local'; name one with --tpu"
         )
+    until = time.monotonic() + limit_s
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
-    future = pool.submit(_connect, tpu)
     try:
-        return future.result(timeout=CONNECT_LIMIT_S)
+        if address := _ADDRESS.fullmatch(tpu):
+            pool.submit(_reach, address["host"], int(address["port"]), limit_s).result(limit_s)
+            tpu = f"grpc://{address['host']}:{address['port']}"
+        return pool.submit(_connect, tpu).result(max(0.0, until - time.monotonic()))
     except concurrent.futures.TimeoutError:
-        raise Unsupported(f"no TPU answered for '{tpu}' within {CONNECT_LIMIT_S:.0f} s") from None
+        raise Unsupported(f"no TPU answered for '{tpu}' within {limit_s:g} s") from None
+    except _NoAnswer as error:
+        raise Unsupported(f"no TPU at '{tpu}': {error}") from None
     except _tpu_errors() as error:
-        raise Unsupported(f"TensorFlow finds no TPU '{tpu}': {str(error).splitlines()[0]}") from error
+        named = "" if address or tpu == "local" else "; a name is looked up at Google Cloud's metadata server"
+        raise Unsupported(f"TensorFlow finds no TPU '{tpu}': {str(error).splitlines()[0]}{named}") from error
     finally:
         pool.shutdown(wait=False)
+
+
+class _NoAnswer(Exception):
+    """Nothing answers at an address."""
+
+
+def _reach(host: str, port: int, limit_s: float) -> None:
+    """See that something listens there: TensorFlow itself would wait without end, and say nothing."""
+    try:
+        socket.create_connection((host.strip("[]"), port), timeout=limit_s).close()
+    except TimeoutError:
+        raise _NoAnswer(f"nothing answers within {limit_s:g} s") from None
+    except OSError as error:
+        raise _NoAnswer(error.strerror or str(error)) from None
 
 
 def _connect(tpu: str) -> tuple[Any, Any]:

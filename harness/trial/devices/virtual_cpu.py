@@ -20,21 +20,21 @@ class VirtualCpu(DeviceKind):
         return None
 
     def set_up(self, request: "Request") -> Devices:
-        """Split the one physical CPU into a logical device a replica."""
+        """Split the one physical CPU into a logical device a replica, or one a shard of a replica on a mesh."""
         import tensorflow as tf
 
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
-        replicas = request.cell.replicas
+        count = request.cell.devices
         tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * replicas
+            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * count
         )
         # Listing the devices would start the runtime, which a cluster's process must join its cluster before.
-        names = tuple(f"/device:CPU:{i}" for i in range(replicas))
+        names = tuple(f"/device:CPU:{i}" for i in range(count))
         if request.member is None:
             names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
         physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
-        return Devices(names, physical, shared=request.cell.replicas_in_sync > physical)
+        return Devices(names, physical, shared=request.cell.devices_in_sync > physical)
 
 
 DEVICE = VirtualCpu()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from harness.trial.loops._coordinator import CoordinatorLoop
+from harness.trial.loops._mesh import MeshLoop
 from harness.trial.loops.base import Loop, LoopKind
 from harness.trial.registry import registered
 
@@ -13,4 +14,4 @@ def loops() -> Mapping[str, LoopKind]:
     return cast(Mapping[str, LoopKind], registered(__name__, "LOOP"))
 
 
-__all__ = ["CoordinatorLoop", "Loop", "LoopKind", "loops"]
+__all__ = ["CoordinatorLoop", "Loop", "LoopKind", "MeshLoop", "loops"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.trial.kept import kept
 from harness.trial.loops._coordinator import CoordinatorLoop
+from harness.trial.loops._mesh import MeshLoop
 from harness.trial.loops.base import Loop, LoopKind, Pace
 from harness.trial.plants import Planted, planted
 from harness.trial.state import capture, copies_of
@@ -119,11 +120,11 @@ def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
         if training.cell.strategy != "none":
             dataset = training.strategy.experimental_distribute_dataset(dataset)
         return iter(dataset)
-    placed = [_on_replicas(training, x, y) for x, y in training.batches]
+    placed = [on_replicas(training, x, y) for x, y in training.batches]
     return itertools.chain(placed, itertools.repeat(placed[-1]))
 
 
-def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
+def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
     """Split a global batch in n equal parts, each placed on its replica's device."""
     import tensorflow as tf
 
@@ -141,6 +142,8 @@ def _on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _build(training: "Training") -> Loop:
+    if training.cell.mesh:
+        return MeshLoop(training)
     return CoordinatorLoop(training) if training.cell.asynchronous else CustomLoop(training)
 
 

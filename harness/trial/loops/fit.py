@@ -22,6 +22,8 @@ class FitLoop:
                 "loop 'fit': Keras 3's Model.fit does not run in a cluster (MultiWorkerMirroredStrategy: ValueError: "
                 "Attempt to convert a value (PerReplica…)); use --loop custom"
             )
+        if training.cell.mesh:
+            raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
         with training.strategy.scope():
             # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
             training.model.compile(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import Cell
 from harness.trial.devices.base import Devices, Unsupported
+from harness.trial.membership import cluster_resolver
 from harness.trial.strategies.base import Strategy
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class MultiWorkerMirrored(Strategy):
         implementation = tf.distribute.experimental.CommunicationImplementation[cell.cross_device_op.upper()]
         packed = int(cell.packing.partition("=")[2]) if cell.packing != "default" else 0
         options = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=packed, implementation=implementation)
-        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        resolver = cluster_resolver()
         with _local_devices(len(devices.names), cell.device):
             return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver, communication_options=options)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import Cell
 from harness.trial.devices.base import Devices
+from harness.trial.membership import cluster_resolver
 from harness.trial.strategies.base import Strategy
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ParameterServer(Strategy):
         """Connects to the servers in TF_CONFIG; returns when all are there."""
         import tensorflow as tf
 
-        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        resolver = cluster_resolver()
         return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(cell))
 
     def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:

@@ -1,6 +1,6 @@
 """What a workload is: the model that a cell trains."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,13 @@ class Workload:
     classes)` returns an uncompiled Keras model that maps [batch, *input_shape] to [batch, classes]
     logits, float32 under every precision policy; it is called inside `strategy.scope()`. For a
     user's own model both arguments are ignored and the result may be compiled.
+
+    `cut(model)` is the layout on a mesh with a `model` axis: the dimension along which it cuts a variable, by the
+    variable's path; the others lie whole on every device. None: there is no such layout.
     """
 
     name: str
     summary: str
     input_shape: tuple[int, ...] | None
     build: "Callable[[tuple[int, ...], int], keras.Model]"
+    cut: "Callable[[keras.Model], Mapping[str, int]] | None" = None

@@ -1,5 +1,6 @@
 """A multilayer perceptron: many weights for little computation, so communication weighs heavily."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.trial.workloads.base import Workload
@@ -24,9 +25,16 @@ def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
     )
 
 
+def cut(model: "keras.Model") -> Mapping[str, int]:
+    """The first layer by its outputs, the second by its inputs, so that one sum joins both (Megatron-LM, 2019)."""
+    first, second = model.layers[-3:-1]
+    return {first.kernel.path: 1, first.bias.path: 0, second.kernel.path: 0}
+
+
 WORKLOAD = Workload(
     name="mlp",
     summary="two dense layers of 512, 28×28×1, 0.67 M weights: much to reduce for little to compute",
     input_shape=(28, 28, 1),
     build=build,
+    cut=cut,
 )

@@ -1,5 +1,6 @@
 """The two-convolution MNIST network that the `tf.distribute` tutorials train."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.trial.workloads.base import Workload
@@ -31,9 +32,19 @@ def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
     )
 
 
+def cut(model: "keras.Model") -> Mapping[str, int]:
+    """The dense layers, which hold most weights; the convolutions run whole on every device of a replica.
+
+    That is the division of A. Krizhevsky, *One weird trick for parallelizing convolutional neural networks* (2014).
+    """
+    first, second = model.layers[-2:]
+    return {first.kernel.path: 1, first.bias.path: 0, second.kernel.path: 0}
+
+
 WORKLOAD = Workload(
     name="mnist_cnn",
     summary="two convolutions, 28×28×1, 0.12 M weights: the tf.distribute tutorials' model",
     input_shape=(28, 28, 1),
     build=build,
+    cut=cut,
 )

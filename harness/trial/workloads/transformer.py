@@ -6,6 +6,7 @@ dropout: a step from given weights on a given batch has one right answer, which 
 """
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.trial.workloads.base import Workload
@@ -68,9 +69,27 @@ def _position_embedding() -> "type[keras.layers.Layer]":
     return PositionEmbedding
 
 
+def cut(model: "keras.Model") -> Mapping[str, int]:
+    """Attention by its heads, each perceptron by its hidden units: two sums a block (Megatron-LM, 2019)."""
+    import keras
+
+    found: dict[str, int] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.MultiHeadAttention):
+            for projection in (layer.query_dense, layer.key_dense, layer.value_dense):
+                found |= {projection.kernel.path: 1, projection.bias.path: 0}
+            found[layer.output_dense.kernel.path] = 0
+        elif isinstance(layer, keras.layers.Dense) and layer.units == HIDDEN:
+            found |= {layer.kernel.path: 1, layer.bias.path: 0}
+        elif isinstance(layer, keras.layers.Dense) and layer.kernel.shape[0] == HIDDEN:
+            found[layer.kernel.path] = 0
+    return found
+
+
 WORKLOAD = Workload(
     name="transformer",
     summary="two-block Transformer encoder over 4×4 patches, 28×28×1, 0.07 M weights",
     input_shape=(28, 28, 1),
     build=build,
+    cut=cut,
 )

@@ -69,7 +69,7 @@ def test_the_page_says_how_many_windows_it_holds_and_where_the_others_are(monkey
     section = trials_section(manifest, trials)
     assert section is not None
     assert len(section.notes) == 1
-    monkeypatch.setattr(details_of, "__defaults__", (50_000,))
+    monkeypatch.setattr(details_of, "__defaults__", (8_000,))
     section = trials_section(manifest, trials)
     assert section is not None
     held = section.notes[1]
@@ -98,7 +98,11 @@ def test_cells_that_share_a_label_are_told_apart() -> None:
     section = trials_section(manifest, trials)
     assert section is not None
     labels = {row[1] for row in section.rows}
-    assert labels == {"none ×1 b32, mnist_cnn, float32", "none ×1 b32, mlp, float32", "none ×1 b32, mnist_cnn, mixed_bfloat16"}
+    assert labels == {
+        "none ×1 b32, mnist_cnn, float32",
+        "none ×1 b32, mlp, float32",
+        "none ×1 b32, mnist_cnn, mixed_bfloat16",
+    }
 
 
 def test_times_that_are_no_times_and_long_texts_do_no_harm() -> None:

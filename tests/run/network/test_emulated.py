@@ -269,3 +269,24 @@ def test_after_kill_9_of_its_maker_nothing_is_left() -> None:
 
 def test_where_all_is_there_nothing_is_lacking() -> None:
     assert available() is None
+
+
+def test_a_network_whose_relay_ends_alone_goes_with_it_and_says_so() -> None:
+    """A switch that is dead while its links look alive would be a hang without a reason."""
+    before = children()
+    with EmulatedNetwork(Network.parse("rate=1gbit,delay=1ms"), 2) as network:
+        assert network.intact
+        [relay] = [pid for pid in children() - before if "relay.py" in " ".join(psutil.Process(pid).cmdline())]
+        psutil.Process(relay).kill()
+        assert within(5, lambda: not network.intact)
+        interfaces_of = "import json, socket; print(json.dumps([name for _, name in socket.if_nameindex()]))"
+        assert within(5, lambda: "eth0" not in said_in(network.hosts[0], interfaces_of))
+        with pytest.raises(NetworkError, match="the process that holds a network namespace is gone"):
+            network.cut(0)
+
+
+def test_a_network_that_was_cut_is_not_as_it_was_made() -> None:
+    with EmulatedNetwork(Network(), 2) as network:
+        network.cut(0)
+        network.restore(0)
+        assert not network.intact

@@ -148,7 +148,7 @@
     draw();
     const all = total.toLocaleString("en-US");
     const some = view.rows.length.toLocaleString("en-US");
-    $("trials-count").textContent = view.rows.length === total ? `${all} trials` : `${some} of ${all} trials`;
+    $("trials-count").textContent = view.rows.length === total ? `${all} ${total === 1 ? "trial" : "trials"}` : `${some} of ${all} trials`;
     performance.measure(resort ? "trials-sort" : "trials-filter", { start, end: performance.now() });
   }
 

@@ -1,0 +1,144 @@
+"""How often `history` marks a change where there is none, and how often it finds one.
+
+    python benchmarks/goals/history.py [--series N] [--recorded RESULTS]
+
+Null series of 12, 30 and 60 runs: white noise, autocorrelated, drifting, two states, spikes; and with --recorded,
+series made by drawing with replacement from what the runs of each cell in RESULTS really gave.
+Alarms are counted by series: a series with any change point is one. Limits are Clopper and Pearson's at 95 %. Power is
+for a step of 3, 5 and 10 % in the middle of white noise, and three runs before the end.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from common import table
+from numpy.typing import NDArray
+from scipy import stats
+
+from harness.analysis.change_points import SIGNIFICANCE, change_points
+from harness.analysis.history import SMALLEST_CHANGE, history
+from harness.record.reading import list_runs, load_run
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Array]
+RUN = 0.02
+"""Standard deviation of a run's log throughput."""
+LENGTHS = (12, 30, 60)
+
+
+def _autocorrelated(r: float) -> Draw:
+    def draw(chance: np.random.Generator, count: int) -> Array:
+        values = RUN * chance.standard_normal(count)
+        for place in range(1, count):
+            values[place] = r * values[place - 1] + math.sqrt(1 - r * r) * values[place]
+        return values
+
+    return draw
+
+
+def _white(chance: np.random.Generator, count: int) -> Array:
+    return RUN * chance.standard_normal(count)
+
+
+def _drifting(chance: np.random.Generator, count: int) -> Array:
+    return _white(chance, count) + chance.uniform(-0.05, 0.05) * np.linspace(-0.5, 0.5, count)
+
+
+def _two_states(chance: np.random.Generator, count: int) -> Array:
+    return RUN / 4 * chance.standard_normal(count) + 0.04 * (chance.random(count) < 0.3)
+
+
+def _spiky(chance: np.random.Generator, count: int) -> Array:
+    return RUN / 2 * chance.standard_normal(count) - (chance.random(count) < 0.1) * 0.05 * (
+        1 + chance.pareto(2.5, count)
+    )
+
+
+NULLS: dict[str, Draw] = {
+    "white, 2 %": _white,
+    "autocorrelated, 0.3": _autocorrelated(0.3),
+    "autocorrelated, 0.6": _autocorrelated(0.6),
+    "drifting, up to 5 % in all": _drifting,
+    "two states, 4 % apart, 7:3": _two_states,
+    "one run in ten 5 % or more slower": _spiky,
+}
+
+
+def main() -> None:
+    """Simulate and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--series", type=int, default=300)
+    parser.add_argument("--recorded", type=Path)
+    given = parser.parse_args()
+    nulls = NULLS | (recorded(given.recorded) if given.recorded else {})
+    print(
+        f"False alarms: series with a change point where nothing changes, of {given.series}; promised "
+        f"{SIGNIFICANCE:.0%} where runs are independent\n"
+    )
+    rows = [("null series", *(f"{length} runs" for length in LENGTHS))]
+    for name, draw in nulls.items():
+        rows.append((name, *(rate(draw, length, given.series) for length in LENGTHS)))
+    table(rows)
+    print("\nPower: series in which a step was found within 2 runs of its place, white noise of 2 % a run\n")
+    rows = [("step", *(f"{length} runs, in the middle" for length in LENGTHS), "30 runs, 4 before the end")]
+    for step in (0.03, 0.05, 0.10):
+        places = [(length, length // 2) for length in LENGTHS] + [(30, 26)]
+        rows.append((f"{step:.0%}", *(power(step, length, place, given.series) for length, place in places)))
+    table(rows)
+
+
+def marked(values: Array) -> list[int]:
+    """The places that `history` would mark: found, and larger than the smallest change."""
+    found = [change.index for change in change_points([float(value) for value in values])]
+    edges = [0, *found, len(values)]
+    return [
+        place
+        for number, place in enumerate(found)
+        if abs(values[place : edges[number + 2]].mean() - values[edges[number] : place].mean())
+        >= math.log1p(SMALLEST_CHANGE)
+    ]
+
+
+def rate(draw: Draw, length: int, count: int) -> str:
+    """Alarms of `count` null series, with limits."""
+    chance = np.random.default_rng(length)
+    return limits(sum(bool(marked(draw(chance, length))) for _ in range(count)), count)
+
+
+def power(step: float, length: int, place: int, count: int) -> str:
+    """How many of `count` series have the planted step marked near its place."""
+    chance = np.random.default_rng(length)
+    hits = 0
+    for _ in range(count):
+        values = _white(chance, length)
+        values[place:] += math.log1p(-step)
+        hits += any(abs(found - place) <= 2 for found in marked(values))
+    return limits(hits, count)
+
+
+def limits(hits: int, of: int) -> str:
+    """`1.2 % [0.3 – 3.1]`."""
+    interval = stats.binomtest(hits, of).proportion_ci(0.95, "exact")
+    return f"{100 * hits / of:.1f} % [{100 * interval.low:.1f} – {100 * interval.high:.1f}]"
+
+
+def recorded(results: Path) -> dict[str, Draw]:
+    """A null series for each cell of the runs in `results`, by resampling its runs."""
+    series = history(load_run(row.path) for row in list_runs(results) if row.problem is None)
+    found: dict[str, Draw] = {}
+    for one in series:
+        if len(one.points) >= 8:
+            logs = np.log([point.value.value for point in one.points])
+            kind = " × no strategy" if one.measure == "speed-up" else ""
+            name = f"recorded, {one.cell.label}{kind}: {len(logs)} runs, {100 * logs.std(ddof=1):.1f} %"
+            found[name] = lambda chance, count, logs=logs: chance.choice(logs, count)
+            as_was = len(marked(logs))
+            print(f"{name}; as they came: {as_was} change points" if as_was else f"{name}; as they came: none")
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Progress where there is no screen: plain lines with the verdict after each block, folded in GitHub Actions."""
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from harness.errors import HarnessError
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.report.text import printable
+from harness.run.progress import PlainLines
+
+
+class Lines(PlainLines):
+    """A line a trial, and what is known so far before each block but the first."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        super().__init__(out)
+        self._manifest: RunManifest | None = None
+        self._trials: list[TrialRecord] = []
+
+    def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
+        """Keep what the verdict is read from."""
+        super().plan(manifest, earlier)
+        self._manifest, self._trials = manifest, list(earlier)
+
+    def block(self, number: int, blocks: int, trials: int) -> None:
+        """The verdict so far, then the announcement."""
+        for text in self._so_far():
+            self._say(f"so far: {text}")
+        super().block(number, blocks, trials)
+
+    def ended(self, record: TrialRecord) -> None:
+        """Keep the record, then say its line."""
+        self._trials.append(record)
+        super().ended(record)
+
+    def _so_far(self) -> tuple[str, ...]:
+        from harness.analysis import summarise
+        from harness.report.so_far import so_far
+
+        if self._manifest is None or not self._trials:
+            return ()
+        try:
+            return so_far(summarise(self._manifest, self._trials))
+        except HarnessError:
+            return ()  # the report will say which record cannot be compared
+
+    def _say(self, text: str) -> None:
+        """One line, whatever is in the text."""
+        super()._say(" ".join(printable(text).split()))
+
+
+class GitHubGroups(Lines):
+    """The lines of a block in a group that the log folds; what went wrong outside it, as an annotation.
+
+    See "Workflow commands for GitHub Actions". The runner reads them from standard error as well.
+    """
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        super().__init__(out)
+        self._open = False
+        self._faults: dict[str, None] = {}
+
+    def block(self, number: int, blocks: int, trials: int) -> None:
+        """Close the last block's group and open this one's."""
+        self._close()
+        for text in self._so_far():
+            self._say(f"so far: {text}")
+        self._command("group", f"block {number + 1} of {blocks}: {trials} trials, about {self._left} left")
+        self._open = True
+
+    def ended(self, record: TrialRecord) -> None:
+        """A line, and a wrong result for the annotations."""
+        super().ended(record)
+        if record.status not in ("ok", "unsupported"):
+            self._faults[f"{record.cell.label}: {record.status.replace('_', ' ')}: {record.reason or ''}"] = None
+
+    def finished(self) -> None:
+        """Close the last group, and say once what went wrong."""
+        self._close()
+        for fault in self._faults:
+            self._command("warning", fault)
+
+    def _close(self) -> None:
+        if self._open:
+            self._command("endgroup", "")
+            self._open = False
+
+    def _command(self, name: str, text: str) -> None:
+        PlainLines._say(self, f"::{name}::" + _escaped(" ".join(printable(text).split())))
+
+    def _say(self, text: str) -> None:
+        """One line that the runner does not take for a command."""
+        line = " ".join(printable(text).split()).replace("##[", "## [")
+        PlainLines._say(self, f" {line}" if line.startswith("::") else line)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("##[", "## [")

@@ -1,0 +1,150 @@
+"""`harness faults`: what a killed worker, a frozen one, a cut link cost, by strategy and interval of checkpoints."""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli._flags import option, signed
+from harness.errors import UsageError
+from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
+from harness.spec.sweep import load_sweep
+
+if TYPE_CHECKING:
+    from harness.record.reading import Run
+
+VERB = "faults"
+HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
+EXAMPLES = "Example: harness faults --strategy multi_worker_mirrored --fault kill_worker --checkpoint-every 0,20"
+
+DESCRIPTIONS = {
+    "strategy": "strategies: mirrored, multi_worker_mirrored, parameter_server (comma-separated)",
+    "fault": f"faults: {', '.join(FAULT_NAMES)} (comma-separated)",
+    "checkpoint_every": "steps between checkpoints, 0 is none (comma-separated)",
+    "target": "which worker or server is hit: last, or first",
+    "repeats": "jobs of every combination",
+    "steps": "steps that a job is to do",
+    "workers": "workers, and as many replicas of mirrored",
+    "ps": "parameter servers",
+    "batch_size": "batch size a replica",
+    "model": "mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function",
+    "data": "digits, synthetic, or tfds:NAME",
+    "optimizer": "adam, sgd, momentum",
+    "seed": "seed of order, weights, and of the steps that faults come at",
+    "stall": "seconds without a step after which a job is started again",
+    "outage": "seconds until a frozen process thaws, or a cut link is mended",
+    "timeout": "seconds after which a job counts as hung",
+    "data_dir": "where prepared data sets are kept; empty is the user's cache folder",
+}
+
+
+def command(**given: Any) -> int:
+    """Run the verb."""
+    flags = {key: given[key] for key in Faults.model_fields if given[key] is not None}
+    if given["resume"] is not None:
+        return _resume(flags, given)
+    settings = _settings(given["spec"], flags)
+    if given["dry_run"]:
+        return _dry_run(settings, given["json"])
+    from harness.record.reading import load_run
+    from harness.run.faults.progress import FaultLines
+    from harness.run.faults.run import measure_faults
+
+    lines = FaultLines(quiet=given["quiet"] or given["json"])
+    path = measure_faults(settings, given["results"], ["harness", *sys.argv[1:]], lines)
+    tell(load_run(path), given["json"])
+    return 0
+
+
+def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
+    from harness.record.reading import load_run, resolve_run
+    from harness.run.faults.progress import FaultLines
+    from harness.run.faults.run import resume_faults
+
+    extra = next(iter(flags), "SPEC" if given["spec"] else "dry_run" if given["dry_run"] else None)
+    if extra is not None:
+        named = extra if extra == "SPEC" else f"--{extra.replace('_', '-')}"
+        raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
+    path = resolve_run(given["resume"], given["results"])
+    resume_faults(path, FaultLines(quiet=given["quiet"] or given["json"]))
+    tell(load_run(path), given["json"])
+    return 0
+
+
+def _settings(spec: Path | None, flags: dict[str, str]) -> Faults:
+    values = load_sweep(spec) if spec is not None else {}
+    values.update({key: value_of_fault_key(key, text) for key, text in flags.items()})
+    return faults_from(values, "faults" if spec is None else str(spec) if not flags else f"{spec} and flags")
+
+
+def _dry_run(settings: Faults, json_out: bool) -> int:
+    """Print the jobs, what makes no sense, and an estimate; write nothing."""
+    from harness.run.faults.run import estimate_s
+    from harness.run.faults.scenarios import inapplicable, plan_jobs
+    from harness.run.progress import duration
+
+    planned = plan_jobs(settings)
+    cells = {cell.cell_id: cell for cell in planned.cells}
+    expected = estimate_s(settings, planned.faults.jobs)
+    if json_out:
+        plan = {
+            **planned.faults.model_dump(mode="json"),
+            "estimate_s": round(expected, 1),
+            "sha256": planned.plan.sha256,
+        }
+        print(json.dumps(plan, indent=2, ensure_ascii=False))
+        return 0
+    print(f"{len(planned.faults.jobs)} jobs of {settings.steps} steps, about {duration(expected)}")
+    for job in planned.faults.jobs:
+        reason = inapplicable(cells[job.cell_id], job.fault)
+        when = f" at step {job.fault_step}" if job.fault_step is not None else ""
+        print(f"  repeat {job.repeat + 1}: {job.scenario}{f' (not run: {reason})' if reason else when}")
+    print(f"seed {settings.seed}, plan {planned.plan.sha256[:12]}")
+    return 0
+
+
+def tell(run: "Run", json_out: bool) -> None:
+    """The tables and sentences, or one JSON object."""
+    from harness.analysis.faults import summarise_faults
+    from harness.record.fault_log import load_faults
+    from harness.report.faults import faults_lines, faults_tables
+    from harness.report.faults_json import faults_json
+
+    assert run.manifest.faults is not None
+    summary = summarise_faults(run.manifest.faults, load_faults(run.path))
+    if json_out:
+        whole = {"run_id": run.manifest.run_id, "path": str(run.path), **faults_json(summary)}
+        print(json.dumps(whole, indent=2, ensure_ascii=False))
+        return
+    from harness.cli._table import print_table
+
+    for table in faults_tables(summary, run.manifest.faults):
+        print_table(table)
+    print("\n".join(faults_lines(summary)))
+    print(f"records: {run.path}")
+    print(f"report:  python -m harness report {run.path}")
+
+
+def _signature() -> list[inspect.Parameter]:
+    spec = Annotated[Path | None, typer.Argument(metavar="[SPEC.toml]", help="A spec, see benchmarks/faults.toml.")]
+    keys = [
+        option(key, None, str | None, f"--{key.replace('_', '-')}", metavar="VALUE", help=text)
+        for key, text in DESCRIPTIONS.items()
+    ]
+    return [
+        inspect.Parameter("spec", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=spec),
+        *keys,
+        option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
+        option("resume", None, str | None, "--resume", metavar="RUN", help="Run only what a run still misses."),
+        option("dry_run", False, bool, "--dry-run", help="Print the jobs, their order and an estimate."),
+        option("quiet", False, bool, "--quiet", help="Print the result only."),
+        option("json", False, bool, "--json", help="Print one JSON object."),
+    ]
+
+
+signed(command, _signature())
+
+__all__ = ["EXAMPLES", "HELP", "VERB", "command"]

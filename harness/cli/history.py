@@ -1,0 +1,85 @@
+"""`harness history`: the runs of one machine as series, and where their level changes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli._completion import strategies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.record.reading import Run
+
+VERB = "history"
+HELP = (
+    "Show each cell's throughput over the runs of a machine, mark where its level changes, and say what differed "
+    "there: the environment and the commits between."
+)
+EXAMPLES = "Example: harness history --cell 'mirrored ×2' --output reports/history.html"
+
+
+def command(
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cell",
+            metavar="CELL",
+            help="A cell's id or part of its name; may be given again. Default: all.",
+            autocompletion=strategies,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.html", help="Write a page with a figure for each series.")
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
+        "results"
+    ),
+    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Run the verb."""
+    from harness.analysis.history import history
+    from harness.environment.commits import commits_between
+    from harness.errors import UsageError
+    from harness.report.export.base import write
+    from harness.report.history import change_lines, history_json, history_page, history_table, summary_lines
+
+    read: list[str] = []
+    series = history(_runs(results, read), cell or ())
+    if cell and not series:
+        raise UsageError(f"--cell: no run in '{results}' has a cell '{cell[0]}'; `harness show latest` names the cells")
+    revisions = dict.fromkeys(change.revisions for one in series for change in one.changes)
+    between = {pair: commits_between(*pair) for pair in revisions}
+    if output is not None:
+        write(output, history_page(series, between, len(read)).encode("utf-8", "replace"), "FILE.html")
+    if json_out:
+        print(
+            json.dumps(history_json(series, between, len(read)).model_dump(mode="json"), indent=2, ensure_ascii=False)
+        )
+        return 0
+    if series:
+        from harness.cli._table import print_table
+
+        print_table(history_table(series))
+    print("\n".join([*change_lines(series, between), *summary_lines(series, len(read))]))
+    if output is not None:
+        print(f"history: {output}")
+    return 0
+
+
+def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
+    """Every run that can be read, one at a time; those that cannot are named on standard error."""
+    from harness.errors import HarnessError
+    from harness.record.reading import list_runs, load_run
+
+    for row in list_runs(results):
+        try:
+            run = load_run(row.path)
+        except HarnessError as error:
+            sys.stderr.write(f"harness: left out: {error}\n")
+            continue
+        read.append(row.run_id)
+        yield run

@@ -1,0 +1,61 @@
+"""The commits between two recorded revisions, where the repository is at hand."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST = 20
+"""Commits that are named."""
+_HASH = re.compile(r"([0-9a-f]{40})(-dirty)?")
+_LIMIT_S = 5
+
+
+@dataclass(frozen=True)
+class Commits:
+    """`commits` are (short hash, subject), newest first; `count` is how many there are in all.
+
+    `remark` says why there is none to name, or what else to know; None when there is nothing to say.
+    """
+
+    commits: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+    remark: str | None = None
+
+
+def commits_between(before: str | None, after: str | None, folder: Path | None = None) -> Commits:
+    """The commits that `after` has and `before` has not, as `git log` in `folder` tells; only reads.
+
+    The revisions come from records, so anything but a full hash, with or without `-dirty`, is never given to git.
+    """
+    a, b = (_HASH.fullmatch(text or "") for text in (before, after))
+    if a is None or b is None:
+        return Commits(remark="the runs do not both say which commit they ran")
+    dirty = " and ".join(side for side, match in (("before", a), ("after", b)) if match[2])
+    remark = f"the run {dirty} had changes that were not committed" if dirty else None
+    if a[1] == b[1]:
+        return Commits(remark=remark or "both ran the same commit")
+    span = f"{a[1]}..{b[1]}"
+    counted = _git(folder, "rev-list", "--count", span)
+    if counted is None:
+        return Commits(remark="the commits are not in the repository at hand")
+    listed = _git(folder, "log", f"--max-count={MOST}", "--no-color", "--format=%h%x09%s", span) or ""
+    rows = (line.partition("\t") for line in listed.splitlines())
+    commits = tuple((short, subject) for short, _, subject in rows)
+    if not commits:
+        remark = "the later run ran an earlier commit"
+    return Commits(commits, int(counted), remark)
+
+
+def _git(folder: Path | None, *arguments: str) -> str | None:
+    """What git says; None where it fails, is not there or takes too long."""
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", "--no-pager", *arguments, "--"], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", timeout=_LIMIT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,91 @@
+"""Where the time between a fault and the next useful step goes: stacked bars, one a scenario."""
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from harness.analysis.faults import FaultsSummary, ScenarioSummary, Spread
+from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
+from harness.report.text import plural, seconds
+
+PARTS = ("noticed", "restart", "replay")
+PART_WORDS = {
+    "noticed": "until it is noticed",
+    "restart": "restart: processes, cluster, model, checkpoint",
+    "replay": "replay: tracing, and steps done again",
+}
+GOES_ON = "training goes on: its longest standstill"
+
+
+def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture | None:
+    """Medians over jobs; None when no job came to a useful step again."""
+    shown = [s for s in summary.scenarios if _whole(s) is not None]
+    if not shown:
+        return None
+    with style():
+        figure = Figure(figsize=(8.6, 1.35 + 0.27 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        for row, scenario in enumerate(shown):
+            left = 0.0
+            for look, width in _widths(scenario):
+                axes.barh(row, width, left=left, height=0.68, color=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look],
+                          linewidth=0.6)  # fmt: skip
+                left += width
+            spread = _whole(scenario)
+            assert spread is not None
+            axes.plot([spread.low, spread.high], [row, row], color=INK, linewidth=1.0)
+            axes.annotate(seconds(spread.median), (max(left, spread.high), row), xytext=(4, 0),
+                          textcoords="offset points", va="center", fontsize=8)  # fmt: skip
+        axes.set_yticks(range(len(shown)), [_label(scenario, words) for scenario in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.margins(x=0.1)
+        axes.set_xlim(left=0)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("seconds, median over jobs")
+        axes.grid(axis="x")
+        looks = [*(PART_WORDS[part] for part in PARTS), GOES_ON]
+        handles = [
+            Patch(facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], label=text)
+            for look, text in enumerate(looks)
+        ]
+        figure.legend(handles=handles, loc="outside upper center", ncols=2, fontsize=9)
+    caption = (
+        "From the fault to the next useful step: one that had not been done before. The line over a bar is the range "
+        "over jobs; the parts of a bar are in the proportion of their medians. Where training never began again there "
+        "is only the last kind: the longest time without a useful step."
+    )
+    return picture(figure, "pauses", "How long training stood still", _describe(shown, words), caption)
+
+
+def _whole(scenario: ScenarioSummary) -> Spread | None:
+    """The time to the next useful step; where training went on, the longest standstill, which may come later."""
+    return scenario.useful_step_s if scenario.restart_s is not None else scenario.standstill_s
+
+
+def _widths(scenario: ScenarioSummary) -> list[tuple[int, float]]:
+    """The bar's parts, as long together as the median of the whole."""
+    spread = _whole(scenario)
+    whole = spread.median if spread is not None else 0.0
+    if scenario.restart_s is None or scenario.replay_s is None or scenario.detection_s is None:
+        return [(len(PARTS), whole)]
+    parts = (scenario.detection_s.median, scenario.restart_s.median, scenario.replay_s.median)
+    total = sum(parts) or 1.0
+    return [(look, whole * part / total) for look, part in enumerate(parts)]
+
+
+def _label(scenario: ScenarioSummary, words: Mapping[str, str]) -> str:
+    every = f"every {scenario.checkpoint_every}" if scenario.checkpoint_every else "no checkpoint"
+    return f"{scenario.cell.strategy} · {words[scenario.fault]} · {every}"
+
+
+def _describe(shown: list[ScenarioSummary], words: Mapping[str, str]) -> str:
+    def middle(scenario: ScenarioSummary) -> float:
+        spread = _whole(scenario)
+        return spread.median if spread is not None else 0.0
+
+    low, high = min(shown, key=middle), max(shown, key=middle)
+    return (
+        f"Stacked bars of {plural(len(shown), 'scenario')}, from {seconds(middle(low))} ({_label(low, words)}) to "
+        f"{seconds(middle(high))} ({_label(high, words)})."
+    )

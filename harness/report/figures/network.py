@@ -1,0 +1,144 @@
+"""Efficiency and throughput against the rate of an emulated network."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator, StrMethodFormatter
+
+from harness.analysis import Interval, WorkloadSummary
+from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
+from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
+from harness.report.text import listed, shortened, significant
+from harness.spec.network import Network
+
+_MOST_CURVES = 8
+_BESIDE = 4.0
+"""How far beyond the highest rate, as a factor, what has no rate is drawn; and once more the loopback."""
+
+Value = Callable[[NetworkPoint], Interval | None]
+
+
+def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
+    """Both against the rate, on a logarithmic axis; None unless something was measured at two rates."""
+    curves = [curve for curve in network_curves(summary) if len(curve.points) > 1][:_MOST_CURVES]
+    if not curves:
+        return None
+    panels = [panel for panel in (_EFFICIENCY, _THROUGHPUT) if _has(curves, panel[1])]
+    places = _places(curves)
+    expected = any(point.expected_step_s for curve in curves for point in curve.points)
+    with style():
+        legend_rows = -(-(len(curves) + expected) // 2)
+        size = (9.4 if len(panels) > 1 else 6.4, 3.3 + 0.26 * legend_rows)
+        figure = Figure(figsize=size, layout="constrained")
+        for axes, (label, value) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _draw(axes, curves, places, value)
+            axes.set_ylabel(label)
+        handles = _legend(curves, expected)
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)), fontsize=9)
+    return picture(figure, name, "Efficiency and throughput against the network's rate", _describe(curves), _caption())
+
+
+def _share(point: NetworkPoint) -> Interval | None:
+    return None if point.efficiency is None else point.efficiency.scaled(100)
+
+
+def _throughput(point: NetworkPoint) -> Interval | None:
+    return point.throughput
+
+
+_EFFICIENCY: tuple[str, Value] = ("% of the base case", _share)
+_THROUGHPUT: tuple[str, Value] = ("examples/s", _throughput)
+
+
+def _has(curves: Sequence[NetworkCurve], value: Value) -> bool:
+    return any(value(point) is not None for curve in curves for point in curve.points)
+
+
+def _places(curves: Sequence[NetworkCurve]) -> dict[str, float]:
+    """Where each rate is on the axis, by its tick's text; without a rate, beside the highest."""
+    rates = {point.network.rate for curve in curves for point in curve.points if point.network and point.network.rate}
+    places = {_tick(rate): float(rate) for rate in sorted(rates)}
+    beside = max(places.values(), default=1e9)
+    if any(point.network and point.network.rate is None for curve in curves for point in curve.points):
+        beside *= _BESIDE
+        places[_tick(None)] = beside
+    if any(curve.loopback for curve in curves):
+        places["none"] = beside * _BESIDE
+    return places
+
+
+def _tick(rate: int | None) -> str:
+    """`100mbit`, as it is asked for."""
+    return "unshaped" if rate is None else Network(rate=rate).text.removeprefix("rate=")
+
+
+def _place(point: NetworkPoint, places: dict[str, float]) -> float:
+    return places["none" if point.network is None else _tick(point.network.rate)]
+
+
+def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], value: Value) -> None:
+    axes.set_xscale("log")
+    for look, curve in enumerate(curves):
+        # a little to each side, so that bars at the same rate can be told apart
+        shift = math.exp(0.05 * (look - (len(curves) - 1) / 2))
+        drawn = [(shift * _place(point, places), point, found) for point in curve.points if (found := value(point))]
+        _draw_curve(axes, drawn, look, joined=True)
+        if curve.loopback is not None and (alone := value(curve.loopback)) is not None:
+            _draw_curve(axes, [(shift * places["none"], curve.loopback, alone)], look, joined=False)
+        line = [(x, found.value * point.expected_over_measured) for x, point, found in drawn
+                if point.expected_over_measured is not None]  # fmt: skip
+        if line:
+            axes.plot(*zip(*line, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_xticks(list(places.values()), list(places), rotation=30 if len(places) > 4 else 0)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("rate of each host's link")
+    axes.grid(axis="y")
+
+
+def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]], look: int, *, joined: bool) -> None:
+    colour, marker = SERIES[look % len(SERIES)], MARKERS[look % len(MARKERS)]
+    line = DASHES[look // len(SERIES) % len(DASHES)] if joined else "none"
+    axes.plot([x for x, _, _ in drawn], [found.value for _, _, found in drawn], color=colour, marker=marker,
+              linestyle=line)  # fmt: skip
+    for x, _, found in drawn:
+        if found.low is not None and found.high is not None:
+            axes.plot([x, x], [found.low, found.high], color=colour, linewidth=1.4)
+
+
+def _legend(curves: Sequence[NetworkCurve], expected: bool) -> list[Line2D]:
+    handles = [
+        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)],
+               label=shortened(curve.label))
+        for look, curve in enumerate(curves)
+    ]  # fmt: skip
+    if expected:
+        handles.append(Line2D([], [], color=MUTED, linestyle="--", label="expected from the ring's cost"))
+    return handles
+
+
+def _caption() -> str:
+    return (
+        "Left, the share of what as many no-strategy base cases would do (resource-bounded where replicas share "
+        "processors); right, examples/s. Error bars are paired intervals. Dashed: the step on the fastest network plus "
+        "2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that were measured; points above it hide communication "
+        "behind computing. 'unshaped' is as fast as this machine moves frames; 'none' is the loopback, without hosts."
+    )
+
+
+def _describe(curves: Sequence[NetworkCurve]) -> str:
+    parts = []
+    for curve in curves:
+        values = listed((_words(point) for point in curve.points), most=12)
+        parts.append(f"{curve.label}: {values}")
+    return f"Line chart of throughput and efficiency by the network's rate. {'; '.join(parts)}."
+
+
+def _words(point: NetworkPoint) -> str:
+    share = "" if point.efficiency is None else f" and {significant(100 * point.efficiency.value)} %"
+    where = "none" if point.network is None else _tick(point.network.rate)
+    return f"{significant(point.throughput.value)} examples/s{share} at {where}"

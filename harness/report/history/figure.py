@@ -1,0 +1,88 @@
+"""A small figure for one series: each run with its interval, the levels, and where they change."""
+
+import itertools
+import math
+import statistics
+
+from matplotlib.figure import Figure
+
+from harness.analysis.history import Series
+from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
+from harness.report.history.words import name_of, percent
+from harness.report.text import plural, printable, significant
+
+
+def history_figure(series: Series, name: str) -> Picture | None:
+    """Runs from left to right in their order; None of a single run."""
+    points = series.points
+    if len(points) < 2:
+        return None
+    with style():
+        figure = Figure(figsize=(8.4, 2.1), layout="constrained")
+        axes = figure.subplots()
+        values = [point.value.value for point in points]
+        for place, point in enumerate(points):
+            if point.value.low is not None and point.value.high is not None:
+                axes.plot(
+                    [place, place], [point.value.low, point.value.high], color=SERIES[0], linewidth=1.0, alpha=0.6
+                )
+        axes.plot(range(len(points)), values, marker="o", markersize=4, linestyle="none", color=SERIES[0])
+        edges = [0, *(change.index for change in series.changes), len(points)]
+        for start, end in itertools.pairwise(edges):
+            level = statistics.geometric_mean(values[start:end])
+            axes.plot([start - 0.4, end - 0.6], [level, level], color=MUTED, linewidth=1.2)
+        for change in series.changes:
+            axes.axvline(change.index - 0.5, color=SERIES[1], linewidth=1.4, linestyle=(0, (4, 2)))
+            axes.annotate(
+                percent(change).partition(" [")[0], (change.index - 0.5, 1), xycoords=("data", "axes fraction"),
+                xytext=(4, -10), textcoords="offset points", color=SERIES[1], fontsize=9,
+            )  # fmt: skip
+        axes.set_ylim(*_limits(series))
+        axes.set_xlim(-0.7, len(points) - 0.3)
+        ticks = sorted({0, len(points) - 1, *(change.index for change in series.changes)})
+        axes.set_xticks(ticks, [points[tick].created_utc[:10] for tick in ticks])
+        axes.set_ylabel("× no strategy" if series.measure == "speed-up" else "examples/s")
+        axes.grid(axis="y")
+    return picture(figure, name, name_of(series), _describe(series), _caption(series))
+
+
+def _limits(series: Series) -> tuple[float, float]:
+    """All points, and their intervals as far as they do not squeeze the points to a line."""
+    values = [point.value.value for point in series.points]
+    low, high = min(values), max(values)
+    room = max(high - low, 0.01 * high)
+    lows = [point.value.low for point in series.points if point.value.low is not None]
+    highs = [point.value.high for point in series.points if point.value.high is not None]
+    return max(min([low, *lows]), low - room) - 0.05 * room, min(max([high, *highs]), high + room) + 0.25 * room
+
+
+def _caption(series: Series) -> str:
+    count = plural(len(series.points), "run")
+    spread = _scatter(series)
+    about = f" Runs of one level scatter by {significant(100 * spread, 2)} %." if spread is not None else ""
+    if not series.changes:
+        found = "No change of level was found" if series.long_enough else "Too few runs to tell a change of level"
+        return f"{count}, each with its own 95 % interval. {found}.{about}"
+    sizes = ", ".join(percent(change) for change in series.changes)
+    return f"{count}, each with its own 95 % interval; lines are levels, dashed where they change: {sizes}.{about}"
+
+
+def _scatter(series: Series) -> float | None:
+    edges = [0, *(change.index for change in series.changes), len(series.points)]
+    left = []
+    for start, end in itertools.pairwise(edges):
+        logs = [math.log(point.value.value) for point in series.points[start:end]]
+        mean = statistics.fmean(logs)
+        left += [value - mean for value in logs]
+    freedom = len(left) - (len(edges) - 1)
+    return math.sqrt(math.fsum(value * value for value in left) / freedom) if freedom > 0 else None
+
+
+def _describe(series: Series) -> str:
+    first, last = series.points[0].value.value, series.points[-1].value.value
+    unit = "times no strategy" if series.measure == "speed-up" else "examples per second"
+    changes = "; ".join(f"changes by {percent(c)} at run {printable(c.after)}" for c in series.changes)
+    return (
+        f"{len(series.points)} runs, from {significant(first)} to {significant(last)} {unit}; "
+        f"{changes or 'no change of level found'}."
+    )

@@ -1,0 +1,49 @@
+"""The history as one self-contained page in the look of the report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import harness
+from harness.analysis.history import Series
+from harness.report.figures import Picture
+from harness.report.history.figure import history_figure
+from harness.report.history.words import Between, change_lines, history_table, machine_of, name_of, summary_lines, why
+from harness.report.table import Table
+from harness.report.templating import rendered
+from harness.report.text import printable
+
+MOST_FIGURES = 60
+"""Series that are drawn, those that changed first; the table has all."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One series on the page."""
+
+    name: str
+    machine: str
+    picture: Picture | None
+    changes: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """(earlier run, later run, what differs between them) of each change."""
+
+
+def history_page(series: Sequence[Series], between: Between, runs: int) -> str:
+    """The page as text; the same series give the same bytes."""
+    ordered = sorted(series, key=lambda one: not one.changes)  # stable: what changed comes first
+    drawn = [one for one in ordered if len(one.points) > 1][:MOST_FIGURES]
+    table: Table = history_table(series)
+    return rendered(
+        "history.html.j2",
+        lines=summary_lines(series, runs),
+        changes=[line for line in change_lines(series, between) if not line.startswith(" ")],
+        entries=[_entry(one, between, number) for number, one in enumerate(drawn)],
+        left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
+        table=table,
+        version=harness.__version__,
+        changed=any(one.changes for one in series),
+    ) + "\n"  # fmt: skip
+
+
+def _entry(one: Series, between: Between, number: int) -> Entry:
+    changes = tuple((printable(c.before), printable(c.after), why(c, between)) for c in one.changes)
+    return Entry(name_of(one), machine_of(one), history_figure(one, f"h{number}"), changes)

@@ -1,0 +1,106 @@
+"""A history in words: the table, and a paragraph for each change of level."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.change_points import FEWEST
+from harness.analysis.history import LevelChange, Series
+from harness.environment.commits import Commits
+from harness.report.sparkline import sparkline
+from harness.report.table import Column, Table
+from harness.report.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
+
+Between = Mapping[tuple[str | None, str | None], Commits]
+"""The commits between two recorded revisions."""
+_MOST_FACTS = 4
+_MOST_COMMITS = 8
+_WIDE = 24
+"""Runs that a line of blocks shows; the newest."""
+
+
+def name_of(series: Series) -> str:
+    """`mirrored ×2 b64, × no strategy`."""
+    kind = ", × no strategy" if series.measure == "speed-up" else ""
+    return printable(f"{series.cell.label}{kind}")
+
+
+def machine_of(series: Series) -> str:
+    """The machine, as a person would know it again."""
+    return printable(f"{series.processor} ({series.machine})")
+
+
+def percent(change: LevelChange) -> str:
+    """`−4.8 % [−6.0 to −3.6]`: the new level against the old."""
+    value, low, high = change.ratio.value, change.ratio.low, change.ratio.high
+    bounds = "" if low is None or high is None else f" [{_signed(low)} to {_signed(high)}]"
+    return f"{_signed(value)} %{bounds}"
+
+
+def history_table(series: Sequence[Series]) -> Table:
+    """A row a series: the newest value, the runs as blocks, and what changed."""
+    texts = ("over the runs", "changes")
+    columns = (Column("cell", False), Column("runs"), Column("newest"), *(Column(name, False) for name in texts))
+    rows = tuple(_row(one) for one in series)
+    note = (
+        f"Newest: examples/s, or the factor over no strategy in the same run. Blocks: the newest {_WIDE} runs, from "
+        f"the smallest value to the largest. Of fewer than {FEWEST} runs no change of level can be told."
+    )
+    marked = frozenset(number for number, one in enumerate(series) if one.changes)
+    return Table("History", columns, rows, note, marked)
+
+
+def _row(one: Series) -> tuple[str, ...]:
+    newest = significant(one.points[-1].value.value) if one.points else NOTHING
+    unit = "×" if one.measure == "speed-up" and one.points else ""
+    blocks = sparkline([point.value.value for point in one.points[-_WIDE:]])
+    changes = listed((percent(change) for change in one.changes), most=3) or (
+        "none found" if one.long_enough else f"too few runs ({len(one.points)} of {FEWEST})"
+    )
+    return name_of(one), str(len(one.points)), newest + unit, blocks, changes
+
+
+def summary_lines(series: Sequence[Series], runs: int) -> tuple[str, ...]:
+    """What was read and what was found, in two or three sentences."""
+    if not series:
+        return (f"No series in {plural(runs, 'run')}: no sweep measured a cell, or none said on which machine.",)
+    machines = list(dict.fromkeys(machine_of(one) for one in series))
+    changed = [one for one in series if one.changes]
+    short = sum(not one.long_enough for one in series)
+    lines = [f"{plural(runs, 'run')}, {len(series)} series on {listed(machines)}."]
+    if changed:
+        lines.append(f"The level changed in {len(changed)}: {listed((name_of(one) for one in changed), most=6)}.")
+    else:
+        lines.append("No change of level was found." if short < len(series) else "")
+    if short:
+        lines.append(f"{short} of {len(series)} have fewer than the {FEWEST} runs that a change needs to be told.")
+    return tuple(line for line in lines if line)
+
+
+def change_lines(series: Sequence[Series], between: Between) -> tuple[str, ...]:
+    """Each change with the runs, the environment difference and the commits on either side of it."""
+    lines = []
+    for one in series:
+        for change in one.changes:
+            lines.append(f"{name_of(one)}: {percent(change)}, from run {change.before} to run {change.after}")
+            lines += [f"    {text}" for text in why(change, between)]
+        if one.gaps and one.measure == "throughput":
+            kinds = listed(dict.fromkeys(STATUS_WORDS.get(gap.status, gap.status) for gap in one.gaps))
+            lines.append(f"{name_of(one)}: no figure in {plural(len(one.gaps), 'run')} ({kinds})")
+    return tuple(printable(line) for line in lines)
+
+
+def why(change: LevelChange, between: Between) -> tuple[str, ...]:
+    """What differs between the two runs: facts, then commits."""
+    facts = [str(item) for item in change.environment if item.key != "git.revision"]
+    said = [f"differs: {listed(facts, most=_MOST_FACTS)}"] if facts else ["nothing recorded of the machine differs"]
+    found = between.get(change.revisions, Commits())
+    if found.commits:
+        said.append(f"{plural(found.count, 'commit')} between:")
+        said += [f"  {short} {subject}" for short, subject in found.commits[:_MOST_COMMITS]]
+        said += [f"  and {found.count - _MOST_COMMITS} more"] if found.count > _MOST_COMMITS else []
+    if found.remark:
+        said.append(found.remark)
+    return tuple(printable(text) for text in said)
+
+
+def _signed(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}".replace("-", "−")

@@ -1,0 +1,150 @@
+"""Where agents join a run: a listening socket, and a thread that takes in those who have the token."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+from harness.errors import HarnessError
+from harness.run.launchers.agents.handshake import JoinError, admit
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.wire import Wire, WireError
+from harness.spec.address import joined, split_address
+
+LOOPBACK = "127.0.0.1"
+MOST_AT_THE_DOOR = 32
+"""Connections at once that have not shown the token yet."""
+NOWHERE = ("192.0.2.1", 9)
+"""An address for documentation: asking for the route to it sends nothing."""
+
+
+class ListenError(HarnessError):
+    """Nothing can listen at the address that was asked for."""
+
+
+class Meeting:
+    """Listens from the start; `close` ends every agent that has joined."""
+
+    def __init__(self, listen: str, token: str, tell: Callable[[str], None]) -> None:
+        self.token = token
+        self._tell = tell
+        self.agents: list[Agent] = []
+        """Those that have joined, in that order; also those that are gone since."""
+        self.refusals: list[str] = []
+        self.changed = threading.Condition()
+        self._ours = own_identity()
+        self._socket = _listening(listen or LOOPBACK)
+        self._closed = False
+        self._door = threading.BoundedSemaphore(MOST_AT_THE_DOOR)
+        threading.Thread(target=self._accept, name="meeting", daemon=True).start()
+
+    @property
+    def host(self) -> str:
+        """The address it listens on."""
+        return str(self._socket.getsockname()[0])
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._socket.getsockname()[1])
+
+    def address(self) -> str:
+        """`host:port` for agents to connect to."""
+        host = self.host
+        if host in ("0.0.0.0", "::"):  # which of this machine's addresses is meant, its route to elsewhere tells
+            host = facing(NOWHERE[0]) or socket.gethostname()
+        return joined(host, self.port)
+
+    def living(self) -> list[Agent]:
+        """Agents that can be given work."""
+        with self.changed:
+            return [agent for agent in self.agents if agent.ready and not agent.gone]
+
+    def close(self) -> None:
+        """Stop listening and let every agent go."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        with self.changed:
+            agents = list(self.agents)
+        for agent in agents:
+            agent.hang_up("the run is over")
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection, peer = self._socket.accept()
+            except OSError:
+                return
+            if not self._door.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(target=self._admit, args=(connection, str(peer[0])), daemon=True).start()
+
+    def _admit(self, connection: socket.socket, peer: str) -> None:
+        wire = None
+        try:
+            wire = Wire(connection)
+            identity = admit(wire, self.token, self._ours)
+        except (JoinError, OSError) as error:
+            self._refused(f"a worker at {peer} was refused: {error}")
+            if wire is not None:
+                _see_off(wire)
+            return
+        finally:
+            self._door.release()
+        with self.changed:
+            agent = Agent(wire, identity, peer, len(self.agents) + 1, self._news)
+            self.agents.append(agent)
+        if self._closed:
+            agent.hang_up("the run is over")
+        agent.listen()
+
+    def _refused(self, text: str) -> None:
+        with self.changed:
+            self.refusals.append(text)
+            self.changed.notify_all()
+        self._tell(text)
+
+    def _news(self, agent: Agent) -> None:
+        """An agent is ready, or gone."""
+        with self.changed:
+            self.changed.notify_all()
+        if self._closed:
+            return
+        if agent.gone:
+            self._tell(f"{agent.name} is gone: {agent.gone}")
+        else:
+            self._tell(f"{agent.name} is ready")
+
+
+def facing(host: str) -> str | None:
+    """This machine's address on the way to `host`, or None when there is none. Sends nothing."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, NOWHERE[1], type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return None
+
+
+def _listening(listen: str) -> socket.socket:
+    host, port = split_address("listen", listen)
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((address[0], address[1]), family=family, backlog=64)
+    except OSError as error:
+        # create_server adds the address to what went wrong
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise ListenError(f"listen: nothing can listen at '{listen}': {reason}") from None
+
+
+def _see_off(wire: Wire) -> None:
+    """Read on for a moment, so that closing does not overtake the words just sent, and close."""
+    with contextlib.suppress(WireError, OSError):
+        wire.connection.settimeout(1.0)
+        wire.take_in()
+    wire.close()

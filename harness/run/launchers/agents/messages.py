@@ -1,0 +1,83 @@
+"""What a parent and an agent say to each other, a JSON line each; anything else ends the connection."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.trial.protocol import Request
+
+PROTOCOL = 1
+Number = Annotated[int, Field(ge=0, le=2**53)]
+Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, Field(max_length=253)]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Identity(_Message):
+    """What an agent is, and where."""
+
+    harness: Name
+    source: Name
+    """A digest of the harness's own files."""
+    tensorflow: Name
+    keras: Name
+    python: Name
+    host: Name
+    """The host's name for a person."""
+    address: Name
+    """What other hosts reach it at; empty is where its connection comes from."""
+    machine: Name
+    """The same for processes that may join each other's namespaces."""
+    node: Name = ""
+    """Slurm's name of the host, where Slurm started the agent."""
+
+
+class Greeting(_Message):
+    """The parent's first word."""
+
+    protocol: Number
+    nonce: Hexadecimal
+
+
+class Hello(_Message):
+    """The agent's answer; the proof covers everything else in it."""
+
+    protocol: Number
+    nonce: Hexadecimal
+    identity: Identity
+    proof: Hexadecimal
+
+
+class Verdict(_Message):
+    """The parent takes the agent, with a proof that it has the token too, or says why not."""
+
+    proof: Hexadecimal | None = None
+    refused: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class Order(_Message):
+    """The parent's word to an agent that it has taken. `number` is the process that is meant."""
+
+    do: Literal["spawn", "tell", "signal", "hang_up", "release", "tail", "hold", "free"]
+    number: Number = 0
+    request: Request | None = None
+    text: str = ""
+    """`tell`: one line for the process."""
+    signal: int = 0
+    count: Number = 0
+    """`hold`: ports; `tail`: characters."""
+    base: Number = 0
+    """`hold`: the first port; 0 is any that are free."""
+
+
+class News(_Message):
+    """An agent's word to its parent."""
+
+    of: Literal["ready", "line", "closed", "exited", "tail", "held", "failed"]
+    number: Number = 0
+    text: str = ""
+    status: int = 0
+    ports: list[Number] = []

@@ -1,0 +1,237 @@
+"""The parent's end of an agent: it is used as a zygote is, and its processes as any that were forked here."""
+
+import contextlib
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from harness.run.launchers.agents.messages import Identity, News, Order
+from harness.run.launchers.agents.wire import Wire, WireError
+from harness.run.zygote import EXIT_LIMIT_S
+from harness.trial.protocol import Channel, Report, Request
+
+ANSWER_LIMIT_S = 5.0
+"""How long an agent may take to answer a question that it need not wait for anything to answer."""
+
+
+class RemoteChannel(Channel):
+    """A process's channel, through its agent: lines arrive over a socket pair that the agent's reader writes."""
+
+    def __init__(self, agent: "Agent", number: int) -> None:
+        ours, self.arriving = socket.socketpair()
+        super().__init__(ours)
+        self._agent = agent
+        self._number = number
+
+    def send_json(self, text: str) -> None:
+        """Send one line; OSError when the agent is gone."""
+        self._agent.order(Order(do="tell", number=self._number, text=text))
+
+    def close(self) -> None:
+        """Close both ends here, and the one there."""
+        with contextlib.suppress(OSError):
+            self._agent.order(Order(do="hang_up", number=self._number))
+        self.arriving.close()
+        super().close()
+
+
+class RemoteSpawned:
+    """A process that an agent has forked; see `harness.run.zygote.Spawned`."""
+
+    who = ""
+
+    def __init__(self, agent: "Agent", number: int) -> None:
+        self.agent = agent
+        self.number = number
+        self.status: int | None = None
+        self.channel = RemoteChannel(agent, number)
+
+    @property
+    def gone(self) -> str:
+        """Why nobody knows how it ended."""
+        return f"{self.agent.name} is gone ({self.agent.gone})"
+
+    def stderr_tail(self, characters: int = 4000) -> str:
+        """The end of what it wrote to standard error and output."""
+        answer = self.agent.question(Order(do="tail", number=self.number, count=characters), "tail")
+        return answer.text if answer is not None else ""
+
+
+class Agent:
+    """One agent. `spawn`, `signal`, `kill`, `wait`, `lost` and `release` do what a Zygote's do, on its host."""
+
+    def __init__(self, wire: Wire, identity: Identity, peer: str, joined: int, news: Callable[["Agent"], None]) -> None:
+        self.identity = identity
+        self.address = identity.address or peer
+        """What other hosts reach it at."""
+        self.name = f"agent {joined} on {identity.node or identity.host} ({self.address})"
+        self.gone: str | None = None
+        """Why it is, once it is."""
+        self.ready = False
+        self.scratch = ""
+        """A folder on its host that its processes share."""
+        self.prepared: set[tuple[str, str]] = set()
+        """Data sets, with their folders, that are known to be there."""
+        self._wire = wire
+        self._news = news
+        self._spawned: dict[int, RemoteSpawned] = {}
+        self._next = 0
+        self._heard = threading.Condition()
+        self._answers: dict[tuple[str, int], News] = {}
+        self._left_with: int | None = None
+
+    def listen(self) -> None:
+        """Take in what the agent says until it is gone; for a thread."""
+        try:
+            while True:
+                self._take_in(News.model_validate_json(self._wire.receive()))
+        except WireError as error:
+            self.hang_up(str(error))
+        except ValidationError:
+            self.hang_up("it said what is not in the protocol")
+
+    def _take_in(self, news: News) -> None:
+        if news.of == "ready":
+            self.scratch = news.text
+            self.ready = True
+            self._news(self)
+            return
+        if news.of == "failed":
+            self.hang_up(news.text)
+            return
+        with self._heard:
+            target = self._spawned.get(news.number)
+            if news.of in ("tail", "held"):
+                self._answers[news.of, news.number] = news
+            elif target is not None:
+                self._about(target, news)
+            self._heard.notify_all()
+
+    def _about(self, target: RemoteSpawned, news: News) -> None:
+        if news.of == "exited":
+            target.status = news.status
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            if news.of == "line":
+                target.channel.arriving.sendall(news.text.encode() + b"\n")
+            elif news.of == "closed":
+                target.channel.arriving.shutdown(socket.SHUT_WR)
+
+    def order(self, order: Order) -> None:
+        """Send one order; OSError when the agent is gone."""
+        if self.gone is not None:
+            raise BrokenPipeError(self.gone)
+        try:
+            self._wire.send(order)
+        except WireError as error:
+            self.hang_up(str(error))
+            raise BrokenPipeError(str(error)) from None
+
+    def question(self, order: Order, of: str, limit_s: float = ANSWER_LIMIT_S) -> News | None:
+        """The agent's answer, or None when it is gone or does not answer."""
+        key = (of, order.number)
+        with self._heard:
+            self._answers.pop(key, None)
+        try:
+            self.order(order)
+        except OSError:
+            return None
+        with self._heard:
+            self._heard.wait_for(lambda: key in self._answers or self.gone is not None, limit_s)
+            return self._answers.pop(key, None)
+
+    def hold(self, count: int, base: int = 0) -> list[int]:
+        """`count` ports of its host that nobody else is given until `free`; none when they cannot be had."""
+        number = self._number()
+        answer = self.question(Order(do="hold", number=number, count=count, base=base), "held")
+        if answer is None or len(answer.ports) != count:
+            return []
+        return answer.ports
+
+    def free(self, ports: list[int]) -> None:
+        """Give ports back."""
+        for port in ports:
+            with contextlib.suppress(OSError):
+                self.order(Order(do="free", base=port))
+
+    def hang_up(self, reason: str) -> None:
+        """End the connection: what the agent has started ends there, and every channel here."""
+        with self._heard:
+            if self.gone is not None:
+                return
+            self.gone = reason
+            for spawned in self._spawned.values():
+                with contextlib.suppress(OSError):
+                    spawned.channel.arriving.shutdown(socket.SHUT_WR)
+            self._heard.notify_all()
+        self._wire.close()
+        self._news(self)
+
+    def _number(self) -> int:
+        with self._heard:
+            number, self._next = self._next, self._next + 1
+        return number
+
+    def spawn(self, request: Request) -> RemoteSpawned:
+        """Fork a fresh process for `request` there; one that is gone at once when the agent is."""
+        spawned = RemoteSpawned(self, self._number())
+        with self._heard:
+            self._spawned[spawned.number] = spawned
+        try:
+            self.order(Order(do="spawn", number=spawned.number, request=request))
+        except OSError:
+            spawned.channel.arriving.shutdown(socket.SHUT_WR)
+        return spawned
+
+    def signal(self, spawned: RemoteSpawned, number: int) -> None:
+        """Send a signal to a process, if it still lives."""
+        if spawned.status is None:
+            with contextlib.suppress(OSError):
+                self.order(Order(do="signal", number=spawned.number, signal=number))
+
+    def kill(self, spawned: RemoteSpawned) -> None:
+        """End a process at once and wait until it is gone; an agent that cannot say so is given up."""
+        self.signal(spawned, signal.SIGKILL)
+        if self.wait(spawned) is None:
+            self.hang_up(f"it did not end a process within {EXIT_LIMIT_S:g} s")
+
+    def wait(self, spawned: RemoteSpawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """The exit status of a process that is ending, or None after `limit_s`."""
+        with self._heard:
+            self._heard.wait_for(lambda: spawned.status is not None or self.gone is not None, max(0.0, limit_s))
+        return spawned.status
+
+    def lost(self, spawned: RemoteSpawned) -> bool:
+        """Whether nobody knows how it ended."""
+        return self.gone is not None and spawned.status is None
+
+    def release(self, spawned: RemoteSpawned) -> None:
+        """Forget a process that has ended."""
+        with self._heard:
+            self._spawned.pop(spawned.number, None)
+        with contextlib.suppress(OSError):
+            self.order(Order(do="release", number=spawned.number))
+        spawned.channel.close()
+
+    def alone(self, request: Request, limit_s: float, check: Callable[[], None]) -> str | None:
+        """What a process that does one task says of it: None when it went well, else the reason."""
+        spawned = self.spawn(request.model_copy(update={"scratch": self.scratch}))
+        deadline = time.monotonic() + limit_s
+        try:
+            while time.monotonic() < deadline:
+                check()
+                select.select([spawned.channel.connection], [], [], 0.2)
+                line = spawned.channel.receive_line(0.0)
+                outcome = None if line is None else Report.model_validate_json(line).outcome
+                if outcome is not None:
+                    return None if outcome.status == "ok" else outcome.reason
+            return f"no end within {limit_s:g} s"
+        except EOFError:
+            return "its process ended without a word"
+        finally:
+            self.kill(spawned)
+            self.release(spawned)

@@ -1,0 +1,176 @@
+"""The agents of one run as a launcher uses them: asked for once, waited for, given processes to start."""
+
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from harness.run.launchers.agents.dealing import hosts_needed
+from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
+from harness.run.launchers.agents.meeting import ListenError, Meeting
+from harness.run.launchers.agents.placed import place_by_ports
+from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.worker import TOKEN_VARIABLE
+from harness.run.launchers.base import CannotPlace, Launcher, Placement
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Placing, Request
+
+SLICE_S = 0.2
+MOST_WAITS = 3
+PREPARE_LIMIT_S = 3600.0
+"""Preparing a data set may download it."""
+
+
+class Session:
+    """Listens, and knows the agents that have joined."""
+
+    def __init__(self, launcher: str, listen: str, placing: Placing, out: TextIO | None = None) -> None:
+        self.placing = placing
+        self._launcher = launcher
+        self._out = out
+        token = os.environ.get(TOKEN_VARIABLE, "").strip() or new_token()
+        if len(token) < LEAST_TOKEN:
+            raise CannotPlace(f"{TOKEN_VARIABLE} has {len(token)} characters, expected at least {LEAST_TOKEN}")
+        self.meeting = Meeting(listen, token, self.say)
+        self.since = time.monotonic()
+        """When something last changed: from then on those who are missing have their time."""
+        self._known: list[bool] = []
+
+    def say(self, text: str) -> None:
+        """Tell the person, whatever else is written to standard output."""
+        try:
+            out = self._out or sys.stderr
+            out.write(f"launcher '{self._launcher}': {text}\n")
+            out.flush()
+        except (OSError, ValueError):
+            pass  # a closed terminal must not cost the measurement
+
+    def command(self) -> str:
+        """What is to be run on each host."""
+        return f"{TOKEN_VARIABLE}={self.meeting.token} python -m harness worker --connect {self.meeting.address()}"
+
+    def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
+        """The first `hosts` living agents, by node or as they joined.
+
+        CannotPlace when they are not there `join_timeout` after the last change, or three times that after this
+        began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
+        not come.
+        """
+        limit = time.monotonic() + MOST_WAITS * self.placing.join_timeout_s
+        while len(living := self.meeting.living()) < hosts:
+            check()
+            if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
+                self._known, self.since = known, time.monotonic()
+            if (why := launcher.trouble(self)) is not None:
+                raise CannotPlace(f"launcher '{self._launcher}': {why}")
+            if time.monotonic() >= min(limit, self.since + self.placing.join_timeout_s):
+                raise CannotPlace(self._missing(hosts, living, launcher.detail(self)))
+            with self.meeting.changed:
+                self.meeting.changed.wait(SLICE_S)
+        return sorted(living, key=lambda agent: agent.identity.node)[:hosts]
+
+    def _missing(self, hosts: int, living: Sequence[Agent], detail: str | None) -> str:
+        there = f" ({', '.join(agent.name for agent in living)})" if living else ""
+        text = (
+            f"launcher '{self._launcher}': {len(living)} of {hosts} hosts{there} joined at {self.meeting.address()} "
+            f"within {self.placing.join_timeout_s:g} s; {hosts - len(living)} missing"
+        )
+        gone = [f"{agent.name} is gone ({agent.gone})" for agent in self.meeting.agents if agent.gone]
+        importing = [f"{a.name} still imports TensorFlow" for a in self.meeting.agents if not a.gone and not a.ready]
+        return "; ".join([text, *([detail] if detail else []), *importing, *gone[-2:], *self.meeting.refusals[-2:]])
+
+    def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
+        """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
+        for agent in agents:
+            key = (request.cell.data, request.data_dir)
+            if key in agent.prepared:
+                continue
+            reason = agent.alone(request.model_copy(update={"task": "prepare"}), PREPARE_LIMIT_S, check)
+            if reason is not None:
+                raise CannotPlace(f"data '{request.cell.data}' is not available on {agent.name}: {reason}")
+            agent.prepared.add(key)
+
+
+class AgentLauncher(Launcher, ABC):
+    """A launcher whose processes are started by agents. All cells of a run are placed by them, single ones too."""
+
+    elsewhere = True
+
+    def __init__(self) -> None:
+        self._sessions: dict[Placing, Session | CannotPlace] = {}
+
+    @abstractmethod
+    def begin(self, placing: Placing, hosts: int) -> Session:
+        """Start, or have somebody start, agents on `hosts` hosts; CannotPlace with the reason."""
+
+    def end(self, session: Session) -> None:
+        """Take back what `begin` has started; the agents are gone already."""
+
+    def trouble(self, session: Session) -> str | None:
+        """Why no more agents will come, or None."""
+        return None
+
+    def detail(self, session: Session) -> str | None:
+        """What is known of those who have not come yet."""
+        return None
+
+    def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
+        """Have agents started for the largest of `requests`, and wait until they and the data are there."""
+        if not requests:
+            return
+        hosts = max(hosts_needed(request.cell, request.placing.hosts) for request in requests)
+        try:
+            session = self.session(requests[0], zygote, hosts)
+            agents = session.wait(hosts, zygote.check, self)
+            for request in requests:
+                session.prepare(agents, request, zygote.check)
+        except CannotPlace:
+            return  # each trial that wants to be placed will say so in its record
+
+    def session(self, request: Request, zygote: Zygote, hosts: int = 0) -> Session:
+        """The session for `request`, begun when it is the first; it ends with `zygote`."""
+        if not zygote.plain:
+            raise CannotPlace(
+                f"launcher '{self.name}': hosts run this harness as it is; a side with an environment, interpreter or "
+                "revision of its own needs launcher 'local'"
+            )
+        found = self._sessions.get(request.placing)
+        if found is None:
+            found = self._begun(request, hosts or hosts_needed(request.cell, request.placing.hosts))
+            self._sessions[request.placing] = found
+            zygote.beside.callback(self._end, request.placing)
+        if isinstance(found, CannotPlace):
+            raise found
+        return found
+
+    def _begun(self, request: Request, hosts: int) -> Session | CannotPlace:
+        try:
+            return self.begin(request.placing, hosts)
+        except ListenError as error:
+            return CannotPlace(f"launcher '{self.name}': {error}")
+        except CannotPlace as error:
+            return error
+
+    def _end(self, placing: Placing) -> None:
+        session = self._sessions.pop(placing, None)
+        if isinstance(session, Session):
+            session.meeting.close()
+            self.end(session)
+
+    def agents_for(self, request: Request, zygote: Zygote) -> list[Agent]:
+        """The hosts of one trial, its data ready on each; CannotPlace when they are not there in time."""
+        session = self.session(request, zygote)
+        hosts = hosts_needed(request.cell, request.placing.hosts)
+        agents = session.wait(hosts, zygote.check, self)
+        session.prepare(agents, request, zygote.check)
+        return agents
+
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """The processes over the agents in their order, workers first."""
+        return place_by_ports(self.name, request, self.agents_for(request, zygote))
+
+    def host_for(self, request: Request, zygote: Zygote) -> Agent:
+        """The first host, for a trial that is one process."""
+        return self.agents_for(request, zygote)[0]

@@ -1,0 +1,266 @@
+"""The agent itself: `python -m harness worker` on each host."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import HarnessError
+from harness.run.launchers.agents.handshake import JoinError, ask
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.messages import News, Order
+from harness.run.launchers.agents.ports import close_all, held_ports
+from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
+from harness.run.zygote import Spawned, Zygote, ZygoteError
+from harness.spec.address import joined
+from harness.trial.protocol import Outcome, Report
+
+RETRY_S = 0.5
+EVERYWHERE = "0.0.0.0"
+TOKEN_VARIABLE = "HARNESS_TOKEN"
+"""Unlike a flag, other users of the host cannot read it."""
+
+
+class CannotConnect(HarnessError):
+    """No run listens where the agent was told to connect."""
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What an agent is told on its command line."""
+
+    host: str
+    port: int
+    token: str
+    address: str = ""
+    """What other hosts reach this one at; empty is where the connection comes from."""
+    data_dir: Path | None = None
+    """Where prepared data are on this host; None is the folder that the sweep names."""
+    wait_s: float = 60.0
+    """How long it tries to connect."""
+    stay: bool = False
+    """Whether it waits for the next run when one is over."""
+
+
+class Asked:
+    """Whether somebody asked this process to end (SIGINT, SIGTERM, SIGHUP); `read` becomes readable then."""
+
+    def __init__(self) -> None:
+        self.read, self._write = socket.socketpair()
+        self.to_end = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self.to_end = True
+        with contextlib.suppress(OSError):
+            self._write.send(b".")
+
+
+def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
+    """Serve one run, or with `stay` one after the other until asked to end.
+
+    Raises JoinError when it is refused, CannotConnect when nothing listens, ZygoteError when TensorFlow cannot be
+    imported.
+    """
+    asked = Asked()
+    while not asked.to_end:
+        wire = _connected(settings, asked)
+        if wire is None:
+            return
+        try:
+            _serve(wire, settings, asked, say)
+        finally:
+            wire.close()
+        if not settings.stay:
+            return
+
+
+def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[str], None]) -> None:
+    there = joined(settings.host, settings.port)
+    try:
+        ask(wire, settings.token, own_identity(settings.address))
+    except JoinError as error:
+        raise type(error)(f"{there}: {error}") from None
+    say(f"joined the run at {there}; importing TensorFlow")
+    with contextlib.closing(Zygote()) as zygote:
+        session = Session(wire, zygote, settings, asked)
+        try:
+            if session.start():
+                say("ready; it ends with the run")
+                session.serve()
+        except WireError as error:
+            say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
+        finally:
+            session.close()
+
+
+def _connected(settings: WorkerSettings, asked: Asked) -> Wire | None:
+    """A connection; None when asked to end. With `stay` it is waited for as long as it takes."""
+    deadline = time.monotonic() + settings.wait_s
+    while not asked.to_end:
+        try:
+            return Wire(socket.create_connection((settings.host, settings.port), timeout=HANDSHAKE_S))
+        except OSError as error:
+            if not settings.stay and time.monotonic() >= deadline:
+                there = joined(settings.host, settings.port)
+                reason = error.strerror or str(error)
+                raise CannotConnect(
+                    f"connect: no sweep answers at {there} ({reason}); waited {settings.wait_s:g} s"
+                ) from None
+        select.select([asked.read], [], [], RETRY_S)
+    return None
+
+
+class Session:
+    """One run, from the agent's side."""
+
+    def __init__(self, wire: Wire, zygote: Zygote, settings: WorkerSettings, asked: Asked) -> None:
+        self._wire = wire
+        self._zygote = zygote
+        self._settings = settings
+        self._asked = asked
+        self._processes: dict[int, Spawned] = {}
+        self._open: set[int] = set()
+        """Those whose channel is open."""
+        self._reported: set[int] = set()
+        """Those whose end the parent knows of."""
+        self._ports: dict[int, socket.socket] = {}
+
+    def start(self) -> bool:
+        """Import TensorFlow; False when the run is over, or this process asked to end, before that is done."""
+        self._zygote.launch()
+        while self._zygote.connection not in (ready := self._wait([self._zygote.connection])):
+            if self._asked.to_end:
+                return False
+            if self._wire.connection in ready:
+                self._wire.take_in()  # WireError when the parent is gone
+        try:
+            self._zygote.start()
+        except ZygoteError as error:
+            self._wire.send(News(of="failed", text=str(error)))
+            raise
+        self._wire.send(News(of="ready", text=self._zygote.scratch))
+        return True
+
+    def serve(self) -> None:
+        """Do what the parent says until it is gone (WireError), or this process is asked to end."""
+        while not self._asked.to_end:
+            while (line := self._wire.held_line()) is not None:
+                try:
+                    self._obey(Order.model_validate_json(line))
+                except ValidationError:
+                    raise WireError("what it says is not in the protocol") from None
+            channels = {self._processes[number].channel.connection: number for number in self._open}
+            ready = self._wait([*channels, self._zygote.connection])
+            for connection, number in channels.items():
+                if connection in ready:
+                    self._pass_on(number)
+            self._tell_ends()
+            if self._wire.connection in ready:
+                self._wire.take_in()
+
+    def close(self) -> None:
+        """Give back the ports; the zygote's end ends what was forked from it."""
+        close_all(list(self._ports.values()))
+
+    def _wait(self, others: list[socket.socket]) -> list[socket.socket]:
+        return select.select([self._wire.connection, self._asked.read, *others], [], [])[0]
+
+    def _obey(self, order: Order) -> None:
+        process = self._processes.get(order.number)
+        match order.do:
+            case "spawn" if order.request is not None:
+                self._spawn(order)
+            case "tell" if process is not None and order.number in self._open:
+                with contextlib.suppress(OSError):  # its end of the channel is closed, which is told by itself
+                    process.channel.send_json(order.text)
+            case "signal" if process is not None:
+                self._zygote.signal(process, order.signal)
+            case "hang_up" if process is not None and order.number in self._open:
+                self._open.discard(order.number)
+                process.channel.close()
+            case "release" if process is not None:
+                self._forget(order.number)
+            case "tail":
+                tail = process.stderr_tail(order.count) if process is not None else ""
+                self._wire.send(News(of="tail", number=order.number, text=tail))
+            case "hold":
+                self._hold(order)
+            case "free":
+                if (held := self._ports.pop(order.base, None)) is not None:
+                    held.close()
+            case _:
+                pass  # about a process that is gone
+
+    def _spawn(self, order: Order) -> None:
+        assert order.request is not None
+        request = order.request
+        if self._settings.data_dir is not None:
+            request = request.model_copy(update={"data_dir": str(self._settings.data_dir)})
+        try:
+            process = self._zygote.spawn(request)
+        except ZygoteError as error:
+            report = Report(outcome=Outcome(status="crashed", reason=str(error)))
+            self._wire.send(News(of="line", number=order.number, text=report.model_dump_json(exclude_none=True)))
+            self._wire.send(News(of="closed", number=order.number))
+            self._wire.send(News(of="exited", number=order.number, status=1))
+            return
+        self._processes[order.number] = process
+        self._open.add(order.number)
+
+    def _pass_on(self, number: int) -> None:
+        """Every line of a process that has arrived, and whether it has closed its channel."""
+        channel = self._processes[number].channel
+        try:
+            while (line := channel.receive_line(0.0)) is not None:
+                self._wire.send(News(of="line", number=number, text=line))
+        except EOFError:
+            self._open.discard(number)
+            self._wire.send(News(of="closed", number=number))
+
+    def _tell_ends(self) -> None:
+        self._zygote.drain()
+        for number, process in self._processes.items():
+            if number in self._reported:
+                continue
+            if process.status is not None:
+                if number in self._open:
+                    self._pass_on(number)
+                self._reported.add(number)
+                self._wire.send(News(of="exited", number=number, status=process.status))
+        if not self._zygote.alive:
+            raise WireError("the preloaded process on this host is gone")
+
+    def _hold(self, order: Order) -> None:
+        try:
+            held = held_ports(EVERYWHERE, order.count, order.base)
+        except OSError:
+            held = []
+        ports = {int(taken.getsockname()[1]): taken for taken in held}
+        self._ports |= ports
+        self._wire.send(News(of="held", number=order.number, ports=list(ports)))
+
+    def _forget(self, number: int) -> None:
+        process = self._processes.pop(number)
+        if process.status is None:
+            self._zygote.kill(process)
+        self._open.discard(number)
+        self._reported.discard(number)
+        self._zygote.release(process)
+
+
+def token_from(given: str | None, file: Path | None) -> str | None:
+    """The token of `--token`, `--token-file` or HARNESS_TOKEN; None when there is none. OSError for the file's sake."""
+    # taken out in any case: what a user's own model starts has no use for it
+    variable = os.environ.pop(TOKEN_VARIABLE, "").strip() or None
+    if given is not None:
+        return given.strip()
+    return file.read_text(encoding="utf-8").strip() if file is not None else variable

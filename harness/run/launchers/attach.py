@@ -1,0 +1,72 @@
+"""Processes on hosts where somebody has started `python -m harness worker`."""
+
+import contextlib
+
+from harness.run.launchers.agents.dealing import dealt, first_devices
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.meeting import LOOPBACK
+from harness.run.launchers.agents.placed import place_by_ports
+from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.session import AgentLauncher, Session
+from harness.run.launchers.base import Placement, Seat, seated, tasks_of
+from harness.run.network.held import NotAvailable
+from harness.run.network.loopback import private_loopback
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Placing, Request
+
+FIRST_PORT = 20000
+"""In a namespace of its own, a trial has every port for itself."""
+
+
+class Attach(AgentLauncher):
+    """Prints one command to run on each host, and waits for those who join with the run's token."""
+
+    name = "attach"
+    summary = "hosts that join by one command each, printed by the sweep"
+
+    def available(self) -> str | None:
+        """Always available: the hosts may be anywhere."""
+        return None
+
+    def begin(self, placing: Placing, hosts: int) -> Session:
+        """Listen, and say what to run."""
+        session = Session(self.name, placing.listen, placing)
+        several = "host" if hosts == 1 else "hosts"
+        session.say(
+            f"waits {placing.join_timeout_s:g} s for {hosts} {several}; run on each:\n\n  {session.command()}\n"
+        )
+        if session.meeting.host.startswith("127."):
+            session.say("listens on loopback, for this machine alone; --listen ADDRESS lets other hosts join")
+        return session
+
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """The agents in the order in which they joined, workers first."""
+        agents = self.agents_for(request, zygote)
+        private = _placed_privately(request, agents)
+        return private if private is not None else place_by_ports(self.name, request, agents)
+
+
+def _placed_privately(request: Request, agents: list[Agent]) -> Placement | None:
+    """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
+    address that they find, and on loopback alone is what was asked for. None where that cannot be had."""
+    here = own_identity().machine
+    if not here or any(agent.identity.machine != here or agent.address != LOOPBACK for agent in agents):
+        return None
+    stack = contextlib.ExitStack()
+    try:
+        host = stack.enter_context(private_loopback())
+    except NotAvailable:
+        return None
+    tasks = tasks_of(request.cell)
+    hosts = dealt(tasks, len(agents))
+    first = first_devices(hosts, tasks, request.cell.replicas)
+    addresses = {task: f"{host.address}:{FIRST_PORT + number}" for number, task in enumerate(tasks)}
+    where = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
+    seats = [
+        Seat(member.model_copy(update={"first_device": device, **where}), agents[number])
+        for member, number, device in zip(seated(request, addresses), hosts, first, strict=True)
+    ]
+    return Placement(seats, release=stack.close, isolated=True)
+
+
+LAUNCHER = Attach()

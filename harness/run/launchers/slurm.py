@@ -1,0 +1,229 @@
+"""Processes on the nodes of a Slurm cluster: by srun inside an allocation, by a job of its own outside."""
+
+import contextlib
+import os
+import random
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.run.launchers.agents.dealing import dealt, first_devices
+from harness.run.launchers.agents.meeting import facing
+from harness.run.launchers.agents.minded import Minded
+from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.session import AgentLauncher, Session
+from harness.run.launchers.agents.worker import TOKEN_VARIABLE
+from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Placing, Request, SlurmShape
+
+PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")
+STEP = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--mpi=none", "--cpu-bind=none")
+"""Of the step that runs the agents: one that ends must not end the others, and none is bound to one processor."""
+ANSWER_LIMIT_S = 20.0
+"""A controller that is down is told by Slurm's own programs after some seconds."""
+ASK_EVERY_S = 2.0
+CONNECT_S = 20.0
+"""How long an agent tries to reach the sweep; one whose sweep is gone ends its job after so long."""
+END_S = 3.0
+PORTS = range(20000, 32000)
+"""Below those that Linux gives out by itself."""
+TRIES = 20
+
+
+@dataclass
+class Begun:
+    """What `begin` has started: a step inside an allocation, or a job."""
+
+    minded: Minded
+    job: str | None = None
+    output: Path | None = None
+    asked_at: float = 0.0
+    state: str = ""
+
+
+class Slurm(AgentLauncher):
+    """An agent a node. TensorFlow learns of the cluster by its SlurmClusterResolver."""
+
+    name = "slurm"
+    summary = "nodes of a Slurm cluster: srun inside an allocation, sbatch outside"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started: dict[int, Begun] = {}
+
+    def available(self) -> str | None:
+        """Whether Slurm's programs are here and its controller answers."""
+        missing = [name for name in PROGRAMS if shutil.which(name) is None]
+        if missing:
+            return f"no program {', '.join(missing)} on the PATH: this is no host of a Slurm cluster"
+        try:
+            _said("sinfo", "--noheader", "--format=%P")
+        except CannotPlace as error:
+            return str(error)
+        return None
+
+    def begin(self, placing: Placing, hosts: int) -> Session:
+        """Listen where nodes reach this host, and have Slurm start an agent on each."""
+        if (reason := self.available()) is not None:
+            raise CannotPlace(f"launcher 'slurm': {reason}")
+        allocated = os.environ.get("SLURM_JOB_NODELIST") if "SLURM_JOB_ID" in os.environ else None
+        more = shlex.split(placing.slurm_args)
+        try:
+            nodes = _allocated(hosts, allocated) if allocated else _addresses(())
+            session = Session(self.name, placing.listen or facing(nodes[0]) or "0.0.0.0", placing)
+        except CannotPlace as error:
+            raise CannotPlace(f"launcher 'slurm': {error}") from None
+        agent = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
+                 f"{CONNECT_S:g}"]  # fmt: skip
+        environment = {**os.environ, TOKEN_VARIABLE: session.meeting.token}
+        try:
+            begun = (_step if allocated else _job)(hosts, agent, more, environment)
+        except CannotPlace as error:
+            session.meeting.close()
+            raise CannotPlace(f"launcher 'slurm': {error}") from None
+        self._started[id(session)] = begun
+        what = f"job {begun.job}" if begun.job else f"a step of job {os.environ['SLURM_JOB_ID']}"
+        session.say(f"{what} starts {hosts} agents; waits {placing.join_timeout_s:g} s for them")
+        return session
+
+    def end(self, session: Session) -> None:
+        """End the step or the job."""
+        begun = self._started.pop(id(session), None)
+        if begun is not None:
+            begun.minded.close(0.0 if begun.job else END_S)
+
+    def trouble(self, session: Session) -> str | None:
+        """Whether the step or the job has ended already, and what it said last."""
+        begun = self._started[id(session)]
+        if begun.job is None:
+            if begun.minded.status is None:
+                return None
+            return f"srun ended with status {begun.minded.status}: {begun.minded.last_line() or 'it said nothing'}"
+        if time.monotonic() < begun.asked_at + ASK_EVERY_S:
+            return None
+        begun.asked_at = time.monotonic()
+        try:
+            begun.state = _said("squeue", "--noheader", f"--jobs={begun.job}", "--format=%T (%r)")
+        except CannotPlace as error:
+            begun.state = "" if "Invalid job id" in str(error) else f"unknown ({error})"
+        if begun.state:
+            return None
+        said = _last_line(begun.output)
+        return f"job {begun.job} has ended" + (f": {said}" if said else "")
+
+    def detail(self, session: Session) -> str | None:
+        """The job's state, for those who wait."""
+        begun = self._started[id(session)]
+        return f"job {begun.job} is {begun.state}" if begun.job and begun.state else None
+
+    def place(self, request: Request, zygote: Zygote) -> Placement:
+        """Processes in the resolver's order: tasks by name, over nodes by name, ports counted from one base."""
+        agents = self.agents_for(request, zygote)
+        tasks = sorted(tasks_of(request.cell))
+        hosts = dealt(tasks, len(agents))
+        base = _common_ports(agents, [hosts.count(number) for number in range(len(agents))])
+        release = contextlib.ExitStack()
+        for number, agent in enumerate(agents):
+            release.callback(agent.free, [base + offset for offset in range(hosts.count(number))])
+        addresses = {
+            task: f"{agents[host].identity.node}:{base + hosts[:rank].count(host)}"
+            for rank, (task, host) in enumerate(zip(tasks, hosts, strict=True))
+        }
+        shape = {agent.identity.node: hosts.count(number) for number, agent in enumerate(agents)}
+        jobs = dict(Counter(task for task, _ in tasks))
+        first = first_devices(hosts, tasks, request.cell.replicas)
+        seats = []
+        for member in seated(request, addresses):
+            rank = tasks.index((member.task, member.index))
+            own = SlurmShape(jobs=jobs, port_base=base, tasks_per_node=shape, rank=rank)
+            placed = member.model_copy(update={"slurm": own, "first_device": first[rank]})
+            seats.append(Seat(placed, agents[hosts[rank]]))
+        return Placement(seats, release=release.close)
+
+
+def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
+    """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
+    command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more, *agent]
+    return Begun(Minded(run=command, environment=environment))
+
+
+def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
+    """A job that ends with this process: it is cancelled by its name, which is there before it has a number."""
+    name = f"harness-{secrets.token_hex(4)}"
+    output = Path.cwd() / f".{name}.out"
+    minded = Minded(afterwards=["scancel", f"--name={name}"], remove=[output])
+    script = f"#!/bin/sh\nexec srun --ntasks={hosts} {shlex.join(STEP)} {shlex.join(agent)}\n"
+    try:
+        number = _said(
+            "sbatch", "--parsable", f"--job-name={name}", f"--nodes={hosts}", "--ntasks-per-node=1",
+            f"--output={output}", "--no-requeue", *more, text=script, environment=environment,
+        )  # fmt: skip
+    except CannotPlace:
+        minded.close()
+        raise
+    return Begun(minded, job=number.partition(";")[0], output=output)
+
+
+def _allocated(hosts: int, nodes: str) -> list[str]:
+    """The addresses of the allocation's nodes; CannotPlace when there are too few."""
+    found = _addresses([f"--nodes={nodes}"])
+    if len(found) < hosts:
+        raise CannotPlace(
+            f"the allocation has {len(found)} nodes and the sweep wants {hosts}; --hosts {len(found)} places several "
+            "processes on one"
+        )
+    return found
+
+
+def _addresses(which: Sequence[str]) -> list[str]:
+    found = list(dict.fromkeys(_said("sinfo", "--noheader", "--Node", "--format=%o", *which).split()))
+    if not found:
+        raise CannotPlace("sinfo names no node")
+    return found
+
+
+def _said(*command: str, text: str = "", environment: dict[str, str] | None = None) -> str:
+    """What one of Slurm's programs says; CannotPlace with its own reason when it fails or does not answer."""
+    try:
+        done = subprocess.run(
+            command, input=text, env=environment, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotPlace(f"{command[0]} did not answer within {ANSWER_LIMIT_S:g} s") from None
+    except OSError as error:
+        raise CannotPlace(f"{command[0]}: {error.strerror or error}") from None
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said = next((line for line in lines if ": fatal:" in line), lines[0] if lines else None)
+        raise CannotPlace(said or f"{command[0]} ended with status {done.returncode}")
+    return done.stdout.strip()
+
+
+def _last_line(path: Path | None) -> str:
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines() if path is not None else []
+    except OSError:
+        return ""
+    return lines[-1].strip() if lines else ""
+
+
+def _common_ports(agents: Sequence[Agent], counts: Sequence[int]) -> int:
+    """A port that is free on every node, with those that follow it: the resolver counts from one base everywhere."""
+    for base in random.SystemRandom().sample(PORTS, TRIES):
+        held = [(agent, agent.hold(count, base)) for agent, count in zip(agents, counts, strict=True)]
+        if all(len(ports) == count for (_, ports), count in zip(held, counts, strict=True)):
+            return base
+        for agent, ports in held:
+            agent.free(ports)
+    raise CannotPlace(f"launcher 'slurm': no {max(counts)} ports in a row are free on every node, in {TRIES} tries")
+
+
+LAUNCHER = Slurm()

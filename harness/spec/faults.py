@@ -1,0 +1,106 @@
+"""What `faults` does: which jobs, which faults, how often. A TOML key and a flag of the same name mean the same."""
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from harness.errors import UsageError, nearest
+from harness.spec.sweep import Count, Devices, Natural, Seconds, sweep_from
+
+FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "cut_link", "sigterm", "restart"]
+FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
+StrategyName = Literal["mirrored", "multi_worker_mirrored", "parameter_server"]
+LISTS = ("strategy", "fault", "checkpoint_every")
+OF_SWEEP = ("batch_size", "model", "data", "optimizer", "seed", "timeout", "data_dir")
+"""Keys that mean what they mean in a sweep."""
+
+
+class Faults(BaseModel):
+    """Every key of a spec. Times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: list[StrategyName] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
+    fault: list[FaultName] = list(FAULT_NAMES)
+    checkpoint_every: list[Natural] = [0, 20]
+    """Steps between checkpoints; 0 makes none."""
+    target: Literal["last", "first"] = "last"
+    """Which worker or server is hit. The first worker writes checkpoints and holds TensorFlow's coordination."""
+    repeats: Annotated[int, Field(ge=1, le=1000, strict=True)] = 3
+    steps: Annotated[int, Field(ge=6, le=10**6, strict=True)] = 100
+    """Steps that a job is to do."""
+    workers: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
+    """Workers, and as many replicas of `mirrored`."""
+    ps: Devices = 1
+    batch_size: Count = 32
+    model: str = "mlp"
+    data: str = "digits"
+    optimizer: str = "adam"
+    seed: Natural = 1
+    stall: Seconds = 10.0
+    """Without a step, or an answer of a server, for so long a job counts as stalled and is started again."""
+    outage: Seconds = 30.0
+    """A frozen process thaws, and a cut link is mended, after so long, unless they were replaced before."""
+    timeout: Seconds = 120.0
+    """A job that has not ended by then is hung."""
+    data_dir: str = ""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
+        return [value] if info.field_name in LISTS and not isinstance(value, list) else value
+
+    @field_validator(*LISTS)
+    @classmethod
+    def _lists_are_of_different_values(cls, value: list[Any]) -> list[Any]:
+        if not value:
+            raise ValueError("expected at least one value")
+        if len(set(value)) != len(value):
+            raise ValueError("a value is listed twice")
+        return value
+
+
+def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
+    """Validate `values`; raise UsageError with one line that names the key."""
+    for key in values:
+        if key not in Faults.model_fields:
+            raise UsageError(f"{source}: unknown key {key!r}{nearest(key, Faults.model_fields)}")
+    try:
+        settings = Faults.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key, given = str(first["loc"][0]), first["input"]
+        expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        hint = (
+            nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", "))
+            if isinstance(given, str)
+            else ""
+        )
+        raise UsageError(f"{source}: {key}: given {given!r}, expected {expected}{hint}") from None
+    if settings.ps != Faults.model_fields["ps"].default and "parameter_server" not in settings.strategy:
+        raise UsageError(
+            f"{source}: ps: given {settings.ps}, but no strategy of this run has servers: parameter_server"
+        )
+    for every in settings.checkpoint_every:
+        if every >= settings.steps:
+            raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")
+    sweep_from({key: getattr(settings, key) for key in OF_SWEEP}, source)
+    return settings
+
+
+def value_of_fault_key(key: str, text: str) -> Any:
+    """`text` as the flag `--key` gives it; a list is split at commas. UsageError names the key."""
+    default = Faults.model_fields[key].default
+    if key in LISTS:
+        return [_number(key, part.strip(), default[0]) for part in text.split(",")]
+    return _number(key, text, default)
+
+
+def _number(key: str, text: str, like: Any) -> Any:
+    if isinstance(like, str):
+        return text
+    kind, expected = (float, "a number") if isinstance(like, float) else (int, "a whole number")
+    try:
+        return kind(text)
+    except ValueError:
+        raise UsageError(f"{key}: given {text!r}, expected {expected}") from None

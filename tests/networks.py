@@ -1,0 +1,56 @@
+"""Synthetic runs on emulated networks whose steps cost exactly what the ring's formula says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.analysis import WorkloadSummary, summarise
+from harness.analysis.network import ring_s
+from harness.record.cluster import ClusterRecord, NetworkRecord
+from harness.record.trial import Executed, TrialRecord
+from harness.spec.cell import Cell
+from harness.spec.network import Network
+from tests.comparisons import scaled
+from tests.synthetic import Change, make_cell, make_run
+
+RATES = ("rate=100mbit", "rate=1gbit", "unshaped")
+PACKS = [400_000, 4]
+UNSHAPED_BITS_PER_S = 8e9
+BARE_ROUND_TRIP_S = 0.00005
+
+
+def on(network: str, **changes: Any) -> Cell:
+    """Two workers in lock-step on a network."""
+    return make_cell("multi_worker_mirrored", 1, workers=2, network=network, **changes)
+
+
+def found(cell: Cell) -> NetworkRecord | None:
+    """What a network turns out to be: exactly as asked."""
+    if not cell.network:
+        return None
+    network = Network.parse(cell.network)
+    return NetworkRecord(
+        round_trip_s=BARE_ROUND_TRIP_S + 2 * network.delay,
+        bandwidth_bits_per_s=UNSHAPED_BITS_PER_S if network.rate is None else network.rate,
+        congestion_control="cubic",
+    )
+
+
+def as_the_ring_costs(record: TrialRecord) -> TrialRecord:
+    """The record with the network in it: a step is longer by what its reductions cost, nothing hidden."""
+    network = found(record.cell)
+    if record.cell.strategy != "multi_worker_mirrored" or record.step_time_s is None:
+        return record
+    changes: dict[str, Any] = {
+        "executed": Executed(operations={"CollectiveReduceV2[auto]": 2}, pack_bytes=PACKS, fingerprint="ring-2"),
+        "cluster": ClusterRecord(launcher="local", members=[], isolated=True, network=network),
+    }
+    if network is not None:
+        extra = ring_s(2, PACKS, network.round_trip_s / 2, network.bandwidth_bits_per_s)
+        record = scaled(record, 1 + extra / record.step_time_s, 1.0)
+    return record.model_copy(update=changes)
+
+
+def networked(cells: Sequence[Cell], change: Change = as_the_ring_costs) -> WorkloadSummary:
+    """The summary of a run without drift or noise, so that the truth is what comes out."""
+    run = make_run([make_cell("none"), *cells], faults=False, drift=0.0, noise=0.0, change=change)
+    return summarise(*run).workloads[0]

@@ -1,0 +1,86 @@
+"""A run of faults as a reader meets it: tables, sentences, page."""
+
+import json
+import re
+
+from harness.analysis.faults import summarise_faults
+from harness.report.faults import faults_lines, faults_page, faults_tables, headline, spread_words
+from harness.report.faults_json import faults_json
+from harness.report.table import Table
+from tests.faulted import PLAN, example, job, run_manifest
+
+SUMMARY = summarise_faults(PLAN, example())
+
+
+def table(title: str) -> Table:
+    return next(one for one in faults_tables(SUMMARY, PLAN) if one.title == title)
+
+
+def column(title: str, name: str) -> list[str]:
+    found = table(title)
+    place = [one.name for one in found.columns].index(name)
+    return [row[place] for row in found.rows]
+
+
+def test_a_row_with_a_wrong_end_is_marked_and_says_so() -> None:
+    outcomes = column("What became of the jobs", "ended")
+    assert outcomes == ["lost state", "recovered", "1 WRONG WEIGHTS, 1 recovered"]
+    assert table("What became of the jobs").marked == {2}
+
+
+def test_weights_and_updates_are_counts_of_counts() -> None:
+    jobs = "What became of the jobs"
+    assert column(jobs, "right") == ["1/1", "2/2", "1/2"]
+    assert column(jobs, "twice") == ["0", "0", "1"]
+
+
+def test_what_was_not_run_stands_apart_with_its_reason() -> None:
+    assert set(column("Not possible", "reason")) == {"mirrored has no parameter servers"}
+    assert "kill_ps" not in column("What became of the jobs", "fault")
+
+
+def test_the_cost_and_the_advice_have_their_figures() -> None:
+    assert column("Checkpoints when nothing fails", "time with / without") == ["+20.0 % [+20.0, +20.0]"]
+    assert column("How often to make a checkpoint", "a checkpoint every") == ["38 s", "3.1 min", "8.2 min"]
+
+
+def test_the_headline_counts_right_ends() -> None:
+    assert (
+        headline(SUMMARY)
+        == "4 of 5 disturbed jobs reached the last step with the right state, 1 of them by beginning again."
+    )
+
+
+def test_the_sentences_name_what_was_lost_and_what_is_missing() -> None:
+    lines = " ".join(faults_lines(SUMMARY))
+    assert "1 update of 200 came twice" in lines
+    assert "1 had to begin again at step 0" in lines
+    assert "3 with the right state (3 bit for bit)" in lines
+    assert "--resume runs them" in lines
+
+
+def test_a_range_is_in_the_unit_of_its_median() -> None:
+    found = summarise_faults(PLAN, [job("mirrored", "kill_worker", 20, repeat) for repeat in range(2)]).scenarios[0]
+    assert spread_words(found.useful_step_s) == "3.5 s [3.0–4.0]"
+    assert spread_words(found.detection_s) == "100 ms [100–100]"
+    assert spread_words(None) == "–"
+
+
+def test_the_json_is_plain_and_has_every_scenario() -> None:
+    whole = json.loads(json.dumps(faults_json(SUMMARY), allow_nan=False))
+    assert [one["scenario"] for one in whole["scenarios"]] == [one.scenario for one in SUMMARY.scenarios]
+    assert whole["scenarios"][0]["cell"]["strategy"] == "mirrored"
+
+
+def test_the_page_loads_nothing_and_holds_the_figure() -> None:
+    page = faults_page(run_manifest(), SUMMARY)
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+    assert page.count("<svg") == 1
+    assert "until it is noticed" in page
+    assert headline(SUMMARY) in page
+
+
+def test_a_run_without_any_job_yet_still_has_a_page() -> None:
+    page = faults_page(run_manifest(), summarise_faults(PLAN, []))
+    assert "<svg" not in page
+    assert "0 of 0 disturbed jobs" in page

@@ -1,0 +1,203 @@
+"""Runs of every kind as `report` gets them from disk: a page whole and honest, or one line that says what is wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import run as harness
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from tests.many import write_run
+from tests.report.conftest import Open
+from tests.report.test_page import NASTY
+from tests.synthetic import default_cells, failed, make_cell, make_run
+
+LONG = "".join(chr(0x4E00 + number) for number in range(300))
+Made = tuple[RunManifest, list[TrialRecord]]
+
+
+def died(record: TrialRecord) -> TrialRecord:
+    return failed(record, "crashed", NASTY, phase="start", evidence=NASTY)
+
+
+def one_trial() -> Made:
+    return make_run([make_cell()], blocks=1, faults=False)
+
+
+RUNS: dict[str, Callable[[], Made]] = {
+    "every kind of cell": make_run,
+    "all cells fail": lambda: make_run(default_cells((1, 2), (32,)), change=died),
+    "one cell": lambda: make_run([make_cell()], faults=False),
+    "one trial": one_trial,
+    "one trial, failed": lambda: make_run([make_cell()], blocks=1, change=died),
+    "no trial yet": lambda: make_run([make_cell()], blocks=0, status="running"),
+    "two trials a cell": lambda: make_run(default_cells((1, 2), (32,)), blocks=2),
+    "hostile names": lambda: make_run(
+        [make_cell(model=NASTY), make_cell("mirrored", 2, model=NASTY, op=NASTY), make_cell(model=LONG, data='"><b>')],
+        change=lambda record: record if record.block else died(record),
+    ),
+    "no windows": lambda: make_run(
+        [make_cell(), make_cell("mirrored", 2)],
+        faults=False,
+        change=lambda record: record.model_copy(
+            update={"windows": record.windows and record.windows.model_copy(
+                update={"seconds": [], "cpu_seconds": [], "rounds": [], "measured_from": 0})}
+        ),
+    ),
+    "the same trial twice": lambda: _twice(make_run([make_cell(), make_cell("mirrored", 2)], blocks=2, faults=False)),
+}  # fmt: skip
+
+
+def _twice(made: Made) -> Made:
+    return made[0], [*made[1], *made[1]]
+
+
+def written(folder: Path, made: Made) -> Path:
+    """The run on disk."""
+    manifest, trials = made
+    run = folder / "results" / manifest.run_id
+    run.mkdir(parents=True)
+    (run / "run.json").write_bytes(manifest.model_dump_json().encode("utf-8", "surrogatepass"))
+    (run / "trials.jsonl").write_text("".join(trial.model_dump_json() + "\n" for trial in trials), encoding="utf-8")
+    return run
+
+
+def reported(run: Path) -> Path:
+    page = run.parent.parent / "report.html"
+    assert harness(["report", str(run), "--output", str(page)]) == 0
+    return page
+
+
+def sound(it: Any) -> None:
+    """No figure without data, no empty axis, nothing that is no number."""
+    it.quiet()
+    words = it.page.evaluate("document.body.innerText")
+    for wrong in ("NaN", "nan", "Infinity", "undefined", "[object", "None", "null"):
+        assert wrong not in words.replace(NASTY, ""), wrong
+    drawn = it.page.locator("figure svg").evaluate_all(
+        "all => all.map(svg => [svg.querySelectorAll('path, use, rect, circle').length, svg.getAttribute('viewBox')])"
+    )
+    for marks, box in drawn:
+        assert marks > 1, "a figure without data"
+        assert "NaN" not in box
+    assert it.page.evaluate("document.querySelectorAll('figure:not(:has(svg))').length") == 0
+    assert "NaN" not in it.page.evaluate(
+        "[...document.querySelectorAll('svg [d], svg [x]')].map(e => e.outerHTML).join()"
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_of_every_kind_is_a_sound_page(opened: Open, tmp_path: Path, name: str) -> None:
+    made = RUNS[name]()
+    with opened(reported(written(tmp_path, made)), 900) as it:
+        sound(it)
+        if made[1]:
+            count = it.page.locator("#trials-count").inner_text()
+            assert count == f"{len(made[1])} trial{'s' if len(made[1]) != 1 else ''}"
+            it.page.locator("#trials-table tbody button").first.click()
+            it.page.get_by_role("dialog").wait_for()
+            sound(it)
+        else:
+            assert it.page.locator("#trials").count() == 0
+        assert it.page.evaluate("document.documentElement.scrollWidth") <= 900
+
+
+EARLIER: tuple[tuple[str, ...], ...] = (
+    ("cell", "ps"), ("cell", "partitioner"), ("cell", "updates"), ("cluster",), ("updates",), ("plant",), ("side",),
+    ("windows", "workers"), ("windows", "waiting_cpu_seconds"), ("phases", "waiting_s"), ("checks", "gate"),
+    ("checks", "update_error"), ("checks", "losses_agree"), ("resources",), ("executed",), ("evidence",), ("attempt",),
+    ("schema_version",),
+)  # fmt: skip
+"""Keys that records of earlier versions do not have."""
+
+
+def test_records_of_earlier_versions_without_their_later_keys_are_a_page(opened: Open, tmp_path: Path) -> None:
+    run = written(tmp_path, make_run(default_cells((1, 2), (32,))))
+    lines = []
+    for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        for *parents, key in EARLIER:
+            part = record
+            for parent in parents:
+                part = part.get(parent) or {}
+            part.pop(key, None)
+        lines.append(json.dumps(record))
+    (run / "trials.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with opened(reported(run)) as it:
+        sound(it)
+        assert it.page.locator("#trials-count").inner_text() == f"{len(lines)} trials"
+
+
+def edited(**changes: object) -> bytes:
+    _, trials = one_trial()
+    return json.dumps(json.loads(trials[0].model_dump_json()) | changes).encode()
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "a huge line": (b'{"run_id": "' + b"x" * 30_000_000 + b'"}', "missing"),
+    "deep nesting": (b"[" * 200_000 + b"]" * 200_000, "not valid JSON"),
+    "wrong type": (edited(block="first"), "block: given 'first'"),
+    "NaN": (edited(step_time_s=float("nan")), "step_time_s: given nan"),
+    "infinity": (edited(throughput_examples_per_s=float("inf")), "throughput_examples_per_s: given inf"),
+    "another run": (edited(run_id="\x1b[2J" + "y" * 9999), "is not this run's"),
+    "unknown key": (edited(**{"\x1b]0;title\x07" + "k" * 9999: 1}), "unknown key"),
+    "a list": (b"[1, 2, 3]", "record: given [1, 2, 3]"),
+    "a number of many digits": (b"9" * 100_000, "record"),
+    "binary junk": (bytes(range(256)).replace(b"\n", b"") * 40, "not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("place", ["before the last line", "last"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_record_is_one_short_printable_line_or_a_torn_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, place: str
+) -> None:
+    run = written(tmp_path, one_trial())
+    line, expected = HOSTILE[name]
+    good = (run / "trials.jsonl").read_bytes()
+    (run / "trials.jsonl").write_bytes(line + b"\n" + good if place != "last" else good + line + b"\n")
+    code = harness(["report", str(run), "--output", str(tmp_path / "page.html")])
+    said = capsys.readouterr().err
+    if code == 0:  # what is not whole JSON at the very end is what a kill leaves, and is left out
+        assert place == "last"
+        assert name in ("binary junk", "a number of many digits")
+        assert (tmp_path / "page.html").exists()
+        return
+    assert code == 4
+    assert expected in said
+    assert "trials.jsonl:" in said
+    assert len(said) < 700
+    assert said.count("\n") == 1
+    assert said.strip().isprintable()
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_ten_thousand_trials_are_a_page_under_five_megabytes_with_every_trial_in_it(
+    opened: Open, tmp_path: Path
+) -> None:
+    page = reported(write_run(tmp_path / "results", 10_000))
+    assert page.stat().st_size < 5e6
+    with opened(page) as it:
+        assert it.page.locator("#trials-count").inner_text() == "10,000 trials"
+        it.page.get_by_label("Search").fill("mirrored ×2 b128 nccl")
+        assert it.page.locator("#trials-count").inner_text().endswith(" of 10,000 trials")
+        it.quiet()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_trials_are_a_page_that_drops_none_and_says_what_it_holds(
+    opened: Open, tmp_path: Path
+) -> None:
+    page = reported(write_run(tmp_path / "results", 100_000))
+    assert page.stat().st_size < 20e6
+    with opened(page) as it:
+        assert it.page.locator("#trials-count").inner_text() == "100,000 trials"
+        assert "All 100,000 trials are in the table" in it.page.locator("#trials").inner_text()
+        it.page.locator("#trials-pager").get_by_role("button", name="Last").click()
+        it.page.locator("#trials-table tbody button").last.click()
+        it.page.get_by_role("dialog").wait_for()
+        assert "Trial 100000: " in it.page.get_by_role("dialog").inner_text()
+        it.quiet()

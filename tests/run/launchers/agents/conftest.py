@@ -1,0 +1,101 @@
+"""Real agents in processes of their own, which fork trials without TensorFlow: what is tested is everything else."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.run.launchers.agents.meeting import Meeting
+from harness.run.launchers.agents.remote import Agent
+from harness.trial.protocol import Request
+from tests.record.examples import cell
+from tests.run.network.conftest import emulation as emulation  # a fixture
+from tests.run.test_zygote import WITHOUT_TENSORFLOW
+
+TOKEN = "the token of these tests"
+LIMIT_S = 30.0
+WORKER = """
+import sys
+sys.path.insert(0, {root!r})
+sys.executable = {python!r}
+from harness.cli import run
+sys.exit(run(["worker", *sys.argv[1:]]))
+"""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start `python -m harness worker ARGUMENTS` with the token, unless another is given; ended with the test."""
+    zygote, python, worker = tmp_path / "zygote.py", tmp_path / "python", tmp_path / "worker.py"
+    zygote.write_text(WITHOUT_TENSORFLOW)
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(zygote))} "$@"\n')
+    python.chmod(0o755)
+    worker.write_text(WORKER.format(root=str(Path.cwd()), python=str(python)))
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> "subprocess.Popen[str]":
+        started.append(
+            subprocess.Popen(
+                [*before, sys.executable, str(worker), *arguments], env={**os.environ, "HARNESS_TOKEN": token},
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+        )  # fmt: skip
+        return started[-1]
+
+    yield begin
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def told() -> list[str]:
+    """What the meeting has told the person."""
+    return []
+
+
+@pytest.fixture
+def meeting(told: list[str]) -> Iterator[Meeting]:
+    opened = Meeting("", TOKEN, told.append)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def agent(meeting: Meeting, start: Start) -> Agent:
+    """One agent that is ready."""
+    start("--connect", meeting.address())
+    return joined(meeting, 1)[0]
+
+
+def joined(meeting: Meeting, count: int) -> list[Agent]:
+    """The living agents, once there are so many."""
+    assert comes_true(lambda: len(meeting.living()) >= count), meeting.refusals
+    return meeting.living()
+
+
+def comes_true(holds: Callable[[], bool], limit_s: float = LIMIT_S) -> bool:
+    """Whether something does."""
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def request(seed: int) -> Request:
+    """The seed says what the stand-in for a trial does: 0 ends well, 1 raises, up to 99 is a signal, else it hangs."""
+    return Request(cell=cell(), seed=seed, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=4)

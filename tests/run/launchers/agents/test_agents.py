@@ -1,0 +1,265 @@
+"""Real agents: they fork, pass on, report how processes ended, and leave nothing when anybody is killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
+from harness.run.launchers.agents.remote import Agent, RemoteSpawned
+from harness.run.network import EmulatedNetwork
+from harness.spec.address import joined as address_of
+from harness.spec.network import Network
+from harness.trial.protocol import Report
+from tests.run.launchers.agents.conftest import TOKEN, Start, comes_true, joined, request
+from tests.run.test_zygote import HANGS
+
+GONE_WITHIN_S = 10.0
+
+
+def lines_of(spawned: RemoteSpawned) -> list[Report]:
+    """All that a process says until its channel is closed."""
+    found = []
+    while True:
+        try:
+            line = spawned.channel.receive_line(20)
+        except EOFError:
+            return found
+        assert line is not None
+        found.append(Report.model_validate_json(line))
+
+
+def test_a_process_elsewhere_is_heard_and_its_end_is_known(agent: Agent) -> None:
+    spawned = agent.spawn(request(0))
+    said = lines_of(spawned)
+    assert said[0].phase == "build"
+    assert said[-1].outcome is not None
+    assert said[-1].outcome.status == "ok"
+    assert agent.wait(spawned) == 0
+    agent.release(spawned)
+
+
+def test_one_that_raises_leaves_its_traceback_and_its_status(agent: Agent) -> None:
+    spawned = agent.spawn(request(1))
+    lines_of(spawned)
+    assert agent.wait(spawned) == 1
+    assert "so be it" in spawned.stderr_tail()
+
+
+def test_one_that_a_signal_ended_says_which(agent: Agent) -> None:
+    spawned = agent.spawn(request(signal.SIGSEGV))
+    assert agent.wait(spawned) == -signal.SIGSEGV
+
+
+def test_several_at_once_are_kept_apart(agent: Agent) -> None:
+    hanging, raising, well = (agent.spawn(request(seed)) for seed in (HANGS, 1, 0))
+    assert agent.wait(well) == 0
+    assert agent.wait(raising) == 1
+    assert hanging.status is None
+    agent.kill(hanging)
+    assert hanging.status == -signal.SIGKILL
+
+
+def test_ports_are_held_until_they_are_given_back(agent: Agent) -> None:
+    ports = agent.hold(3)
+    assert len(set(ports)) == 3
+    assert not any(can_bind(port) for port in ports)
+    agent.free(ports)
+    assert comes_true(lambda: all(can_bind(port) for port in ports))
+
+
+def test_ports_in_a_row_are_had_whole_or_not_at_all(agent: Agent) -> None:
+    base = next(port for port in range(21000, 30000, 7) if all(can_bind(port + offset) for offset in range(3)))
+    with socket.create_server((LOOPBACK, base + 1)):
+        assert agent.hold(3, base) == []
+        assert can_bind(base)
+    assert agent.hold(3, base) == [base, base + 1, base + 2]
+
+
+def can_bind(port: int) -> bool:
+    """Whether another program could take the port."""
+    with socket.socket() as other:
+        try:
+            other.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
+    meeting: Meeting, start: Start, told: list[str]
+) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(HANGS))
+    assert comes_true(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    assert [report.phase for report in lines_of(spawned)] == ["build"]
+    assert agent.lost(spawned)
+    assert agent.name in spawned.gone
+    assert comes_true(lambda: not any(alive(child) for child in children), GONE_WITHIN_S)
+    assert meeting.living() == []
+    assert comes_true(lambda: any(f"{agent.name} is gone" in text for text in told))
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that nobody has reaped yet has ended."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+PARENT = """
+import sys, time
+sys.path.insert(0, {root!r})
+from harness.run.launchers.agents.meeting import Meeting
+from tests.run.launchers.agents.conftest import TOKEN, request
+meeting = Meeting({listen!r}, TOKEN, lambda text: None)
+print(meeting.address(), flush=True)
+while not meeting.living():
+    time.sleep(0.02)
+spawned = meeting.living()[0].spawn(request(100))
+spawned.channel.receive_line()
+print("forked", flush=True)
+agent = meeting.living()[0]
+while agent.gone is None:
+    time.sleep(0.02)
+print("gone:", agent.gone, flush=True)
+"""
+
+
+def test_when_the_sweep_is_killed_the_agent_and_what_it_forked_end(start: Start) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(root=str(Path.cwd()), listen="")], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    worker = start("--connect", parent.stdout.readline().strip())
+    assert parent.stdout.readline() == "forked\n"
+    family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
+    assert len(family) == 3
+    parent.kill()
+    parent.communicate()
+    assert comes_true(lambda: not any(alive(member) for member in family), GONE_WITHIN_S)
+    out, error = worker.communicate()
+    assert worker.returncode == 0
+    assert out.splitlines()[-1].startswith("the run at ")
+    assert error == ""
+
+
+@pytest.mark.usefixtures("emulation")
+def test_when_the_link_between_them_is_cut_both_sides_notice_though_nobody_says_a_word(start: Start) -> None:
+    with EmulatedNetwork(Network(), hosts=2) as network:
+        there, here = network.hosts
+        code = PARENT.format(root=str(Path.cwd()), listen=here.address)
+        enter = ["nsenter", f"--net={here.namespace}", "--"]
+        parent = subprocess.Popen([*enter, sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert parent.stdout is not None
+        worker = start("--connect", parent.stdout.readline().strip(), before=["nsenter", f"--net={there.namespace}"])
+        assert parent.stdout.readline() == "forked\n"
+        family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
+        network.cut(0)
+        assert comes_true(lambda: not any(alive(member) for member in family), GONE_WITHIN_S)
+        assert parent.stdout.readline().startswith("gone: ")
+        parent.kill()
+        parent.communicate()
+
+
+def test_one_that_is_to_stay_serves_the_next_sweep_too(start: Start) -> None:
+    first = Meeting("", TOKEN, lambda _: None)
+    port = first.port
+    worker = start("--connect", first.address(), "--stay")
+    joined(first, 1)
+    first.close()
+    again = listening_again(port)
+    assert len(joined(again, 1)) == 1
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(GONE_WITHIN_S) == 0
+    again.close()
+
+
+def listening_again(port: int) -> Meeting:
+    """A meeting where another has just been."""
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while True:
+        try:
+            return Meeting(address_of(LOOPBACK, port), TOKEN, lambda _: None)
+        except ListenError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_a_frozen_agent_is_given_up_when_it_cannot_end_a_process(
+    meeting: Meeting, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(HANGS))
+    assert spawned.channel.receive_line(20) is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(Agent.wait, "__defaults__", (0.3,))
+    agent.kill(spawned)
+    assert agent.gone is not None
+    assert agent.lost(spawned)
+
+
+def test_a_worker_with_a_wrong_token_ends_with_the_reason_and_the_sweep_has_it_too(
+    meeting: Meeting, start: Start
+) -> None:
+    worker = start("--connect", meeting.address(), token="quite another token")
+    _, error = worker.communicate(timeout=30)
+    assert worker.returncode == 2
+    assert error == f"harness: {meeting.address()}: token: it is not this run's\n"
+    assert comes_true(lambda: bool(meeting.refusals))
+    assert meeting.refusals == ["a worker at 127.0.0.1 was refused: token: it is not this run's"]
+
+
+def test_a_worker_that_finds_nobody_says_so_within_its_time(start: Start) -> None:
+    with socket.socket() as deaf:
+        deaf.bind((LOOPBACK, 0))
+        there = address_of(LOOPBACK, deaf.getsockname()[1])
+        worker = start("--connect", there, "--wait", "0.2")
+        _, error = worker.communicate(timeout=30)
+    assert worker.returncode == 4
+    assert f"no sweep answers at {there} (Connection refused); waited 0.2 s" in error
+
+
+def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, start: Start) -> None:
+    worker = start("--connect", meeting.address())
+    joined(meeting, 1)
+    worker.send_signal(signal.SIGINT)
+    _, error = worker.communicate(timeout=30)
+    assert (worker.returncode, error) == (0, "")
+    assert comes_true(lambda: meeting.living() == [])
+
+
+def test_rubbish_at_the_door_keeps_nobody_out(meeting: Meeting, start: Start) -> None:
+    host, port = meeting.host, meeting.port
+    silent = [socket.create_connection((host, port)) for _ in range(5)]
+    with socket.create_connection((host, port)) as rude:
+        rude.sendall(b"\x80\x04\x95 pickled\n")
+        start("--connect", meeting.address())
+        assert len(joined(meeting, 1)) == 1
+    for connection in silent:
+        connection.close()
+
+
+def test_nothing_listens_on_other_than_loopback_unless_asked(meeting: Meeting) -> None:
+    assert meeting.host == LOOPBACK
+    open_to_all = Meeting("0.0.0.0", TOKEN, lambda _: None)
+    assert open_to_all.host == "0.0.0.0"
+    assert not open_to_all.address().startswith("0.0.0.0")
+    open_to_all.close()
+
+
+@pytest.mark.parametrize(("listen", "reason"), [("127.0.0.1:{taken}", "in use"), ("nobody.invalid", "nobody.invalid")])
+def test_an_address_that_cannot_be_had_is_named(meeting: Meeting, listen: str, reason: str) -> None:
+    with pytest.raises(ListenError, match=reason):
+        Meeting(listen.format(taken=meeting.port), TOKEN, lambda _: None)

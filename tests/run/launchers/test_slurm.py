@@ -1,0 +1,159 @@
+"""Trials on a real Slurm: two nodes in network namespaces, started and stopped here."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.record import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.launchers import launchers
+from harness.run.live import Ended, LiveTrial, Place
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Request
+from tests.cli.real import ROOT, SMALL, only_run, wait_for_lines
+from tests.record.examples import cell
+from tests.run.launchers.agents.conftest import comes_true
+from tests.run.launchers.slurm_cluster import SlurmCluster, lacking, slurm_cluster
+
+GONE_WITHIN_S = 10.0
+SWEEP = [sys.executable, "-m", "harness", "sweep", "--launcher=slurm", "--replicas=1", *SMALL]
+PAIR = ["--strategy=multi_worker_mirrored", "--workers=2"]
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmCluster]:
+    if (reason := lacking()) is not None:
+        pytest.skip(reason)
+    with slurm_cluster() as cluster:
+        yield cluster
+
+
+def sweep(slurm: SlurmCluster, folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[TrialRecord]:
+    """The records of a sweep on the head, or behind a command such as salloc; nothing is left of it afterwards."""
+    done = subprocess.run(
+        slurm.command(*before, *SWEEP, *arguments), cwd=folder, env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert nothing_left(slurm)
+    assert [path.name for path in folder.iterdir()] == ["results"]
+    return list(only_run(folder / "results").trials)
+
+
+def nothing_left(slurm: SlurmCluster) -> bool:
+    """Whether Slurm has no job and its nodes run nothing, in time."""
+    return comes_true(lambda: not slurm.jobs() and not slurm.processes(), GONE_WITHIN_S)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_a_job_of_its_own_runs_the_cluster_and_its_base_case_on_the_nodes(slurm: SlurmCluster, tmp_path: Path) -> None:
+    trials = {trial.cell.strategy: trial for trial in sweep(slurm, tmp_path, *PAIR)}
+    assert [(trial.status, trial.reason) for trial in trials.values()] == [("ok", None)] * 2
+    cluster = trials["multi_worker_mirrored"].cluster
+    assert cluster is not None
+    nodes, ports = zip(*(member.address.split(":") for member in cluster.members), strict=True)
+    assert nodes == ("node1", "node2")
+    assert ports[0] == ports[1]  # the resolver counts from one base
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_inside_an_allocation_srun_places_servers_and_workers_on_as_many_hosts_as_there_are(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    arguments = ["--strategy=parameter_server", "--workers=2", "--ps=1", "--hosts=2"]
+    trials = {t.cell.strategy: t for t in sweep(slurm, tmp_path, *arguments, before=("salloc", "--nodes=2"))}
+    served = trials["parameter_server"]
+    assert (served.status, served.reason) == ("ok", None)
+    assert served.cluster is not None
+    assert {member.address.split(":")[0] for member in served.cluster.members} == {"node1", "node2"}
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "before", "reason"),
+    [
+        (["--slurm-args=--partition=nope"], (), "invalid partition specified: nope"),
+        (["--workers=4", "--join-timeout=3"], (), "4 missing; job"),
+        (["--workers=4"], ("salloc", "--nodes=2"), "the allocation has 2 nodes and the sweep wants 4; --hosts 2"),
+    ],
+)
+def test_a_slurm_that_refuses_is_a_record_with_its_reason(
+    slurm: SlurmCluster, tmp_path: Path, arguments: list[str], before: tuple[str, ...], reason: str
+) -> None:
+    trials = sweep(slurm, tmp_path, *PAIR, *arguments, before=before)
+    refused = [trial for trial in trials if trial.cell.workers > 1]
+    assert {trial.status for trial in trials} == {"unsupported"}
+    assert reason in str(refused[0].reason)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [(), ("salloc", "--nodes=2")])
+def test_nothing_is_left_when_the_sweep_is_killed(slurm: SlurmCluster, tmp_path: Path, before: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        slurm.command(*before, *SWEEP, *PAIR, "--trials=50"), cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for_lines(tmp_path / "results", 2, limit_s=150)
+    [ours] = [child for child in family(process.pid) if child.cmdline()[1:4] == ["-m", "harness", "sweep"]]
+    ours.send_signal(signal.SIGKILL)
+    assert nothing_left(slurm)
+    process.wait(GONE_WITHIN_S)
+    assert comes_true(lambda: not list(tmp_path.glob(".harness-*")), GONE_WITHIN_S)
+
+
+def family(pid: int) -> list[psutil.Process]:
+    return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(slurm: SlurmCluster, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        slurm.command(*SWEEP, *PAIR, "--trials=3", "--windows=100", "--window=0.1"), cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)}, text=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    said = ""
+    while "trials take turns" not in said:
+        said += process.stderr.readline()
+    time.sleep(5)  # both trials are being set up, or take turns
+    [job] = [line.split()[0] for line in slurm.jobs()]
+    slurm.run("scancel", job)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    trials = only_run(tmp_path / "results").trials
+    assert {trial.status for trial in trials} <= {"crashed", "unsupported"}
+    # Slurm ends every process of the job at once, so which end is told of first is chance
+    assert any("is gone" in str(trial.reason) or "SIGTERM" in str(trial.reason) for trial in trials)
+    assert any(f"job {job} has ended" in str(trial.reason) for trial in trials)
+    assert nothing_left(slurm)
+
+
+def test_where_there_is_no_slurm_trials_are_unsupported_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    request = Request(
+        cell=cell(strategy="multi_worker_mirrored", workers=2), seed=1, data_dir="", window_s=0.02,
+        intra_op_threads=1, inter_op_threads=4, launcher="slurm",
+    )  # fmt: skip
+    with contextlib.closing(Zygote()) as zygote:
+        trial = LiveTrial(request.cell, Place("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
+        with contextlib.suppress(Ended):
+            trial.start()
+            trial.set_up()
+    assert trial.status == "unsupported"
+    assert "no program srun, sbatch, scancel, squeue, sinfo on the PATH" in str(trial.reason)
+    assert launchers()["slurm"].available() in str(trial.reason)

@@ -1,0 +1,96 @@
+"""Real trials on meshes: the gate proves them as it proves every strategy, and what is wrong there is found."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from harness.record.trial import TrialRecord
+from harness.run.zygote import Zygote
+from harness.spec.mesh import Mesh
+from tests.record.examples import cell
+from tests.run.test_cluster import live, take_turns
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as started:
+        yield started
+
+
+def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:
+    """The record of a short trial on a mesh."""
+    from harness.run.live import Ended
+
+    replicas = Mesh.parse(mesh).batch
+    batch = {"batch_size": 8, "global_batch_size": 8 * replicas, "data": "synthetic"}
+    of = cell(strategy="dtensor", mesh=mesh, replicas=replicas, model=model, **{**batch, **keys})
+    trial = live(zygote, of)
+    try:
+        trial.start()
+        trial.set_up()
+        trial.measured_from = 0
+        take_turns(trial, 2)
+        trial.finish()
+    except Ended:
+        pass
+    return trial.record()
+
+
+@pytest.mark.parametrize("mesh", ["batch:2", "model:2", "batch:2,model:2"])
+@pytest.mark.parametrize("model", ["mlp", "mnist_cnn", "transformer"])
+def test_every_division_of_a_model_passes_the_gate(zygote: Zygote, model: str, mesh: str) -> None:
+    record = measured(zygote, mesh, model)
+    assert (record.status, record.reason) == ("ok", None)
+    assert len(record.resources.logical_devices) == Mesh.parse(mesh).devices
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "momentum"])
+def test_slots_lie_as_their_weights_do(zygote: Zygote, optimizer: str) -> None:
+    assert measured(zygote, "model:2", optimizer=optimizer).status == "ok"
+
+
+def test_the_record_says_how_variables_lie_and_which_sums_ran(zygote: Zygote) -> None:
+    data, model = measured(zygote, "batch:2").executed, measured(zygote, "model:2").executed
+    assert set(data.layouts.values()) == {"whole", "whole,whole"}
+    assert (data.packs, data.operations) == (1, {"CollectiveReduceV2": 2})
+    assert data.pack_bytes[0] >= 4 * 669_706
+    assert [layout for layout in model.layouts.values() if "model" in layout] == ["whole,model", "model", "model,whole"]
+    assert model.packs == 1
+    assert model.pack_bytes == [4 * 8 * 512]
+
+
+def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(zygote: Zygote) -> None:
+    right = measured(zygote, "batch:2", "tests.trial.planted_mesh:right_model")
+    wrong = measured(zygote, "batch:2", "tests.trial.planted_mesh:dropped_shard_model")
+    assert (right.status, right.reason) == ("ok", None)
+    assert wrong.status == "wrong_result"
+    assert wrong.checks.reduction is True
+    assert wrong.checks.failures == ("update",)
+    assert wrong.throughput_examples_per_s is None
+
+
+@pytest.mark.parametrize(
+    ("mesh", "keys", "says"),
+    [
+        ("batch:2", {"model": "resnet20"}, "keeps state beside its weights"),
+        ("model:2", {"model": "tests.trial.planted_mesh:right_model"}, "has no layout that cuts it over 'model'"),
+        ("model:3", {}, "3 devices do not divide dimension 1"),
+        ("batch:2", {"xla": True}, "does not run with --xla true"),
+        ("batch:2", {"loop": "fit"}, "Model.fit does not train on a DTensor mesh"),
+        ("batch:2", {"precision": "mixed_float16"}, "mixed_float16 scales the loss"),
+    ],
+)
+def test_what_has_no_layout_is_unsupported_with_the_reason(
+    zygote: Zygote, mesh: str, keys: dict[str, Any], says: str
+) -> None:
+    record = measured(zygote, mesh, **keys)
+    assert record.status == "unsupported"
+    assert says in str(record.reason)
+
+
+def test_mixed_bfloat16_runs_on_a_mesh(zygote: Zygote) -> None:
+    record = measured(zygote, "batch:2,model:2", precision="mixed_bfloat16")
+    assert (record.status, record.reason) == ("ok", None)

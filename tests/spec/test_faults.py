@@ -1,0 +1,57 @@
+"""The spec of `faults`: what is refused says which key, what was given and what was expected."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"fault": ["kill_wroker"]}, r"fault: given 'kill_wroker'.*did you mean 'kill_worker'"),
+        ({"strategy": "central_storage"}, "strategy: given 'central_storage', expected 'mirrored'"),
+        ({"falt": ["restart"]}, "unknown key 'falt'; did you mean 'fault'"),
+        ({"checkpoint_every": [200]}, r"checkpoint_every: given 200, expected less than steps \(100\)"),
+        ({"checkpoint_every": [5, 5]}, "checkpoint_every: .*listed twice"),
+        ({"fault": []}, "fault: .*at least one value"),
+        ({"workers": 1}, "workers: given 1"),
+        ({"strategy": ["mirrored"], "ps": 2}, "ps: given 2, but no strategy of this run has servers"),
+        ({"stall": -1.0}, "stall: given -1.0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_key(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        faults_from(values)
+
+
+def test_one_value_stands_for_a_list_of_one() -> None:
+    assert faults_from({"fault": "restart"}).fault == ["restart"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [("fault", "restart, sigterm", ["restart", "sigterm"]), ("checkpoint_every", "0,5", [0, 5]), ("stall", "2", 2.0),
+     ("repeats", "4", 4), ("model", "mnist_cnn", "mnist_cnn")],
+)  # fmt: skip
+def test_a_flag_means_what_the_key_means(key: str, text: str, value: Any) -> None:
+    assert value_of_fault_key(key, text) == value
+
+
+def test_a_flag_that_is_no_number_names_its_key() -> None:
+    with pytest.raises(UsageError, match="repeats: given 'many', expected a whole number"):
+        value_of_fault_key("repeats", "many")
+
+
+def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
+    text = (ROOT / "benchmarks" / "faults.toml").read_text(encoding="utf-8")
+    values = tomllib.loads(text)
+    assert faults_from(values) == Faults()
+    assert set(values) == set(Faults.model_fields) - {"data_dir"}
+    assert values["fault"] == list(FAULT_NAMES)

@@ -1,0 +1,113 @@
+"""Meshes as text: read, refused, and in one spelling; and which cells a sweep makes of them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.spec import Cell, Sweep, expand
+from harness.spec.mesh import Mesh, split_values
+from harness.spec.text import text_of, value_of
+from harness.trial.catalogue import load_catalogue
+
+
+def cells_of(**axes: Any) -> list[Cell]:
+    """The cells of a sweep of `dtensor` that are no mere base cases."""
+    matrix = expand(Sweep(**{"strategy": ["dtensor"], **axes}), load_catalogue())
+    return [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "devices"),
+    [
+        ("batch:4", "batch:4", 4),
+        ("batch:2,model:2", "batch:2,model:2", 4),
+        (" Model:2 , batch:3", "batch:3,model:2", 6),
+        ("model:4", "model:4", 4),
+        ("batch:2,model:1", "batch:2", 2),
+        ("batch:1", "batch:1", 1),
+    ],
+)
+def test_equal_meshes_have_one_spelling(text: str, canonical: str, devices: int) -> None:
+    assert (Mesh.parse(text).text, Mesh.parse(text).devices) == (canonical, devices)
+    assert Mesh.parse(canonical).text == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("batch", "expected batch:N"),
+        ("batch:0", "expected batch:N"),
+        ("batch:2,batch:4", "'batch' is there twice"),
+        ("bach:2", "did you mean"),
+        ("batch:4096,model:2", "that is 8192 devices"),
+        ("batch:９", "expected batch:N"),
+        ("", "expected batch:N"),
+    ],
+)
+def test_what_is_no_mesh_is_refused_in_one_line_that_names_the_key(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Mesh.parse(text)
+    assert str(caught.value).startswith("mesh: given")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flag", "values"),
+    [
+        ("batch:4", ["batch:4"]),
+        ("batch:4,batch:2,model:2", ["batch:4", "batch:2,model:2"]),
+        ("batch:2,model:2,model:4", ["batch:2,model:2", "model:4"]),
+        ("batch:4; model:4", ["batch:4", "model:4"]),
+    ],
+)
+def test_a_flag_lists_meshes_whose_own_axes_a_comma_joins(flag: str, values: list[str]) -> None:
+    assert split_values(flag) == values
+
+
+@given(st.lists(st.builds(Mesh, st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=4))
+def test_a_list_of_meshes_is_read_back_as_it_was_written(meshes: list[Mesh]) -> None:
+    texts = [mesh.text for mesh in meshes]
+    assert [Mesh.parse(text) for text in value_of("mesh", text_of(texts, "mesh"))] == meshes
+
+
+def test_a_replica_is_a_row_of_the_mesh_and_the_global_batch_follows_the_replicas() -> None:
+    found = cells_of(replicas=[2, 4], mesh=["batch:4", "batch:2,model:2"], batch_size=[32])
+    assert [(c.mesh, c.replicas, c.devices, c.global_batch_size) for c in found] == [
+        ("batch:2,model:2", 2, 4, 64),
+        ("batch:4", 4, 4, 128),
+    ]
+
+
+def test_without_a_mesh_every_device_is_a_replica() -> None:
+    assert [cell.mesh for cell in cells_of(replicas=[1, 3])] == ["batch:1", "batch:3"]
+
+
+def test_a_mesh_with_another_number_of_replicas_than_asked_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UsageError, match=r"'batch:2,model:2' is 4 devices for 2 replicas .*: add 2 to replicas"):
+        cells_of(replicas=[4], mesh=["batch:2,model:2"])
+
+
+def test_a_number_of_replicas_that_no_mesh_has_is_left_out_with_the_reason() -> None:
+    matrix = expand(Sweep(strategy=["dtensor"], replicas=[1, 2], mesh=["batch:2"]), load_catalogue())
+    [left_out] = matrix.left_out
+    assert left_out.reason == "no mesh that was given has 1 replicas (batch:1)"
+
+
+def test_a_mesh_without_a_strategy_that_takes_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="no strategy of this sweep takes one: dtensor"):
+        cells_of(strategy=["mirrored"], replicas=[2], mesh=["batch:2"])
+
+
+def test_the_same_mesh_spelled_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="listed twice"):
+        Sweep(mesh=["batch:2", "batch:2,model:1"])
+
+
+def test_the_base_case_has_no_mesh() -> None:
+    matrix = expand(Sweep(strategy=["dtensor"], replicas=[2], mesh=["batch:2,model:2"]), load_catalogue())
+    [base] = [cell for cell in matrix.cells if cell.cell_id in matrix.added_base]
+    assert (base.strategy, base.mesh, base.devices) == ("none", "", 1)
