@@ -186,6 +186,9 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
     Column("executed.fingerprint", "category", "", "of the traced program"),
     Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
     Column("same_experiment_as", "text", "", "cells with the same fingerprint, by cell_id"),
+    Column("measured_network.round_trip_s", "number", "s", "measured on the emulated network"),
+    Column("measured_network.bandwidth_bits_per_s", "number", "bit/s", "measured on the emulated network"),
+    Column("measured_network.congestion_control", "category", "", "the kernel's, on the emulated network"),
 )
 """One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
 

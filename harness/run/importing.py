@@ -41,11 +41,6 @@ ALIASES = {
 WORDS = ("hardware", "suite", "date", "source")
 NUMBERS = ("throughput_examples_per_s", "low", "high", "confidence")
 NEEDED = ("strategy", "replicas", "model", "throughput_examples_per_s")
-OF_CELLS = re.compile(
-    r"cell_id|label|planned|trials|unsteady|reason|rank|with_best|step_time_s.*|cpu_seconds_per_example|peak_.*|"
-    r"against_best.*|vs_(none|own)\..*|shared|physical_devices|fixed_s|phases\..*|executed\..*|same_experiment_as"
-)
-"""Columns of `export --format cells` that say nothing of a published figure; they are passed over."""
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -123,8 +118,8 @@ def _columns(header: list[str], name: str) -> list[str]:
     whole_export = "cell_id" in header
     for field in header:
         given = field.strip()
-        # `trials` of an export counts failed ones too; `trials_ok` is the one to read
-        passed_over = whole_export and OF_CELLS.fullmatch(given) is not None
+        # what else an export of cells says is no published figure; its `trials` counts failed ones too
+        passed_over = whole_export and (given not in valid or given == "trials")
         if given not in valid and not passed_over:
             raise UsageError(f"{name}: row 1: unknown column {given[:60]!r}{nearest(given, valid)}")
         column = f"-{given}" if passed_over else ALIASES.get(given, given)
