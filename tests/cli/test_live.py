@@ -130,7 +130,7 @@ def test_what_ended_badly_stays_above_and_the_table_goes() -> None:
     assert "\x1b[?25h" in terminal.raw  # the cursor is back
 
 
-def test_without_colour_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_colour_there_is_none() -> None:
     coloured, plain = watched(100, 30, "1 turn 3")[1], watched(100, 30, "1 turn 3", no_color=True)[1]
     colours = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|4[0-7])m")
     assert colours.search(coloured.raw)
