@@ -119,7 +119,7 @@ def test_trials_to_separate_are_the_fewest_whose_interval_leaves_one_out() -> No
     assert needed is not None
     for trials, separates in ((needed - 1, False), (needed, True)):
         half = stats.t.ppf(0.975, trials - 1) * 0.02 / np.sqrt(trials)
-        assert (half <= 0.02) is bool(separates)
+        assert bool(half <= 0.02) == separates
 
 
 def test_more_comparisons_and_smaller_differences_need_more_trials() -> None:
