@@ -77,7 +77,8 @@ def _made(run: Path, page: Path) -> dict[str, float]:
     write(page, render(loaded.manifest, loaded.trials, summary).encode())
     end = time.perf_counter()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"read": read - start, "summarise": summarised - read, "page": end - summarised, "all": end - start, "cpu": time.process_time(),
+    return {"read": read - start, "summarise": summarised - read, "page": end - summarised, "all": end - start,
+            "cpu": time.process_time(),
             "memory": memory, "size": page.stat().st_size}  # fmt: skip
 
 
