@@ -76,6 +76,8 @@ def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
     from harness.record.reading import list_runs, load_run
 
     for row in list_runs(results):
+        if row.status == "imported":
+            continue  # published figures: no machine measured them
         try:
             run = load_run(row.path)
         except HarnessError as error:
