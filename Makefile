@@ -33,7 +33,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest
 
 goals: $(INSTALLED)
-	@for goal in startup fixed_cost bare_loop repeatability gate_margins coverage planted decisions; do \
+	@for goal in startup eta fixed_cost bare_loop repeatability gate_margins coverage planted decisions; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 
 setup: $(INSTALLED)
