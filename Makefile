@@ -33,7 +33,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest
 
 goals: $(INSTALLED)
-	@for goal in startup fixed_cost bare_loop repeatability gate_margins coverage planted decisions \
+	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage planted decisions \
 	    cluster_cost cluster_bare cluster_cleanup cluster_endurance report_scale; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 

@@ -170,7 +170,7 @@ def test_open_says_what_to_do_where_there_is_no_browser(
 KEYS = {
     ("report", "latest"): {"run_id", "report", "answer"},
     ("show", "latest"): {"manifest", "trials"},
-    ("compare", "latest", "--along", "strategy"): {"verdict", "rows", "kind"},
+    ("compare", "20261101", "20261102"): {"verdict", "rows", "kind"},
     ("sweep", "--dry-run"): {"cells", "plan", "trials", "estimate_s"},
     ("history",): {"series", "runs", "schema_version"},
 }

@@ -104,7 +104,7 @@ def test_the_first_block_shows_throughput_as_windows_come() -> None:
     assert all("–" not in line for line in screen.splitlines() if "b32" in line)
 
 
-@pytest.mark.parametrize("size", [(120, 40), (100, 20), (80, 24), (58, 12), (40, 16), (40, 8), (24, 6), (200, 60)])
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 16), (24, 6)])
 def test_it_fits_the_terminal(size: tuple[int, int]) -> None:
     columns, lines = size
     screen, terminal = watched(columns, lines, "1 turn 9")
