@@ -70,7 +70,8 @@ class Ray(AgentLauncher):
             for number in range(hosts)
         ]
         self._started[id(session)] = Begun(ray, group, tasks)
-        session.say(f"asks Ray for {hosts} whole nodes; waits {placing.join_timeout_s:g} s for them")
+        nodes = "a whole node" if hosts == 1 else f"{hosts} whole nodes"
+        session.say(f"asks Ray for {nodes}; waits {placing.join_timeout_s:g} s")
         return session
 
     def end(self, session: Session) -> None:
@@ -120,7 +121,7 @@ def _whole_node(ray: Any, hosts: int) -> dict[str, float]:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if len(nodes) < hosts:
         raise CannotPlace(
-            f"launcher 'ray': the cluster has {len(nodes)} nodes and the sweep wants {hosts}; --hosts {len(nodes)} "
+            f"launcher 'ray': the sweep wants {hosts} nodes and the cluster has {len(nodes)}; --hosts {len(nodes)} "
             "places several processes on one"
         )
     largest = sorted(((n.get("GPU", 0.0), n.get("CPU", 0.0)) for n in nodes), reverse=True)[:hosts]
