@@ -164,7 +164,9 @@ def _table(screen: Screen, width: int, room: int) -> Table:
     if width >= WIDE:
         table.add_column("std. error", justify="right", no_wrap=True)
         table.add_column("of fastest", justify="right", no_wrap=True)
-    table.add_column("now" if width >= MEDIUM else "", no_wrap=True, overflow="ellipsis")
+    table.add_column(
+        "now" if width >= MEDIUM else "", no_wrap=True, overflow="ellipsis", min_width=13 if width >= MEDIUM else 1
+    )
     best = max((row.throughput or 0.0 for row in screen.cells.values() if row.ended), default=0.0)
     for row in rows:
         table.add_row(*_cells_of(row, best, width))
