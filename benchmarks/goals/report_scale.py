@@ -67,8 +67,8 @@ def _made(run: Path, page: Path) -> dict[str, float]:
     start = time.perf_counter()
     from harness.analysis import summarise
     from harness.record.reading import load_run
-    from harness.report import render
     from harness.report.export.base import write
+    from harness.report.page import render
 
     loaded = load_run(run)
     read = time.perf_counter()

@@ -83,11 +83,11 @@ def _written(
     """Write the page of whatever kind the run is; what it answers, in sentences."""
     from harness.analysis.validation import validation_of as validation_record
     from harness.cli._comparison import comparison_of, validation_of
-    from harness.report import write_report
     from harness.report.answer import answer_lines
     from harness.report.comparison import Surface, renderer
     from harness.report.comparison.words import change_lines, headline, verdict_sentences
     from harness.report.export.base import write
+    from harness.report.page import write_report
     from harness.report.validation import validation_lines, validation_page
 
     if loaded.manifest.comparison is not None:

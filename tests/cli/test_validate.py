@@ -1,5 +1,6 @@
 """`validate` on the command line: what it plans, the record it writes and prints; nothing is measured here."""
 
+import contextlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -194,6 +195,9 @@ def test_a_results_place_that_cannot_be_used_is_exit_code_four(
     (tmp_path / "file").write_text("")
 
     class Nothing:
+        closing = contextlib.ExitStack()
+        plain = True
+
         def __enter__(self) -> Any:
             return self
 

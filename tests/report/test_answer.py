@@ -3,8 +3,7 @@
 import re
 
 from harness.analysis import summarise
-from harness.report import answer_lines
-from harness.report.answer import answers
+from harness.report.answer import answer_lines, answers
 from harness.spec.cell import Cell
 from tests.synthetic import default_cells, make_cell, make_run
 

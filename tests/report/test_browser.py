@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.report import write_report
+from harness.report.page import write_report
 from tests.synthetic import make_run
 
 MEASURE = """<script>addEventListener('load', () => {

@@ -10,9 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 
 from harness.analysis.comparison import compare_runs
 from harness.analysis.verdict import Margins
-from harness.report import write_report
 from harness.report.comparison import Surface, renderer
 from harness.report.index import update_index
+from harness.report.page import write_report
 from tests.comparisons import sweep_run
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_run

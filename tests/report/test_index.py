@@ -9,8 +9,8 @@ import pytest
 from harness.cli import run
 from harness.errors import StorageError
 from harness.report import index as index_module
-from harness.report import write_report
 from harness.report.index import update_index
+from harness.report.page import write_report
 from tests.report.test_page import NASTY, Page
 from tests.synthetic import make_cell, make_run
 

@@ -3,8 +3,7 @@
 import pytest
 
 from harness.analysis import Interval, summarise
-from harness.report import show_tables
-from harness.report.table import ops_table, phases_table, scaling_table
+from harness.report.table import ops_table, phases_table, scaling_table, show_tables
 from harness.report.text import bounds, listed, plus_minus, printable, seconds, shortened, significant, size
 from tests.synthetic import make_run
 
