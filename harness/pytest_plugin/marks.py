@@ -116,5 +116,7 @@ def _own_step(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any])
     axes = {axis: [getattr(cell, axis)] if axis in Cell.model_fields else [] for axis in AXES}
     if not cell.ps:  # a cell without servers, of which a sweep that asks for none has none
         axes["ps"] = Sweep.model_fields["ps"].default
+    if not cell.mesh:
+        axes["mesh"] = []
     sweep = sweep_from({"name": NAME, **defaults, **settings}, "mark").model_copy(update=axes)
     return GateCell(test, settings, sweep, cell)
