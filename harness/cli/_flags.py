@@ -31,7 +31,7 @@ DESCRIPTIONS = {
     "network": (
         "emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, none"
     ),
-    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it: true, false",
+    "isolate": "give a cluster on this machine a loopback of its own where the kernel lets it, which is the default",
     "mesh": (
         "meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends one; "
         "none given is batch:REPLICAS"
@@ -80,7 +80,9 @@ def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
     for key in Sweep.model_fields:
         if key not in without:
             if Sweep.model_fields[key].annotation is bool:
-                parameters.append(option(key, None, bool | None, f"--{key.replace('_', '-')}", help=DESCRIPTIONS[key]))
+                name = key.replace("_", "-")
+                both = f"--{name}/--no-{name}" if Sweep.model_fields[key].default else f"--{name}"
+                parameters.append(option(key, None, bool | None, both, help=DESCRIPTIONS[key]))
                 continue
             text = DESCRIPTIONS[key] + (" (comma-separated)" if key in AXES else "")
             metavar = "A,B,…" if key in AXES else "VALUE"

@@ -9,12 +9,15 @@ import pytest
 from harness.report.page import write_report
 from tests.synthetic import make_run
 
-MEASURE = """<script>addEventListener('load', () => {
+OVERLAY = """<script>addEventListener('load', () => {
   const root = document.documentElement;
   const shown = (name) => getComputedStyle(document.querySelector(name)).display !== 'none';
   root.dataset.overlay = shown('svg .overlay') + ' ' + shown('.overlay-note');
   document.querySelector('.switch').click();
   root.dataset.overlay += ' ' + shown('svg .overlay') + ' ' + shown('.overlay-note');
+})</script>"""
+MEASURE = """<script>addEventListener('load', () => {
+  const root = document.documentElement;
   root.dataset.seen = [root.scrollWidth, innerWidth, document.querySelectorAll('svg').length].join(' ');
 })</script>"""
 FLAGS = (
@@ -31,7 +34,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_report(manifest, trials, folder / "report.html")
     text = (folder / "report.html").read_text(encoding="utf-8")
     measured = folder / "measured.html"
-    measured.write_text(text.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
+    measured.write_text(text.replace("</body>", OVERLAY + MEASURE + "</body>"), encoding="utf-8")
     return measured
 
 

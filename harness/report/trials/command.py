@@ -30,8 +30,15 @@ def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
         return None
     if not faithful or not all(text.isprintable() for _, text, _ in flags):
         return None
-    words = [word for key, text, _ in flags for word in (f"--{key.replace('_', '-')}", shlex.quote(text))]
+    words = [_flag(key, text, value) for key, text, value in flags]
     return " ".join(["python -m harness sweep", *words, "--trials 1"])
+
+
+def _flag(key: str, text: str, value: Any) -> str:
+    name = key.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name} {shlex.quote(text)}"
 
 
 def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
@@ -52,7 +59,9 @@ def _default(cell: Cell, key: str) -> Any:
     if key == "ps" and not cell.asynchronous:
         return 0
     default = Sweep.model_fields[key].default
-    return default[0] if isinstance(default, list) and default else default
+    if isinstance(default, list):
+        return default[0] if default else ""
+    return default
 
 
 def _settings(sweep: Sweep) -> list[tuple[str, str, Any]]:
