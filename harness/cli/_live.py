@@ -114,7 +114,8 @@ class TerminalProgress(Timed):
         """Draw, when it is time to, and then nothing more until the window is over."""
         self._state(cell, "at the clock")
         self._show(f"at the clock · {cell.label}", EVERY_S)
-        self._timing = True
+        with self._lock:  # what the thread is drawing at this moment is finished before the window begins
+            self._timing = True
 
     def window(self, cell: Cell, seconds: float, steps: int) -> None:
         """Count the window."""
