@@ -36,12 +36,12 @@ def cell_row(cell: CellSummary) -> Row:
         "reason": trials.problems[0].reason if trials.problems else None,
         "rank": cell.place.rank if cell.place else None,
         "with_best": cell.place.with_best if cell.place else None,
-        **_interval("throughput_examples_per_s", measured.throughput if measured else None),
-        **_interval("step_time_s", measured.step_time_s if measured else None),
+        **interval_row("throughput_examples_per_s", measured.throughput if measured else None),
+        **interval_row("step_time_s", measured.step_time_s if measured else None),
         "cpu_seconds_per_example": measured.cpu_seconds_per_example if measured else None,
         "peak_memory_bytes": measured.peak_memory_bytes if measured else None,
         "peak_device_memory_bytes": measured.peak_device_memory_bytes if measured else None,
-        **_interval("against_best", cell.place.against_best if cell.place else None),
+        **interval_row("against_best", cell.place.against_best if cell.place else None),
         **_scaling("vs_none", cell.vs_none),
         **_scaling("vs_own", cell.vs_own),
         "shared": trials.shared,
@@ -73,7 +73,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _interval(name: str, interval: Interval | None) -> Row:
+def interval_row(name: str, interval: Interval | None) -> Row:
+    """The three columns of an interval; None where there is none."""
     return {
         name: interval.value if interval else None,
         f"{name}_low": interval.low if interval else None,
@@ -84,9 +85,9 @@ def _interval(name: str, interval: Interval | None) -> Row:
 def _scaling(name: str, scaling: Scaling | None) -> Row:
     return {
         f"{name}.base_cell_id": scaling.base_id if scaling else None,
-        **_interval(f"{name}.speed_up", scaling.speed_up if scaling else None),
-        **_interval(f"{name}.efficiency", scaling.efficiency if scaling else None),
-        **_interval(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
+        **interval_row(f"{name}.speed_up", scaling.speed_up if scaling else None),
+        **interval_row(f"{name}.efficiency", scaling.efficiency if scaling else None),
+        **interval_row(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
         f"{name}.method": scaling.log_ratio.method if scaling else None,
     }
 

@@ -211,6 +211,8 @@ def test_the_forest_plot_has_a_point_a_valid_row_and_none_without_any() -> None:
     assert "within ε" in picture.svg
     assert re.findall(r"#[0-9a-f]{6}\b", picture.svg) == []
     assert picture.description.startswith("Forest plot of 21 comparisons")
+    assert len(picture.data) == 21
+    assert all(row["throughput_b_over_a_low"] < row["throughput_b_over_a"] for row in picture.data)
     nothing = comparison_of_ab(ab_run([None, None]))
     assert forest_figure(nothing, "forest") is None
     _is_sound(Page(text_of(nothing, "html")))
@@ -222,6 +224,7 @@ def test_more_rows_than_fit_are_in_the_table_and_the_caption_says_so() -> None:
     picture = forest_figure(many, "forest")
     assert picture is not None
     assert f"The first {MOST} of {MOST + 5} are drawn" in picture.caption
+    assert len(picture.data) == MOST + 5, "the file has those that found no room"
     assert "none ×1 b45" in text_of(many, "html")
 
 

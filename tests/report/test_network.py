@@ -18,6 +18,8 @@ def test_the_figure_is_one_svg_that_says_its_values_in_words() -> None:
     assert re.findall(r"#[0-9a-f]{6}\b", picture.svg) == []
     assert "at 100mbit, " in picture.description
     assert "at unshaped" in picture.description
+    assert {row["network"] for row in picture.data} == {*RATES, "none"}
+    assert all(row["step_s"] > 0 for row in picture.data)
     for tick in ("100mbit", "1gbit", "unshaped", "none", "expected from the ring"):
         assert tick in picture.svg
 

@@ -12,6 +12,7 @@ from harness.analysis.comparison import Comparison, Row
 from harness.analysis.verdict import Margins
 from harness.report.comparison.words import cpu_words, verdict_words
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.flat import interval_row
 from harness.report.text import plural, shortened
 
 MOST = 40
@@ -48,7 +49,7 @@ def forest_figure(comparison: Comparison, name: str) -> Picture | None:
         figure.legend(handles=_legend(seen), loc="outside upper center", ncols=6, fontsize=9)
     left_out = len(valid) - len(rows)
     cut = f" The first {len(rows)} of {len(valid)} are drawn; the table has all." if left_out else ""
-    return picture(figure, name, "B against A", _describe(rows), _CAPTION + cut)
+    return picture(figure, name, "B against A", _describe(rows), _CAPTION + cut, [_data(row) for row in valid])
 
 
 _CAPTION = (
@@ -58,6 +59,14 @@ _CAPTION = (
     "lies within the outer one. Right: processor time an example by the same rule, where right of 0 is more. An "
     "interval that runs out of the figure is in the table."
 )
+
+
+def _data(row: Row) -> dict[str, object]:
+    wall = row.verdicts.wall
+    return {
+        "cell": row.name, "verdict": wall.verdict, **interval_row("throughput_b_over_a", wall.ratio),
+        "cpu_verdict": row.verdicts.cpu_verdict, **interval_row("cpu_b_over_a", row.verdicts.cpu_ratio),
+    }  # fmt: skip
 
 
 def _panel(axes: Axes, rows: Sequence[tuple[str, Interval | None]], margins: Margins, label: str) -> None:

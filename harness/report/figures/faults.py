@@ -7,6 +7,7 @@ from matplotlib.patches import Patch
 
 from harness.analysis.faults import FaultsSummary, ScenarioSummary, Spread
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
+from harness.report.flat import Row
 from harness.report.text import plural, seconds
 
 PARTS = ("noticed", "restart", "replay")
@@ -55,7 +56,29 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         "over jobs; the parts of a bar are in the proportion of their medians. Where training never began again there "
         "is only the last kind: the longest time without a useful step."
     )
-    return picture(figure, "pauses", "How long training stood still", _describe(shown, words), caption)
+    return picture(
+        figure,
+        "pauses",
+        "How long training stood still",
+        _describe(shown, words),
+        caption,
+        [_row(s) for s in summary.scenarios],
+    )
+
+
+def _row(scenario: ScenarioSummary) -> Row:
+    spreads = {
+        "standing_still_s": _whole(scenario), "detection_s": scenario.detection_s, "restart_s": scenario.restart_s,
+        "replay_s": scenario.replay_s, "steps_lost": scenario.steps_lost,
+    }  # fmt: skip
+    row: Row = {"scenario": scenario.scenario, "jobs": scenario.planned}
+    for name, spread in spreads.items():
+        row |= {
+            f"{name}_median": spread.median if spread else None,
+            f"{name}_low": spread.low if spread else None,
+            f"{name}_high": spread.high if spread else None,
+        }
+    return row
 
 
 def _whole(scenario: ScenarioSummary) -> Spread | None:

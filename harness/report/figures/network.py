@@ -11,6 +11,7 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
+from harness.report.flat import Row, interval_row
 from harness.report.text import listed, shortened, significant
 from harness.spec.network import Network
 
@@ -38,7 +39,28 @@ def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
             axes.set_ylabel(label)
         handles = _legend(curves, expected)
         figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)), fontsize=9)
-    return picture(figure, name, "Efficiency and throughput against the network's rate", _describe(curves), _caption())
+    return picture(
+        figure,
+        name,
+        "Efficiency and throughput against the network's rate",
+        _describe(curves),
+        _caption(),
+        _rows(curves),
+    )
+
+
+def _rows(curves: Sequence[NetworkCurve]) -> list[Row]:
+    points = [(curve, point) for curve in curves for point in (*curve.points, curve.loopback) if point is not None]
+    return [
+        {
+            "cell_id": point.summary.cell_id, "curve": curve.label,
+            "network": "none" if point.network is None else point.network.text,
+            **interval_row("throughput_examples_per_s", point.throughput),
+            **interval_row("efficiency", point.efficiency),
+            "step_s": point.step_s, "expected_step_s": point.expected_step_s,
+        }
+        for curve, point in points
+    ]  # fmt: skip
 
 
 def _share(point: NetworkPoint) -> Interval | None:

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from harness.analysis.history import Series
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.history.words import name_of, percent
+from harness.report.flat import Row, interval_row
+from harness.report.history.words import percent
 from harness.report.text import plural, printable, significant
 
 
@@ -43,7 +44,18 @@ def history_figure(series: Series, name: str) -> Picture | None:
         axes.set_xticks(ticks, [points[tick].created_utc[:10] for tick in ticks])
         axes.set_ylabel("× no strategy" if series.measure == "speed-up" else "examples/s")
         axes.grid(axis="y")
-    return picture(figure, name, name_of(series), _describe(series), _caption(series))
+    return picture(figure, name, "Runs and levels", _describe(series), _caption(series), _rows(series))
+
+
+def _rows(series: Series) -> list[Row]:
+    starts = {change.index for change in series.changes}
+    return [
+        {
+            "run_id": point.run_id, "created_utc": point.created_utc, "measure": series.measure,
+            **interval_row("value", point.value), "trials": point.trials, "level_changes": place in starts,
+        }
+        for place, point in enumerate(series.points)
+    ]  # fmt: skip
 
 
 def _limits(series: Series) -> tuple[float, float]:
