@@ -70,7 +70,7 @@ def _curve(members: Sequence[CellTrials], references: Sequence[Measured]) -> Bat
 
 def _knee(cells: Sequence[CellTrials], references: Sequence[Measured]) -> int | None:
     for place, cell in enumerate(cells[:-1]):
-        highs = [_ratio(larger, cell, references).high for larger in cells[place + 1 :]]
+        highs = (_ratio(larger, cell, references).high for larger in cells[place + 1 :])
         if all(high is not None and high <= 1 + EPSILON for high in highs):
             return cell.cell.batch_size
     return None

@@ -9,6 +9,7 @@ An interval that one trial cannot give is None ("cannot know"), never a made-up 
 is not finite is an error, never a verdict.
 """
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -149,11 +150,19 @@ class Sample:
 
     def shares(self, other: "Sample") -> int:
         """Number of groups in which both have a trial."""
-        return len(set(self.groups) & set(other.groups))
+        return len(self.by_group.keys() & other.by_group.keys())
+
+    @functools.cached_property
+    def by_group(self) -> dict[str, float]:
+        """The mean of each group's trials, in the order of the groups."""
+        values: defaultdict[str, list[float]] = defaultdict(list)
+        for group, value in zip(self.groups, self.values, strict=True):
+            values[group].append(value)
+        return {group: math.fsum(members) / len(members) for group, members in values.items()}
 
     def relative_to(self, reference: "Sample") -> "Sample":
         """ln(X/X_reference) within each shared group, now grouped by block; both samples need blocks."""
-        of_reference = _by_group(reference)
+        of_reference = reference.by_group
         rows = zip(self.values, self.groups, self.blocks, strict=True)
         kept = [(value - of_reference[group], block) for value, group, block in rows if group in of_reference]
         blocks = tuple(block for _, block in kept)
@@ -183,7 +192,7 @@ def log_ratio(numerator: Sample, denominator: Sample) -> LogEstimate:
     count as one value, their mean. Trials without a partner are left out of a paired difference, so it
     need not equal the difference of the two cells' own means.
     """
-    left, right = _by_group(numerator), _by_group(denominator)
+    left, right = numerator.by_group, denominator.by_group
     shared = [group for group in left if group in right]
     if len(shared) >= 2:
         return log_mean([left[group] - right[group] for group in shared], "paired t")
@@ -284,10 +293,3 @@ def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
         # as shares of the sum, so that tiny variances do not underflow when squared
         freedom = 1 / math.fsum((square / variance) ** 2 / freedom for square, freedom in known)
     return LogEstimate(mean, math.sqrt(variance), freedom, None, count, "Welch t")
-
-
-def _by_group(sample: Sample) -> dict[str, float]:
-    values: defaultdict[str, list[float]] = defaultdict(list)
-    for group, value in zip(sample.groups, sample.values, strict=True):
-        values[group].append(value)
-    return {group: math.fsum(members) / len(members) for group, members in values.items()}
