@@ -4,6 +4,7 @@ What a trial does is a `Play`: how its windows last, and where and how it goes w
 `diary` of what happened in which order, by cell id.
 """
 
+import contextlib
 import signal
 import socket
 import threading
@@ -147,6 +148,9 @@ class FakeZygote:
         self.scratch = str(folder)
         self.name = name
         self.alive = True
+        self.plain = True
+        self.closing = contextlib.ExitStack()
+        self.beside = contextlib.ExitStack()
         self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []
         self.statuses: dict[Channel, int] = {}
