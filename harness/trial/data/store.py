@@ -67,9 +67,24 @@ def opened(folder: Path) -> Any:
         raise HarnessError(f"data: '{folder}' is no readable data set ({reason}); delete it and run again") from error
 
 
-@functools.cache
 def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
-    """One pass over the train split in `folder`: (image, label), the features of these names, in file order."""
+    """One pass over the train split in `folder`: (image, label), the features of these names, in file order.
+
+    Made once a process, except within a function that is being traced: a data set of outside would be an input of that
+    function. Where the function runs on another worker, TensorFlow sends its inputs there, and now and then fails to
+    read such a one: "Unable to parse tensor proto".
+    """
+    import tensorflow as tf
+
+    return _kept(folder, image, label) if tf.executing_eagerly() else _read(folder, image, label)
+
+
+@functools.cache
+def _kept(folder: Path, image: str, label: str) -> "tf.data.Dataset":
+    return _read(folder, image, label)
+
+
+def _read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
     tfds = import_tfds()
     builder = opened(folder)
     # Caching and prefetching belong to the pipeline, which does them once and after resizing.
@@ -84,4 +99,4 @@ def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
 def forget() -> None:
     """Drop what `opened` and `read` keep: the files have changed."""
     opened.cache_clear()
-    read.cache_clear()
+    _kept.cache_clear()

@@ -191,3 +191,10 @@ def test_a_strategy_takes_the_pipeline_and_gives_each_replica_its_share(tf: Any,
     x, y = next(iter(strategy.experimental_distribute_dataset(dataset)))
     assert [part.shape.as_list() for part in strategy.experimental_local_results(x)] == [[4, *SHAPE]] * 3
     assert [part.shape.as_list() for part in strategy.experimental_local_results(y)] == [[4]] * 3
+
+
+def test_a_function_that_makes_the_pipeline_takes_nothing_from_outside(tf: Any, digits_dir: Path) -> None:
+    source = load_source("digits")
+    gate_batches(source, digits_dir, SHAPE, 10, 4, 1)  # the same data set is in use outside
+    made = tf.function(lambda: pipeline(source, digits_dir, SHAPE, 10, 4, seed=1), autograph=False)
+    assert made.get_concrete_function().graph.captures == [], "it would be sent to every worker that runs the function"
