@@ -34,6 +34,7 @@ LONG = [*CELLS, "--windows", "100", "--window", "0.1"]
 
 def test_a_kill_during_the_import_leaves_a_run_that_can_be_resumed_and_no_process(tmp_path: Path) -> None:
     process = start("sweep", *CELLS, folder=tmp_path)
+    wait_for_lines(tmp_path / "results", 0)  # earlier a child may be git, asked for the revision
     children = wait_for_trials(process, 0)
     process.kill()
     process.communicate()
