@@ -111,6 +111,7 @@ def test_ctrl_c_ends_within_seconds_says_how_to_resume_and_resuming_completes(tm
 
 def test_ctrl_c_during_the_import_says_how_to_resume_too(tmp_path: Path) -> None:
     process = start("sweep", *CELLS, folder=tmp_path)
+    wait_for_lines(tmp_path / "results", 0)
     children = wait_for_trials(process, 0)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
