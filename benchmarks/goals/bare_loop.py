@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import cell, interval, live, prepared_zygote, table
+from common import cell, data_folder, live, prepared_zygote, print_ratio
 
 from harness.run.zygote import Zygote
-from harness.trial.data import default_data_dir
 
 GOAL = 0.02
 BLOCKS = 8
@@ -26,20 +25,14 @@ def main() -> None:
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
     with prepared_zygote() as zygote:
         ratios = [_block(zygote, block) for block in range(blocks)]
-    mean, low, high, deviation = interval(ratios)
-    rows = [("harness ÷ bare, time a step", "95 % interval", "sd of a block", "blocks")]
-    rows.append(
-        (f"{math.exp(mean):.4f}", f"[{math.exp(low):.4f}, {math.exp(high):.4f}]", f"{deviation:.2%}", str(blocks))
-    )
-    table(rows)
-    print(f"\npromised: within {GOAL:.0%} of 1")
+    print_ratio(ratios, GOAL)
 
 
 def _block(zygote: Zygote, block: int) -> float:
     """One fresh process of each; the log ratio of their step times over the rounds after warm-up."""
     trial = live(zygote, cell("none", 1, BATCH_SIZE), block, 0)
     bare = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("bare_script.py")), str(_data_folder()), str(BATCH_SIZE)],
+        [sys.executable, str(Path(__file__).with_name("bare_script.py")), str(data_folder()), str(BATCH_SIZE)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert bare.stdout is not None
@@ -66,11 +59,6 @@ def _block(zygote: Zygote, block: int) -> float:
     bare.stdin.close()
     bare.wait()
     return math.log(seconds["harness"] / seconds["bare"])
-
-
-def _data_folder() -> Path:
-    """Where the prepared digits lie."""
-    return next(default_data_dir().rglob("dataset_info.json")).parent
 
 
 if __name__ == "__main__":

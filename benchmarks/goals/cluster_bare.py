@@ -10,10 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import cell, interval, live, prepared_zygote, table
+from common import cell, data_folder, live, prepared_zygote, print_ratio
 
 from harness.run.zygote import Zygote
-from harness.trial.data import default_data_dir
 
 GOAL = 0.03
 BLOCKS = 8
@@ -28,21 +27,14 @@ def main() -> None:
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
     with prepared_zygote() as zygote:
         ratios = [_block(zygote, block) for block in range(blocks)]
-    mean, low, high, deviation = interval(ratios)
-    table(
-        [
-            ("harness ÷ bare, time a step", "95 % interval", "sd of a block", "blocks"),
-            (f"{math.exp(mean):.4f}", f"[{math.exp(low):.4f}, {math.exp(high):.4f}]", f"{deviation:.2%}", str(blocks)),
-        ]
-    )
-    print(f"\npromised: within {GOAL:.0%} of 1")
+    print_ratio(ratios, GOAL)
 
 
 class Bare:
     """The hand-written program's two processes."""
 
     def __init__(self) -> None:
-        script, folder = str(Path(__file__).with_name("bare_cluster_script.py")), _data_folder()
+        script, folder = str(Path(__file__).with_name("bare_cluster_script.py")), data_folder()
         addresses = ",".join(f"127.0.0.1:{port}" for port in _free_ports(WORKERS))
         self._processes = [
             subprocess.Popen(
@@ -104,11 +96,6 @@ def _free_ports(count: int) -> list[int]:
     for server in taken:
         server.close()
     return ports
-
-
-def _data_folder() -> Path:
-    """Where the prepared digits lie."""
-    return next(default_data_dir().rglob("dataset_info.json")).parent
 
 
 if __name__ == "__main__":

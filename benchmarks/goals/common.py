@@ -4,6 +4,7 @@ import contextlib
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from scipy import stats
 
@@ -15,7 +16,18 @@ from harness.trial.catalogue import load_catalogue
 from harness.trial.data import default_data_dir
 from harness.trial.protocol import Request
 
-__all__ = ["CLUSTERS", "cell", "interval", "live", "ports_of", "prepared_zygote", "scratch", "table"]
+__all__ = [
+    "CLUSTERS",
+    "cell",
+    "data_folder",
+    "interval",
+    "live",
+    "ports_of",
+    "prepared_zygote",
+    "print_ratio",
+    "scratch",
+    "table",
+]
 
 
 def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str | int) -> Cell:
@@ -81,6 +93,28 @@ def table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def data_folder() -> Path:
+    """Where the prepared digits lie, for a program that reads them without the harness."""
+    return next(default_data_dir().rglob("dataset_info.json")).parent
+
+
+def print_ratio(logs: Sequence[float], goal: float) -> None:
+    """Print the ratio of step times, harness to hand-written, from its logarithm in every block."""
+    mean, low, high, deviation = interval(logs)
+    table(
+        [
+            ("harness ÷ bare, time a step", "95 % interval", "sd of a block", "blocks"),
+            (
+                f"{math.exp(mean):.4f}",
+                f"[{math.exp(low):.4f}, {math.exp(high):.4f}]",
+                f"{deviation:.2%}",
+                str(len(logs)),
+            ),
+        ]
+    )
+    print(f"\npromised: within {goal:.0%} of 1")
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:

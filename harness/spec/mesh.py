@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from harness.errors import UsageError, nearest
+from harness.spec.keyed import split_keyed
 
 AXES = ("batch", "model")
 MOST = 4096
@@ -54,25 +55,8 @@ class Mesh:
 
 
 def split_values(text: str) -> list[str]:
-    """The values of the axis, as a flag lists them: `batch:4,batch:2,model:2` is two meshes.
-
-    Commas separate axes and values alike, so an axis that repeats begins the next mesh, and a semicolon always
-    ends one: `batch:4;model:4`. The values are not checked. UsageError where nothing stands between two separators.
-    """
-    values: list[str] = []
-    for stretch in text.split(";"):
-        taken: set[str] = set()
-        for part in (part.strip() for part in stretch.split(",")):
-            if not part:
-                raise _refused(text, "expected a mesh between two separators")
-            axis = part.partition(":")[0].strip().lower()
-            if not taken or axis in taken:
-                values.append(part)
-                taken = {axis}
-            else:
-                values[-1] += f",{part}"
-                taken.add(axis)
-    return values
+    """The values of the axis, as a flag lists them: `batch:4,batch:2,model:2` is two meshes. See `split_keyed`."""
+    return split_keyed(text, ":", lambda reason: _refused(text, reason))
 
 
 def _refused(text: str, what: str) -> UsageError:

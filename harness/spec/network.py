@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from harness.errors import UsageError, nearest
+from harness.spec.keyed import split_keyed
 
 NONE = "none"
 """How a flag says: no emulation. As the value of a key it is the empty string."""
@@ -81,27 +82,12 @@ def order_of(text: str) -> tuple[float, float]:
 def split_values(text: str) -> list[str]:
     """The values of an axis, as a flag lists them: `rate=1gbit,delay=0.5ms,rate=100mbit` is two networks.
 
-    Commas separate keys and values alike, so a key that repeats begins the next value; `none` and `unshaped`
-    are values of their own, and a semicolon always ends one. The values are not checked, and `none` comes out
-    as the empty string. UsageError where nothing stands between two separators.
+    `none` comes out as the empty string. See `split_keyed`.
     """
     if not text.strip():
         return [""]
-    values: list[str] = []
-    for stretch in text.split(";"):
-        taken: set[str] | None = None
-        for part in (part.strip() for part in stretch.split(",")):
-            if not part:
-                raise _refused(text, "expected a network between two separators")
-            key, equals, _ = part.partition("=")
-            key = key.strip().lower()
-            if not equals or taken is None or key in taken:
-                values.append("" if _plain(part) == NONE else part)
-                taken = {key} if equals else None
-            else:
-                values[-1] += f",{part}"
-                taken.add(key)
-    return values
+    values = split_keyed(text, "=", lambda reason: _refused(text, reason))
+    return ["" if _plain(value) == NONE else value for value in values]
 
 
 def join_values(values: Iterable[str]) -> str:

@@ -130,7 +130,7 @@ def test_commas_separate_the_values_of_an_axis_where_a_key_repeats(text: str, va
 
 @pytest.mark.parametrize("text", ["rate=1gbit,", ",rate=1gbit", "rate=1gbit,,none", "rate=1gbit;"])
 def test_nothing_between_two_separators_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"network: given .*, expected a network between two separators"):
+    with pytest.raises(UsageError, match=r"network: given .*, expected a value between two separators"):
         split_values(text)
 
 
