@@ -10,7 +10,6 @@ from harness.analysis.intervals import Interval, log_mean
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan
 from harness.spec.cell import Cell
 
-KILLED = ("kill_worker", "kill_ps", "restart")
 BETWEEN_FAULTS_S = (3600.0, 86400.0, 7 * 86400.0)
 """Mean times between faults that the advice is worked out for: an hour, a day, a week."""
 

@@ -51,13 +51,6 @@ class Table:
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
-def show_tables(summary: RunSummary) -> tuple[Table, ...]:
-    """What `show` prints: the ranking of each workload, then every cell that needs explaining."""
-    tables = [ranking_table(work) for work in summary.workloads]
-    failed = failed_table(summary)
-    return tuple(table for table in (*tables, failed) if table.rows)
-
-
 def ranking_table(work: WorkloadSummary) -> Table:
     """The ok cells, the fastest first."""
     fields: tuple[Field, ...] = (

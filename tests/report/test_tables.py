@@ -3,13 +3,14 @@
 import pytest
 
 from harness.analysis import Interval, summarise
-from harness.report.table import ops_table, phases_table, scaling_table, show_tables
+from harness.report.table import failed_table, ops_table, phases_table, ranking_table, scaling_table
 from harness.report.text import bounds, listed, plus_minus, printable, seconds, shortened, significant, size
 from tests.synthetic import make_run
 
 
-def test_show_has_the_ranking_and_then_what_has_no_throughput() -> None:
-    ranking, without = show_tables(summarise(*make_run()))
+def test_the_ranking_has_what_is_ok_and_the_other_table_what_has_no_throughput() -> None:
+    summary = summarise(*make_run())
+    ranking, without = ranking_table(summary.workloads[0]), failed_table(summary)
     assert [row[0] for row in ranking.rows] == [str(rank) for rank in range(1, 22)]
     assert ranking.rows[0][1] == "mirrored ×2 b128 reduction_to_one_device"
     assert ranking.marked == {0, 1, 2, 3}
@@ -20,7 +21,7 @@ def test_show_has_the_ranking_and_then_what_has_no_throughput() -> None:
 def test_every_row_is_as_wide_as_its_table() -> None:
     summary = summarise(*make_run())
     work = summary.workloads[0]
-    for table in (*show_tables(summary), scaling_table(work), ops_table(work), phases_table(work)):
+    for table in (ranking_table(work), failed_table(summary), scaling_table(work), ops_table(work), phases_table(work)):
         assert {len(row) for row in table.rows} == {len(table.columns)}
         assert not any(text in ("None", "nan", "") for row in table.rows for text in row)
 

@@ -2,8 +2,6 @@
 
 import socket
 
-HIGHEST_BASE = 65000
-
 
 def held_ports(host: str, count: int, base: int = 0) -> list[socket.socket]:
     """Sockets bound to `count` free ports, or to those from `base` on; OSError when one is taken.
