@@ -84,8 +84,6 @@ class Zygote:
         """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
-        self.beside = contextlib.ExitStack()
-        """What ends with it: agents on other hosts, a cluster's job."""
         self._folder = folder
         self._arguments = [] if not_from is None else [str(not_from)]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
@@ -96,7 +94,7 @@ class Zygote:
         self._hung_up = False
         self._starting = False
         self.closing = contextlib.ExitStack()
-        """Closed when this is: for what lives as long as the trials that it starts."""
+        """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
         try:
             self._scratch = Scratch()
             # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
@@ -134,8 +132,7 @@ class Zygote:
         self.close()
 
     def close(self) -> None:
-        """End the process and what was started beside it, and remove what is temporary."""
-        self.beside.close()
+        """End the process and what lives as long as its trials, and remove what is temporary."""
         self.stop()
         self.closing.close()
         self._scratch.close()

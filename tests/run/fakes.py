@@ -150,7 +150,6 @@ class FakeZygote:
         self.alive = True
         self.plain = True
         self.closing = contextlib.ExitStack()
-        self.beside = contextlib.ExitStack()
         self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []
         self.statuses: dict[Channel, int] = {}

@@ -37,10 +37,10 @@ class Local(Launcher):
 
     def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
         """Build and measure every network that is asked for, about 1.5 s each, so that no trial waits for it."""
-        grounds = self._of(zygote)
         for network, hosts in dict.fromkeys((of.cell.network, len(tasks_of(of.cell))) for of in requests):
             with contextlib.suppress(NetworkError):  # which the trials will be told
                 if network:
+                    grounds = self._of(zygote)
                     grounds.give_back(grounds.network(network, hosts))
 
     def place(self, request: Request, zygote: Zygote) -> Placement:

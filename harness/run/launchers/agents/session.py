@@ -140,7 +140,7 @@ class AgentLauncher(Launcher, ABC):
         if found is None:
             found = self._begun(request, hosts or hosts_needed(request.cell, request.placing.hosts))
             self._sessions[request.placing] = found
-            zygote.beside.callback(self._end, request.placing)
+            zygote.closing.callback(self._end, request.placing)
         if isinstance(found, CannotPlace):
             raise found
         return found
