@@ -13,7 +13,7 @@ from harness.analysis.power import AtTimes, clopper_pearson, noise_floor, smalle
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
+from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, Rule, ValidationRecord
 
 Key = tuple[str, str | None, float]
 
@@ -61,6 +61,8 @@ def _effect(same: Sequence[Decided]) -> Effect:
     means = [_mean(decided) for decided in same if decided.values]
     mean = log_mean(means, "t") if means else None
     bounds = mean.log_bounds() if mean else None
+    if bounds is not None and max(map(abs, bounds)) > LARGEST_LOG:
+        bounds = None  # ends that no float can hold say nothing
     spread = [log_mean(decided.values, "paired t") for decided in same if decided.values]
     return Effect(
         cell=same[0].cell,

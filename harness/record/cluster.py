@@ -1,11 +1,8 @@
 """What is recorded of a trial of several processes beyond what every trial has."""
 
-from typing import Annotated
+from pydantic import BaseModel, ConfigDict
 
-from pydantic import BaseModel, ConfigDict, Field
-
-Natural = Annotated[int, Field(ge=0)]
-Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+from harness.record.bounds import Duration, Natural, Speed
 
 
 class _Part(BaseModel):
@@ -30,7 +27,7 @@ class NetworkRecord(_Part):
     """An emulated network: what was asked for is in the cell; this is what was measured between two of its hosts."""
 
     round_trip_s: Duration
-    bandwidth_bits_per_s: Duration
+    bandwidth_bits_per_s: Speed
     congestion_control: str
 
 
@@ -54,7 +51,7 @@ class AsynchronousUpdates(_Part):
 
     scheduled: Natural
     applied: Natural
-    staleness: dict[int, Natural] = {}
+    staleness: dict[Natural, Natural] = {}
 
     @property
     def lost(self) -> int:

@@ -4,11 +4,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.bounds import Duration, Natural, Positive, Utc
 from harness.spec.cell import Cell
 from harness.spec.faults import FaultName, Faults
 
-Natural = Annotated[int, Field(ge=0)]
-Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FAULTS_NAME = "faults.jsonl"
 UNDISTURBED = "none"
 """The fault of a job that nothing is done to: what checkpoints cost is measured on it."""
@@ -56,7 +55,7 @@ class WeightCheck(_Part):
 
     criterion: Literal["undisturbed_run", "every_update_once"]
     right: bool
-    share: Annotated[float, Field(ge=0)] | None = None
+    share: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Undisturbed run: the worst difference of a variable as a share of what the correctness gate allows."""
     identical: bool | None = None
     """Undisturbed run: bit for bit the same."""
@@ -66,7 +65,7 @@ class WeightCheck(_Part):
 class CheckpointCost(_Part):
     """Windows of one undisturbed job, alternately with a checkpoint at their end and without."""
 
-    steps_per_window: Annotated[int, Field(ge=1)]
+    steps_per_window: Positive
     with_s: list[Duration]
     without_s: list[Duration]
     bytes: Natural
@@ -99,7 +98,7 @@ class FaultRecord(_Part):
     repeat: Natural
     status: FaultStatus
     reason: str | None = None
-    started_utc: str
+    started_utc: Utc
     steps: Natural
     """Steps that the job is to do."""
     target: str | None = None

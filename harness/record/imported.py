@@ -5,7 +5,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.record.bounds import Natural
+from harness.spec.cell import MOST, Cell
+
 Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
+NEEDED = ("strategy", "replicas", "model")
+"""Keys that every figure has."""
 
 
 class _Part(BaseModel):
@@ -15,7 +20,7 @@ class _Part(BaseModel):
 class PublishedFigure(_Part):
     """One row of the table. What the table does not say is None, or missing from `keys`: nothing is made up."""
 
-    row: Annotated[int, Field(ge=2)]
+    row: Annotated[int, Field(ge=2, le=MOST)]
     """Line of the file; the header is line 1."""
     keys: dict[str, str | int | bool]
     """Keys of a cell that the row gives, such as `strategy` and `replicas`."""
@@ -24,12 +29,29 @@ class PublishedFigure(_Part):
     """Ends of its interval; None together."""
     high: Positive | None = None
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
-    trials: Annotated[int, Field(ge=1)] | None = None
+    trials: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Fresh runs behind the figure."""
     hardware: str | None = None
     suite: str | None = None
     date: str | None = None
     source: str | None = None
+
+    @model_validator(mode="after")
+    def _the_keys_are_a_cells(self) -> "PublishedFigure":
+        for key in NEEDED:
+            if key not in self.keys:
+                raise ValueError(f"keys: {key} is missing")
+        for key, value in self.keys.items():
+            if key not in Cell.model_fields:
+                raise ValueError(f"keys: {key[:60]!r} is no key of a cell")
+            counts = Cell.model_fields[key].annotation is int
+            if counts != (isinstance(value, int) and not isinstance(value, bool)):
+                raise ValueError(
+                    f"keys: {key}: given {str(value)[:60]!r}, expected {'a count' if counts else 'a name'}"
+                )
+            if counts and not 0 <= int(value) <= MOST:
+                raise ValueError(f"keys: {key}: expected a count from 0 to {MOST}")
+        return self
 
     @model_validator(mode="after")
     def _the_interval_is_one(self) -> "PublishedFigure":
@@ -64,7 +86,7 @@ class ImportedRecord(_Part):
     """Name of the file, without its folder."""
     sha256: str
     figures: Annotated[list[PublishedFigure], Field(min_length=1)]
-    left_out: Annotated[int, Field(ge=0)] = 0
+    left_out: Natural = 0
     """Rows without a figure, whose `status` says why."""
 
     @property

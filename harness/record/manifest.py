@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
 from harness.record.faults import FaultsPlan
 from harness.record.imported import ImportedRecord
 from harness.record.trial import Plant
-from harness.spec.cell import Cell
+from harness.spec.cell import MOST, Cell
 from harness.spec.sweep import Sweep
 
 SCHEMA_VERSION = 1
@@ -34,14 +35,14 @@ class PlanRecord(_Part):
     seed: int
     stage: Literal[1, 2]
     blocks: list[list[list[str]]]
-    first_block: Annotated[int, Field(ge=0)] = 0
+    first_block: Natural = 0
     sha256: str
 
 
 class Machine(_Part):
     """The environment: flat facts by name, and the settings that make timings bad."""
 
-    facts: dict[str, str | int | float | bool | None]
+    facts: dict[str, MachineFact]
     warnings: list[str] = []
 
 
@@ -77,8 +78,8 @@ class ComparisonRecord(_Part):
     margins_source: str
     half_width: Annotated[float, Field(gt=0, lt=1)]
     """Half-width of the log interval that the second stage is planned for."""
-    max_blocks: Annotated[int, Field(ge=2)]
-    time_s: Annotated[float, Field(gt=0)] | None = None
+    max_blocks: Annotated[int, Field(ge=2, le=MOST)]
+    time_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | None = None
     """The limit on time, if one was given."""
     remarks: list[str] = []
     """What is to be known of the sides: uncommitted work that neither has, an empty submodule."""
@@ -102,8 +103,8 @@ class RoundRecord(_Part):
 
     cell_id: str
     arms: Annotated[list[ArmRecord], Field(min_length=2)]
-    pilot: list[int]
-    second: list[int] | None = None
+    pilot: list[Natural]
+    second: list[Natural] | None = None
     """None until it is planned; empty when the pilot was enough."""
 
     @property
@@ -119,7 +120,7 @@ class ValidationPlan(_Part):
     delta: Annotated[float, Field(ge=0, lt=1)]
     epsilon: Annotated[float, Field(gt=0, lt=1)]
     half_width: Annotated[float, Field(gt=0, lt=1)]
-    max_blocks: Annotated[int, Field(ge=2)]
+    max_blocks: Annotated[int, Field(ge=2, le=MOST)]
     rounds: Annotated[list[RoundRecord], Field(min_length=1)]
 
 
@@ -128,8 +129,8 @@ class RunManifest(_Part):
 
     schema_version: Literal[1] = 1
     run_id: str
-    created_utc: str
-    finished_utc: str | None = None
+    created_utc: Utc
+    finished_utc: Utc | None = None
     status: Literal["running", "finished", "interrupted"] = "running"
     command: list[str] = []
     harness_version: str

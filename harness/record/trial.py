@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.shared import shared
 from harness.spec.catalogue import OWN_LOOP
@@ -12,7 +13,6 @@ from harness.spec.cell import Cell
 Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "exit"]
 PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "exit")
-Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -50,11 +50,11 @@ class Windows(_Part):
     `waiting_cpu_seconds` is processor time used while others had the turn: it should be near zero.
     """
 
-    steps_per_window: Annotated[int, Field(ge=1)]
-    seconds: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+    steps_per_window: Positive
+    seconds: list[WindowDuration]
     cpu_seconds: list[Duration]
-    rounds: list[Annotated[int, Field(ge=0)]]
-    measured_from: Annotated[int, Field(ge=0)]
+    rounds: list[Natural]
+    measured_from: Natural
     """Index of the first window that enters the estimate (the steady state, or the cap on warm-up)."""
     steady: bool
     """False: the cap on warm-up came first; the trial is shown as unsteady, not hidden."""
@@ -87,8 +87,8 @@ class Checks(_Part):
     reduction: bool | None = None
     update: bool | None = None
     replicas_agree: bool | None = None
-    updates_applied: int | None = None
-    updates_scheduled: int | None = None
+    updates_applied: Whole | None = None
+    updates_scheduled: Whole | None = None
     loss_finite: bool | None = None
     update_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
@@ -128,13 +128,13 @@ class Checks(_Part):
 class Executed(_Part):
     """What the traced program really does; two cells with one fingerprint are the same experiment."""
 
-    operations: dict[str, int] = {}
+    operations: dict[str, Natural] = {}
     """Reduction and collective ops of the traced step, `op` or `op[hint]`, and how many."""
-    packs: int | None = None
+    packs: Natural | None = None
     """Reductions that one replica takes part in per step."""
-    pack_bytes: list[int] = []
+    pack_bytes: list[Natural] = []
     """Bytes of each such reduction, in descending order."""
-    xla_clusters: int = 0
+    xla_clusters: Natural = 0
     fingerprint: str = ""
     differs_from_request: str | None = None
     layouts: dict[str, str] = {}
@@ -145,11 +145,11 @@ class Resources(_Part):
     """What the replicas ran on. `shared` replicas show overhead, not hardware scaling."""
 
     logical_devices: list[str] = []
-    physical_devices: Annotated[int, Field(ge=1)] = 1
+    physical_devices: Positive = 1
     """Processors that bound the throughput: cores ÷ intra-op threads, GPUs, or TPU cores."""
     shared: bool = False
-    intra_op_threads: int = 0
-    inter_op_threads: int = 0
+    intra_op_threads: Whole = 0
+    inter_op_threads: Whole = 0
 
 
 class Plant(_Part):
@@ -166,8 +166,8 @@ class TraceRecord(_Part):
 
     path: str | None = None
     """Its folder, seen from the run's; None where there is none, and `reason` says why."""
-    steps: Annotated[int, Field(ge=1)]
-    bytes: Annotated[int, Field(ge=0)] = 0
+    steps: Positive
+    bytes: Natural = 0
     reason: str | None = None
 
 
@@ -178,12 +178,12 @@ class TrialRecord(_Part):
     run_id: str
     cell_id: str
     cell: Annotated[Cell, AfterValidator(shared)]
-    block: Annotated[int, Field(ge=0)]
+    block: Natural
     group: str
     """Trials with the same group were alive together and took turns: the unit of pairing."""
-    order: Annotated[int, Field(ge=0)]
+    order: Natural
     """Position in the group's start order."""
-    attempt: Annotated[int, Field(ge=1)] = 1
+    attempt: Positive = 1
     interleaving: Literal["turns", "blocks", "none"] = "turns"
     side: str | None = None
     """`a` or `b` in a comparison, the arm's name in a validation; None in a sweep."""
@@ -193,14 +193,14 @@ class TrialRecord(_Part):
     phase: PhaseName | None = None
     """The phase under way when a trial that is not `ok` ended."""
     reason: str | None = None
-    started_utc: str
+    started_utc: Utc
     phases: Phases = Phases()
     windows: Windows | None = None
-    step_time_s: Annotated[FiniteFloat, Field(gt=0)] | None = None
-    throughput_examples_per_s: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    step_time_s: StepDuration | None = None
+    throughput_examples_per_s: PerSecond | None = None
     cpu_seconds_per_example: Duration | None = None
-    peak_memory_bytes: Annotated[int, Field(ge=0)] | None = None
-    peak_device_memory_bytes: Annotated[int, Field(ge=0)] | None = None
+    peak_memory_bytes: Natural | None = None
+    peak_device_memory_bytes: Natural | None = None
     final_loss: float | None = None
     checks: Checks = Checks()
     executed: Annotated[Executed, AfterValidator(shared)] = Executed()

@@ -4,15 +4,23 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import StorageError
+from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import replace_file, storage_error, to_json
-from harness.spec.cell import Cell
+from harness.spec.cell import MOST, Cell
 
 VALIDATION_NAME = "validation.json"
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
+LARGEST_LOG = 600.0
+LogRatio = Annotated[float, Field(ge=-LARGEST_LOG, le=LARGEST_LOG, allow_inf_nan=False)]
+"""ln of a ratio of throughputs, or an end of its interval: a float holds the ratio."""
+Size = Annotated[float, Field(ge=0, le=1e260, allow_inf_nan=False)]
+"""Of a difference, as a share: about what the largest log ratio comes to."""
+Planted = Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
+"""A slow-down, as a share: `Plant.share`, or 0 where nothing is planted."""
 
 
 class _Part(BaseModel):
@@ -22,8 +30,8 @@ class _Part(BaseModel):
 class Rate(_Part):
     """`count` of `of` decisions, with its two-sided 95 % Clopper–Pearson limits."""
 
-    count: Annotated[int, Field(ge=0)]
-    of: Annotated[int, Field(ge=0)]
+    count: Natural
+    of: Natural
     low: Share
     high: Share
 
@@ -40,25 +48,25 @@ class Effect(_Part):
     cell: Cell
     plant: str | None
     """Kind of the planted slow-down; None is the same thing twice (A/A)."""
-    share: FiniteFloat = 0.0
+    share: Planted = 0.0
     """The planted slow-down: 0.03 is 3 %."""
-    verdicts: dict[str, int]
+    verdicts: dict[str, Natural]
     """How many decisions ended with each verdict."""
     slower: Rate
     false_alarms: Rate | None = None
     """A/A: `faster` or `slower`."""
     equivalent: Rate
-    measured: FiniteFloat
+    measured: LogRatio
     """Mean over decisions of the log ratio of throughputs: about −ln(1 + share)."""
-    measured_low: FiniteFloat | None = None
-    measured_high: FiniteFloat | None = None
+    measured_low: LogRatio | None = None
+    measured_high: LogRatio | None = None
     """Its 95 % interval."""
-    deviation: FiniteFloat | None = None
+    deviation: LogRatio | None = None
     """Standard deviation of the paired log difference, pooled over decisions."""
     blocks_median: Positive
-    blocks_most: Annotated[int, Field(ge=1)]
-    seconds_median: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    seconds_most: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    blocks_most: Annotated[int, Field(ge=1, le=MOST)]
+    seconds_median: Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+    seconds_most: Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
     """What the trials of the two sides took, one after the other; the import of TensorFlow comes to it once."""
 
 
@@ -66,13 +74,13 @@ class Floor(_Part):
     """The noise floor for δ at one cell, as a share: 95 % of the A/A decisions found a smaller difference."""
 
     cell: Cell
-    paired: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    paired: Size
     """Sides that took turns."""
-    unpaired: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    unpaired: Size | None = None
     """Sides that were measured at different times (`compare` of two runs)."""
     unpaired_false_alarms: Rate | None = None
     """How often Welch's interval lay beyond δ between two decisions' worth of the same thing, at different times."""
-    smallest_effect: FiniteFloat | None = None
+    smallest_effect: Planted | None = None
     """The smallest planted slow-down called `slower` with 90 % power, by interpolation; None when none was."""
 
 
@@ -84,7 +92,7 @@ class Rule(_Part):
     """The rule in words."""
     cell_id: str
     plant: str | None
-    share: FiniteFloat
+    share: Planted
     apart: bool = False
     """The sides were measured one after the other, as that tool's users measure them: A of one decision
     against B of the next. False: they took turns."""
@@ -97,19 +105,19 @@ class ValidationRecord(_Part):
 
     schema_version: Literal[1] = 1
     run_id: str
-    created_utc: str
+    created_utc: Utc
     harness_version: str
     complete: bool
     """False while the run is under way or was stopped: `validate --resume` goes on."""
     quick: bool
     machine_id: str | None
-    facts: dict[str, str | int | float | bool | None]
+    facts: dict[str, MachineFact]
     delta: Share
     epsilon: Share
-    windows: Annotated[int, Field(ge=1)]
+    windows: Annotated[int, Field(ge=1, le=MOST)]
     window_s: Positive
-    pilot_blocks: Annotated[int, Field(ge=2)]
-    max_blocks: Annotated[int, Field(ge=2)]
+    pilot_blocks: Annotated[int, Field(ge=2, le=MOST)]
+    max_blocks: Annotated[int, Field(ge=2, le=MOST)]
     effects: list[Effect]
     floors: list[Floor]
     rules: list[Rule] = []

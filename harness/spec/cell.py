@@ -3,9 +3,9 @@
 import functools
 import hashlib
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.spec.mesh import Mesh
 
@@ -13,6 +13,10 @@ BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
+
+MOST = 2**60
+"""No count or size is larger; what is below it fits 64 bits, and a float in the quotients that are made of it."""
+Positive = Annotated[int, Field(ge=1, le=MOST)]
 
 LATER = ("ps", "partitioner", "updates", "network", "mesh")
 """Keys that cells of earlier runs do not have: at their defaults they are left out of the identity, so that a cell
@@ -31,11 +35,11 @@ class Cell(BaseModel):
 
     device: str
     strategy: str
-    replicas: PositiveInt
-    workers: PositiveInt = 1
-    batch_size: PositiveInt
+    replicas: Positive
+    workers: Positive = 1
+    batch_size: Positive
     batch_scope: BatchScope
-    global_batch_size: PositiveInt
+    global_batch_size: Positive
     cross_device_op: str
     packing: str = "default"
     model: str
@@ -44,7 +48,7 @@ class Cell(BaseModel):
     xla: bool = False
     optimizer: str = "adam"
     loop: str = "custom"
-    ps: NonNegativeInt = 0
+    ps: Annotated[int, Field(ge=0, le=MOST)] = 0
     """Parameter servers."""
     partitioner: Partitioner = "none"
     """How large variables are spread over parameter servers."""

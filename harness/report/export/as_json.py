@@ -19,7 +19,7 @@ class _Json:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials)
         document = {
-            "manifest": run.manifest.model_dump(mode="json"),
+            "manifest": plain(run.manifest.model_dump(mode="json")),
             "answers": [answer_row(work) for work in summary.workloads],
             "cells": cell_rows(summary),
             "trials": [plain(trial.model_dump(mode="json")) for trial in run.trials],
