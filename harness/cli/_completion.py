@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-RUN_HELP = "A run's folder, its id, a prefix of it, or 'latest'."
+RUN_HELP = "A run's folder, its id, the beginning of either, or 'latest'."
 
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -63,7 +63,7 @@ def command(
     if base is not None and loaded.manifest.kind != "sweep":
         raise UsageError(f"--base: '{loaded.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
     against = None if base is None else _against(load_run(resolve_run(base, results)), loaded, results, across_machines)
-    target = output or Path("reports") / f"{loaded.manifest.run_id}.html"
+    target = output or Path("reports") / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
     lines = _written(loaded, target, results, against, beside)
     list_in_index(target)
@@ -75,6 +75,13 @@ def command(
     if open_it:
         _open(target)
     return 0
+
+
+def _file_name(run_id: str) -> str:
+    """The id as the name of a file in a folder, whatever a record of others calls itself."""
+    from harness.report.text import printable
+
+    return "-".join(printable(run_id).replace("/", "-").split())
 
 
 def _written(

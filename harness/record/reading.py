@@ -4,7 +4,7 @@ import contextlib
 import gc
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -100,7 +100,7 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
                 record = _validated(TrialRecord, line, f"{file}:{number}")
                 if record.run_id != run_id:
                     given = _shown(record.run_id)
-                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{run_id}')")
+                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{_shown(run_id)}')")
                 trials.append(record)
     except FileNotFoundError:
         return [], False
@@ -143,8 +143,9 @@ def list_runs(results: Path) -> list[RunListing]:
 
 
 def resolve_run(text: str, results: Path) -> Path:
-    """The run folder meant by `text`: a path, a run id, the unique beginning of one, or `latest`.
+    """The run folder meant by `text`: a path, the name of a folder, a run id, the unique beginning of either, `latest`.
 
+    A folder has the run's id for a name unless somebody has renamed it; both are names of it.
     Raises UsageError that names the runs there are and the nearest one.
     """
     given = Path(text)
@@ -153,27 +154,31 @@ def resolve_run(text: str, results: Path) -> Path:
     if given.name in (MANIFEST_NAME, TRIALS_NAME) and given.is_file():
         return given.parent
     runs = [row for row in list_runs(results) if row.problem is None]
-    names = [row.path.name for row in runs]
     if text == "latest" and runs:
         # a table that was imported is no run that one has just made, unless there is no other
         return ([row for row in runs if row.status != "imported"] or runs)[-1].path
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
-    matches = [name for name in names if text and name.startswith(text)]
-    if len(matches) == 1:
-        return results / matches[0]
-    if len(matches) > 1:
-        raise UsageError(f"RUN: '{text}' is the beginning of several runs: {_some(matches)}")
+    named = [row for row in runs if row.run_id == text]
+    meant = named or [row for row in runs if text and (row.path.name.startswith(text) or row.run_id.startswith(text))]
+    if len(meant) == 1:
+        return meant[0].path
+    if len(meant) > 1:
+        what = "the id" if named else "the beginning"
+        raise UsageError(f"RUN: '{text}' is {what} of several runs: {_some(row.path.name for row in meant)}")
     if given.is_dir():
         return given  # a folder that is no run: reading it says so, and why
-    if not names:
+    if not runs:
         raise UsageError(
             f"RUN: no run '{text}': there are no runs in '{results}' yet; `python -m harness sweep` makes one"
         )
-    raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {_some(names)}{nearest(text, names)}")
+    names = dict.fromkeys(name for row in runs for name in (row.path.name, row.run_id))
+    there = _some(row.path.name for row in runs)
+    raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {there}{nearest(text, names)}")
 
 
-def _some(names: list[str]) -> str:
+def _some(given: Iterable[str]) -> str:
+    names = list(given)
     newest = names[: -_SHOWN_RUNS - 1 : -1]
     more = len(names) - len(newest)
     return ", ".join(newest) + (f" and {more} more" if more else "")

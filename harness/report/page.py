@@ -33,14 +33,15 @@ def write_report(
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
     `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
-    base run, its side A. `run_folder` is where the run lies, for links to its traces; `overlay` takes the place of the
-    published series that come with the package.
+    base run, its side A. `run_folder` is where the run lies, for links to its traces and for commands; `overlay` takes
+    the place of the published series that come with the package.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
-    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen), output)
+    place = None if run_folder is None else _place(run_folder)
+    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen, place), output)
     return summary
 
 
@@ -80,6 +81,7 @@ def _page_of(source: Source) -> str:
     return rendered(
         "report.html.j2",
         manifest=source.manifest,
+        place=source.place,
         machine=_machine(source.manifest),
         answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         run_sentences=run_sentences(source.summary),
@@ -90,6 +92,15 @@ def _page_of(source: Source) -> str:
         printable=printable,
         sentence=sentence,
     )
+
+
+def _place(folder: Path) -> str:
+    """The folder as a command names it: seen from the working folder where it lies below that, else as it was given."""
+    here = Path.cwd()
+    whole = folder.absolute()
+    if whole != here and whole.is_relative_to(here):
+        return whole.relative_to(here).as_posix()
+    return (whole if folder == Path() else folder).as_posix()
 
 
 def _machine(manifest: RunManifest) -> str:

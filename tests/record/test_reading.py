@@ -1,6 +1,7 @@
 """Reading runs back: what is wrong is named by file, line and key; names find their runs."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ def edit_line(run: Path, number: int, change: Callable[[dict[str, Any]], object]
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda r: r["windows"]["seconds"].__setitem__(3, -1), "windows.seconds.3: given -1, expected greater than 0"),
+        (
+            lambda r: r["windows"]["seconds"].__setitem__(3, -1),
+            "windows.seconds.3: given -1, expected greater than or equal to 0.000000001",
+        ),
         (lambda r: r.update(status="fine"), "status: given 'fine', expected 'ok'"),
         (lambda r: r.update(speed=1), "speed: unknown key"),
         (lambda r: r.pop("started_utc"), "started_utc: missing"),
@@ -156,6 +160,24 @@ def test_a_run_is_found_by_path_id_beginning_or_as_latest(results: Path) -> None
     assert resolve_run("20261121T01-default-b2", results) == there
     assert resolve_run("10", results) == results / "10-weak-c3"
     assert resolve_run("latest", results) == results / "10-weak-c3"
+
+
+def test_a_run_whose_folder_was_renamed_is_found_by_its_id_too(results: Path) -> None:
+    (results / "10-weak-c3").rename(results / "kept")
+    for text in ("10-weak-c3", "10-w", "kept", "ke", "latest"):
+        assert resolve_run(text, results) == results / "kept"
+    with pytest.raises(UsageError, match=r"there are kept, 20261121T01-default-b2, .*; did you mean '10-weak-c3'\?"):
+        resolve_run("10-week-c3", results)
+
+
+def test_two_copies_of_a_run_are_found_by_their_folders_and_their_common_id_names_both(results: Path) -> None:
+    for name in ("copy-1", "copy-2"):
+        shutil.copytree(results / "10-weak-c3", results / name)
+    assert resolve_run("10-weak-c3", results) == results / "10-weak-c3"
+    shutil.rmtree(results / "10-weak-c3")
+    assert resolve_run("copy-1", results) == results / "copy-1"
+    with pytest.raises(UsageError, match="RUN: '10-weak-c3' is the id of several runs: copy-2, copy-1"):
+        resolve_run("10-weak-c3", results)
 
 
 def test_a_folder_that_is_no_run_is_resolved_so_that_reading_it_gives_the_reason(results: Path) -> None:

@@ -29,6 +29,13 @@ class Source:
     """Published series to draw beside the efficiencies; None is those that come with the package."""
     run_folder: str | None = None
     """The run's folder as the page sees it, for links to its traces; None is `../results/<run_id>`."""
+    run_place: str | None = None
+    """The run's folder as a command names it; None is `results/<run_id>`."""
+
+    @property
+    def place(self) -> str:
+        """The run's folder, to be read and to be typed."""
+        return printable(self.run_place or f"results/{self.manifest.run_id}")
 
 
 @dataclass(frozen=True)

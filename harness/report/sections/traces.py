@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from harness.report.sections.base import Section, Source
-from harness.report.text import printable
 from harness.report.traces import TraceRow, tensorboard, trace_rows
 
 
@@ -20,5 +19,5 @@ def traces(source: Source) -> Section | None:
     rows = trace_rows(source.trials, source.run_folder or f"../results/{source.manifest.run_id}")
     if not rows:
         return None
-    command = printable(tensorboard(f"results/{source.manifest.run_id}/traces"))
+    command = tensorboard(f"{source.place}/traces")
     return Section("traces", "Traces", "traces.html.j2", Traces(rows, command))

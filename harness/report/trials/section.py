@@ -1,5 +1,6 @@
 """The section: what of it stands in the page as plain HTML, and what its script reads."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,14 +50,18 @@ class TrialsSection:
     chunks: tuple[str, ...]
 
 
-def trials_section(manifest: RunManifest, trials: Sequence[TrialRecord]) -> TrialsSection | None:
-    """Every trial of the run; None when there is none yet."""
+def trials_section(
+    manifest: RunManifest, trials: Sequence[TrialRecord], place: str | None = None
+) -> TrialsSection | None:
+    """Every trial of the run; None when there is none yet. `place` is its folder as a command names it."""
     if not trials:
         return None
+    where = place or f"results/{printable(manifest.run_id)}"
     cells = list(dict.fromkeys(trial.cell for trial in trials))
     details = details_of(trials)
     data = columns_of(trials, cells) | {
         "run": printable(manifest.run_id),
+        "place": where,
         "cells": described_cells(manifest, cells),
         "grain": GRAIN,
         "perChunk": PER_CHUNK,
@@ -68,8 +73,8 @@ def trials_section(manifest: RunManifest, trials: Sequence[TrialRecord]) -> Tria
         headings=HEADINGS,
         rows=tuple(_row(number, trial, labels[trial.cell_id]) for number, trial in enumerate(first, start=1)),
         total=len(trials),
-        without_script=_without_script(manifest, len(trials)),
-        notes=_notes(manifest, details, len(trials)),
+        without_script=_without_script(where, len(trials)),
+        notes=_notes(where, details, len(trials)),
         filters=_filters(trials, cells),
         data=packed(data),
         chunks=details.chunks,
@@ -89,17 +94,18 @@ def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _without_script(manifest: RunManifest, total: int) -> str:
-    shown, run = min(total, FIRST_ROWS), printable(manifest.run_id)
+def _without_script(place: str, total: int) -> str:
+    shown = min(total, FIRST_ROWS)
     rest = f"The first {shown} of {plural(total, 'trial')}" if shown < total else f"{plural(total, 'trial')}"
+    export = f"python -m harness export {shlex.quote(place)} --format csv"
     return (
         f"{rest}, in the order recorded. To sort, filter and open them this page needs JavaScript; without it, all are "
-        f"in results/{run}/trials.jsonl, and `python -m harness export {run} --format csv` makes a table of them."
+        f"in {place}/trials.jsonl, and `{export}` makes a table of them."
     )
 
 
-def _notes(manifest: RunManifest, details: Details, total: int) -> tuple[str, ...]:
-    where = f"results/{printable(manifest.run_id)}/trials.jsonl, whose line number is the trial's number here"
+def _notes(place: str, details: Details, total: int) -> tuple[str, ...]:
+    where = f"{place}/trials.jsonl, whose line number is the trial's number here"
     figures = (
         f"Figures are rounded to {DIGITS} digits and windows to a thousandth of the trial's median window; "
         f"unrounded they are in {where}."

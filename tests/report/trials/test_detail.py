@@ -105,6 +105,16 @@ def test_cells_that_share_a_label_are_told_apart() -> None:
     }
 
 
+def test_the_section_names_the_folder_that_the_run_lies_in_and_the_command_that_reads_it() -> None:
+    manifest, trials = make_run([make_cell()], blocks=1, faults=False)
+    section = trials_section(manifest, trials, "results/kept here")
+    assert section is not None
+    assert "all are in results/kept here/trials.jsonl" in section.without_script
+    assert "`python -m harness export 'results/kept here' --format csv`" in section.without_script
+    assert any("results/kept here/trials.jsonl" in note for note in section.notes)
+    assert unpacked(section.data)["place"] == "results/kept here"
+
+
 def test_times_that_are_no_times_and_long_texts_do_no_harm() -> None:
     evidence = "\x1b[2J" + "x" * 100_000
 
