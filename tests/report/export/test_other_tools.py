@@ -1,6 +1,7 @@
 """Each format is read back by the tool that it is for."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from harness.errors import HarnessError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.names import names_of, series_name
+from harness.spec.cell import Cell
 from tests.report.export.runs import COMMIT, REFERENCE, synthetic
 from tests.synthetic import default_cells, make_cell
 
@@ -45,6 +47,34 @@ def test_names_are_the_same_whatever_else_is_measured_and_no_two_cells_share_one
     names = [series_name(cell) for cell in cells]
     assert len(set(names)) == len(cells)
     assert names[0] == series_name(cells[0])
+
+
+def one_key_apart() -> list[Cell]:
+    """Cells of which each differs from the first in one key that a sweep can vary, beside those that follow from it."""
+    first = make_cell("parameter_server", 1, workers=2, ps=1)
+    others = {
+        "device": "gpu", "strategy": "mirrored", "replicas": 2, "workers": 3, "batch_size": 64, "batch_scope": "global",
+        "cross_device_op": "nccl", "packing": "num_packs=2", "model": "mlp", "data": "synthetic",
+        "precision": "mixed_bfloat16", "xla": True, "optimizer": "sgd", "loop": "fit", "ps": 2,
+        "partitioner": "max_size", "updates": "keras", "network": "rate=1gbit", "mesh": "batch:2",
+    }  # fmt: skip
+    assert others.keys() == Cell.model_fields.keys() - {"global_batch_size"}, "a new key belongs here, and in the names"
+    return [first, *(first.model_copy(update={key: value}) for key, value in others.items())]
+
+
+def test_cells_that_differ_in_any_one_key_have_names_of_their_own_in_every_format() -> None:
+    cells = one_key_apart()
+    for pair in ([cells[0], cell] for cell in cells[1:]):
+        assert len(set(names_of(pair))) == 2, pair[1]
+        assert len({series_name(cell) for cell in pair}) == 2, pair[1]
+    assert len(set(names_of(cells))) == len(cells)
+
+
+def test_names_that_run_into_one_another_are_told_apart_by_the_cells_ids() -> None:
+    cells = [make_cell(model="a:b"), make_cell(model="a.b"), make_cell(model="c")]
+    first, second, third = names_of(cells)
+    assert (first, second) == (f"none-1x32-model=a.b-{cells[0].cell_id}", f"none-1x32-model=a.b-{cells[1].cell_id}")
+    assert third == "none-1x32-model=c"
 
 
 def test_pytest_benchmark_compares_two_exports(run: SimpleNamespace, tmp_path: Path) -> None:
@@ -95,7 +125,11 @@ def test_statistics_of_pytest_benchmark_are_of_the_measured_windows(run: SimpleN
     ("name", "unit"), [("github-action-bigger", "examples/s"), ("github-action-smaller", "s/step")]
 )
 def test_the_action_gets_an_array_of_entries_as_its_readme_asks(run: SimpleNamespace, name: str, unit: str) -> None:
-    """The action is no npm package; the schema is that of its README (customBiggerIsBetter, customSmallerIsBetter)."""
+    """The action is in no package registry, so this holds it against what is known of it.
+
+    Its parser takes JSON, keeps these five keys of an entry, and reads a range as a number of two characters or more
+    after ±; its README says the rest (customBiggerIsBetter, customSmallerIsBetter).
+    """
     entries = json.loads(exporters()[name].export(run, None) or "", parse_constant=pytest.fail)
     assert len(entries) == len(measured(run))
     assert len({entry["name"] for entry in entries}) == len(entries)
@@ -105,7 +139,7 @@ def test_the_action_gets_an_array_of_entries_as_its_readme_asks(run: SimpleNames
         assert entry["unit"] == unit
         assert isinstance(entry["value"], float)
         # what the action reads as the range: a number after ±, in the unit of the value
-        assert entry["range"].startswith("± ")
+        assert re.fullmatch(r"±\s*\d.+", entry["range"])
         assert 0 < float(entry["range"].removeprefix("± ")) < entry["value"]
         assert isinstance(entry["extra"], str)
 
