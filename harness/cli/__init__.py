@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._terminal import harmless
 from harness.errors import HarnessError, nearest
 
 HELP = """Benchmark distributed training with TensorFlow: which tf.distribute strategy, how many replicas,
@@ -144,5 +145,5 @@ def _in_one_line(error: Exception, verbs: Sequence[str]) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"harness: {' '.join(message.split())}\n")
+    sys.stderr.write(f"harness: {harmless(' '.join(message.split()))}\n")
     return code

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.cli._terminal import heeds_control
 from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_manifest, load_run, resolve_run
@@ -117,7 +118,7 @@ def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Pr
         from harness.cli._lines import GitHubGroups
 
         return GitHubGroups()
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+    if not heeds_control(sys.stderr):
         from harness.cli._lines import Lines
 
         return Lines()

@@ -4,6 +4,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from harness.cli._terminal import heeds_control
+
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
     from harness.report.table import Table
@@ -16,8 +18,8 @@ def surface() -> "Surface":
     """Standard output as it is: as wide as the terminal, or as wide as any table needs."""
     from harness.report.comparison import Surface
 
-    there = sys.stdout.isatty()
-    return Surface(shutil.get_terminal_size().columns if there else WIDE, styled=there)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+    return Surface(width, styled=heeds_control(sys.stdout))
 
 
 def print_table(table: "Table") -> None:

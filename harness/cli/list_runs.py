@@ -2,9 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from harness.cli._terminal import harmless
+
+if TYPE_CHECKING:
+    from harness.record.reading import RunListing
 
 VERB = "list"
 HELP = "List the runs, newest last."
@@ -30,13 +35,14 @@ def command(
         return 0
     width = max(len(listing.run_id) for listing in listings)
     for listing in listings:
-        if listing.problem:
-            print(f"{listing.run_id:<{width}}  unreadable: {listing.problem}")
-            continue
-        if listing.status == "imported":
-            print(f"{listing.run_id:<{width}}  imported     {listing.cells} published figures, not measured here")
-            continue
-        status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
-        trials = f"{listing.trials:>4} of {listing.planned} {listing.unit}"
-        print(f"{listing.run_id:<{width}}  {status:<11}  {trials}  {listing.cells} cells")
+        print(harmless(f"{listing.run_id:<{width}}  {_state(listing)}"))
     return 0
+
+
+def _state(listing: "RunListing") -> str:
+    if listing.problem:
+        return f"unreadable: {listing.problem}"
+    if listing.status == "imported":
+        return f"imported     {listing.cells} published figures, not measured here"
+    status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
+    return f"{status:<11}  {listing.trials:>4} of {listing.planned} {listing.unit}  {listing.cells} cells"

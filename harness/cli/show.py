@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from harness.cli._completion import RUN_HELP, run_ids
+from harness.cli._terminal import harmless
 
 VERB = "show"
 EXAMPLES = "Examples: harness show latest\n\nharness show latest --json | jq '.manifest.status'"
@@ -49,7 +50,7 @@ def command(
     if loaded.manifest.imported is not None and not json_out:
         from harness.report.imported import imported_table
 
-        print(loaded.manifest.run_id)
+        print(harmless(loaded.manifest.run_id))
         print_table(imported_table(loaded.manifest.imported))
         return 0
     if json_out:
