@@ -1,5 +1,6 @@
 """`harness import`: a published table as a run of figures that were not measured here."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,18 @@ def command(
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
+    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
+    from harness.record.reading import load_manifest
     from harness.run.importing import import_table
 
     path, count = import_table(file, results, name, source)
+    if json_out:
+        imported = load_manifest(path).imported
+        left_out = imported.left_out if imported else 0
+        print(json.dumps({"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out}, indent=2,
+                         ensure_ascii=False))  # fmt: skip
+        return 0
     print(f"{count} published figures, not measured here: {path}")
     return 0

@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 from pydantic import BaseModel
 
+from harness import cli
 from harness.analysis import steady
+from harness.analysis.faults import summarise_faults
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
     FAULT_STATUSES,
@@ -34,10 +37,12 @@ from harness.record.manifest import (
 from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
 from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
+from harness.report.faults_json import faults_json
 from harness.report.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import checks, clock, reference
+from tests.faulted import PLAN, example
 from tests.synthetic import make_run
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +108,19 @@ def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
         if "\nVERB" in path.read_text()
     }
     assert listed == verbs
+
+
+def test_the_page_on_scripts_has_a_row_for_every_verb_that_prints_json() -> None:
+    page = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"`(\w+)[^`]* --json`", page.partition("## JSON")[2]))
+    verbs = typer.main.get_command(cli.build()).commands  # type: ignore[attr-defined]
+    assert rows == {name for name, verb in verbs.items() if any("--json" in flag.opts for flag in verb.params)}
+
+
+def test_the_page_on_scripts_names_every_key_of_the_summary_of_faults() -> None:
+    page = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
+    keys = faults_json(summarise_faults(PLAN, example()))
+    assert all(f"`{key}`" in page for key in keys)
 
 
 NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts", "faults", "exports", "python")

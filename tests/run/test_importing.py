@@ -1,5 +1,6 @@
 """Published tables as runs: what a table says and nothing else, and one line for what is wrong with it."""
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def test_list_show_and_report_say_that_it_was_not_measured(tmp_path: Path, capsy
     text = page.read_text(encoding="utf-8")
     assert "they were not measured here" in text
     assert "None has an interval" in text
+
+
+def test_as_json_it_says_what_was_kept_and_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(f"{HEADER},status\nnone,1,m,5,ok\nmirrored,2,m,,crashed\n", encoding="utf-8")
+    assert cli.run(["import", str(table), "--results", str(tmp_path / "results"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    [listing] = list_runs(tmp_path / "results")
+    assert said == {"run_id": listing.run_id, "path": str(listing.path), "figures": 1, "left_out": 1}
 
 
 def test_latest_is_what_was_measured_unless_there_is_nothing_else(tmp_path: Path) -> None:
