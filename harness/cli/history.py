@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._completion import strategies
+from harness.cli._terminal import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from harness.analysis.history import Series
     from harness.record.reading import Run
+    from harness.record.validation import Rate
+    from harness.report.history.words import Between
 
 VERB = "history"
 HELP = (
@@ -41,11 +45,12 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
+    from harness.analysis.false_alarms import false_alarms
     from harness.analysis.history import history
     from harness.environment.commits import commits_between
     from harness.errors import UsageError
     from harness.report.export.base import write
-    from harness.report.history import change_lines, history_json, history_page, history_table, summary_lines
+    from harness.report.history import history_json, history_page
 
     read: list[str] = []
     series = history(_runs(results, read), cell or ())
@@ -53,21 +58,27 @@ def command(
         raise UsageError(f"--cell: no run in '{results}' has a cell '{cell[0]}'; `harness show latest` names the cells")
     revisions = dict.fromkeys(change.revisions for one in series for change in one.changes)
     between = {pair: commits_between(*pair) for pair in revisions}
+    alarms = false_alarms(series)
     if output is not None:
-        write(output, history_page(series, between, len(read)).encode("utf-8", "replace"), "FILE.html")
+        write(output, history_page(series, between, len(read), alarms).encode("utf-8", "replace"), "FILE.html")
     if json_out:
-        print(
-            json.dumps(history_json(series, between, len(read)).model_dump(mode="json"), indent=2, ensure_ascii=False)
-        )
+        found = history_json(series, between, len(read), alarms)
+        print(json.dumps(found.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return 0
-    if series:
-        from harness.cli._table import print_table
-
-        print_table(history_table(series))
-    print("\n".join([*change_lines(series, between), *summary_lines(series, len(read))]))
+    _tell(series, between, len(read), alarms)
     if output is not None:
         print(f"history: {output}")
     return 0
+
+
+def _tell(series: "Sequence[Series]", between: "Between", runs: int, alarms: "Rate | None") -> None:
+    from harness.cli._table import print_table
+    from harness.report.history import change_lines, false_alarm_line, history_table, summary_lines
+
+    if series:
+        print_table(history_table(series))
+    lines = [*change_lines(series, between), *summary_lines(series, runs), false_alarm_line(alarms)]
+    print("\n".join(line for line in lines if line))
 
 
 def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
@@ -81,7 +92,7 @@ def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
         try:
             run = load_run(row.path)
         except HarnessError as error:
-            sys.stderr.write(f"harness: left out: {error}\n")
+            sys.stderr.write(f"harness: left out: {harmless(str(error))}\n")
             continue
         read.append(row.run_id)
         yield run

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -9,22 +10,35 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from harness.analysis.comparison import compare_runs
+from harness.analysis.false_alarms import false_alarms
+from harness.analysis.faults import summarise_faults
+from harness.analysis.history import history
+from harness.analysis.validation import validation_of
 from harness.analysis.verdict import Margins
+from harness.record.reading import load_manifest
 from harness.report.comparison import Surface, renderer
+from harness.report.faults import faults_page
+from harness.report.history import history_page
+from harness.report.imported import imported_page
 from harness.report.index import update_index
 from harness.report.page import write_report
+from harness.report.validation import validation_page
+from harness.run.importing import import_table
 from tests.comparisons import sweep_run
+from tests.faulted import PLAN, example, run_manifest
+from tests.histories import nights
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_run
+from tests.validations import Arm, Round, slow, validation_run
 
-KINDS = ("report", "comparison", "index")
+KINDS = ("report", "comparison", "index", "history", "faults", "validation", "imported")
 WIDTHS = (1400, 820, 390)
 THEMES = ("light", "dark")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with every kind of cell, a comparison, and the index of both."""
+    """A report with every kind of cell, one page of every other kind, and the index of all."""
     folder = tmp_path_factory.mktemp("pages")
     manifest, trials = make_run()
     write_report(manifest, trials, folder / "report.html")
@@ -32,8 +46,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b = sweep_run("run-b", default_cells(), faults=True, noise=0.02, seed=2, wall=1.04)
     comparison = renderer("html").render(compare_runs(a, b, Margins()), Surface())
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
+    for kind, text in others(folder):
+        (folder / f"{kind}.html").write_text(text, encoding="utf-8")
     update_index(folder)
     return folder
+
+
+def others(folder: Path) -> Iterator[tuple[str, str]]:
+    """(name, page) of what is neither a report nor a comparison; two machines' history, with a change."""
+    quick = nights(12, machine="aaaa", processor="A quick one", slower_from=6)
+    series = history([*quick, *nights(3, machine="bbbb", processor="A slow one")])
+    yield "history", history_page(series, {}, 15, false_alarms(series, 20))
+    yield "faults", faults_page(run_manifest(), summarise_faults(PLAN, example()))
+    rounds = [Round([Arm([0.002] * 6), slow("device_work", 0.05, [-0.05] * 5 + [None])]) for _ in range(3)]
+    yield "validation", validation_page(validation_of(validation_run(rounds)))
+    path, _ = import_table(Path("harness/report/data/published_scaling.csv"), folder / "results")
+    yield "imported", imported_page(load_manifest(path))
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -74,8 +102,9 @@ def serious(page: object) -> list[str]:
     ]
 
 
-def test_every_figures_data_can_be_downloaded_as_csv(opened: Open, folder: Path) -> None:
-    with opened(folder / "report.html") as it:
+@pytest.mark.parametrize("kind", ["report", "comparison", "history", "faults"])
+def test_every_figures_data_can_be_downloaded_as_csv(opened: Open, folder: Path, kind: str) -> None:
+    with opened(folder / f"{kind}.html") as it:
         links = it.page.locator("figure a[download]")
         assert links.count() >= it.page.locator("figure").count() > 0
         for index in range(links.count()):
@@ -95,11 +124,11 @@ def test_the_index_sorts_and_its_links_open_the_pages(opened: Open, folder: Path
         it.page.get_by_role("button", name="report", exact=True).click()
         assert first.inner_text() == "comparison.html"
         it.page.get_by_role("button", name="report", exact=True).press("Enter")
-        assert first.inner_text() == "report.html"
+        assert first.inner_text() == "validation.html"
         assert it.page.locator("th[aria-sort]").evaluate_all("cells => cells.map(cell => cell.ariaSort)") == [
             "descending"
         ]
         it.quiet()
-        first.locator("a").click()
+        it.page.get_by_role("link", name="report.html").click()
         it.page.wait_for_selector("#trials-bar:not([hidden])")
         assert it.page.url == (folder / "report.html").as_uri()

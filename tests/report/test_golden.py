@@ -10,6 +10,7 @@ import pytest
 from harness.cli import run as harness
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.report.export import exporters
 from tests.many import write_run
 from tests.report.conftest import Open
 from tests.report.test_page import NASTY
@@ -136,12 +137,23 @@ def edited(**changes: object) -> bytes:
     return json.dumps(json.loads(trials[0].model_dump_json()) | changes).encode()
 
 
+def windowed(**changes: object) -> bytes:
+    _, trials = one_trial()
+    record = json.loads(trials[0].model_dump_json())
+    return json.dumps(record | {"windows": record["windows"] | changes}).encode()
+
+
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "a huge line": (b'{"run_id": "' + b"x" * 30_000_000 + b'"}', "missing"),
     "deep nesting": (b"[" * 200_000 + b"]" * 200_000, "not valid JSON"),
     "wrong type": (edited(block="first"), "block: given 'first'"),
     "NaN": (edited(step_time_s=float("nan")), "step_time_s: given nan"),
     "infinity": (edited(throughput_examples_per_s=float("inf")), "throughput_examples_per_s: given inf"),
+    "a window shorter than any clock": (windowed(seconds=[1e-322] * 12), "windows.seconds.0: given 1e-322"),
+    "an age of processor time": (windowed(cpu_seconds=[1e308] * 12), "windows.cpu_seconds.0: given 1e+308"),
+    "an endless phase": (edited(phases={"steady_s": 1.7e308}), "phases.steady_s: given 1.7e+308"),
+    "memory of many digits": (edited(peak_memory_bytes=10**400), "peak_memory_bytes: given 1000"),
+    "no time": (edited(started_utc="yesterday"), "started_utc: given 'yesterday'"),
     "another run": (edited(run_id="\x1b[2J" + "y" * 9999), "is not this run's"),
     "unknown key": (edited(**{"\x1b]0;title\x07" + "k" * 9999: 1}), "unknown key"),
     "a list": (b"[1, 2, 3]", "record: given [1, 2, 3]"),
@@ -173,6 +185,74 @@ def test_a_hostile_record_is_one_short_printable_line_or_a_torn_end(
     assert said.count("\n") == 1
     assert said.strip().isprintable()
     assert not (tmp_path / "page.html").exists()
+
+
+WORST = {"as short as a clock tells": 1e-9, "as long as a record holds": 1e9}
+
+
+def at_the_bounds(seconds: float, blocks: int) -> Made:
+    """Every other trial with windows of `seconds`, and all else as large as a record may hold it."""
+
+    def changed(record: TrialRecord) -> TrialRecord:
+        if record.block % 2 or record.windows is None:
+            return record
+        raw = json.loads(record.model_dump_json())
+        count = len(raw["windows"]["seconds"])
+        raw["windows"] |= {"seconds": [seconds] * count, "steps_per_window": 1, "sync_seconds": 1e9}
+        raw["windows"] |= {"cpu_seconds": [1e9] * count, "rounds": [2**60] * count}
+        raw |= {"step_time_s": seconds, "throughput_examples_per_s": record.cell.global_batch_size / seconds}
+        raw |= {"phases": dict.fromkeys(raw["phases"], 1e9), "peak_memory_bytes": 2**60, "final_loss": 1.7e308}
+        return TrialRecord.model_validate(raw | {"cpu_seconds_per_example": 1e9})
+
+    manifest, trials = make_run(default_cells((1, 2), (32,)), blocks=blocks, faults=False, change=changed)
+    machine = manifest.machine.model_copy(update={"facts": {**manifest.machine.facts, "git.revision": "a" * 40}})
+    return manifest.model_copy(update={"machine": machine}), trials
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("name", WORST)
+def test_the_most_extreme_records_there_may_be_are_a_page_a_text_and_every_export(
+    opened: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, blocks: int
+) -> None:
+    run = written(tmp_path, at_the_bounds(WORST[name], blocks))
+    with opened(reported(run)) as it:
+        sound(it)
+        it.page.locator("#trials-table tbody button").first.click()
+        it.page.get_by_role("dialog").wait_for()
+        sound(it)
+    for verb in (["show"], ["show", "--json"], ["compare", "--along", "strategy"]):
+        assert harness([verb[0], str(run), *verb[1:]]) in (0, 1, 4), verb
+    for form in exporters():
+        assert harness(["export", str(run), "--format", form, "--output", str(tmp_path / form)]) == 0, form
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_facts_that_are_no_numbers_are_not_known_on_the_page_and_null_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = written(tmp_path, one_trial())
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["machine"]["facts"]["cpu.max_mhz"] = float("nan")
+    (run / "run.json").write_text(json.dumps(manifest))
+    page = reported(run).read_text(encoding="utf-8")
+    assert "<dt>cpu.max_mhz</dt><dd>not known</dd>" in page
+    capsys.readouterr()
+    assert harness(["show", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["manifest"]["machine"]["facts"]["cpu.max_mhz"] is None
+
+
+def test_a_run_that_calls_itself_a_path_is_reported_in_the_reports_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, trials = one_trial()
+    away = "../../away\n"
+    run = written(tmp_path, (manifest, trials))
+    for name in ("run.json", "trials.jsonl"):
+        text = (run / name).read_text()
+        (run / name).write_text(text.replace(json.dumps(manifest.run_id), json.dumps(away)))
+    monkeypatch.chdir(tmp_path)
+    assert harness(["report", str(run)]) == 0
+    assert sorted(page.name for page in (tmp_path / "reports").iterdir()) == ["..-..-away.html", "index.html"]
 
 
 def test_ten_thousand_trials_are_a_page_under_five_megabytes_with_every_trial_in_it(

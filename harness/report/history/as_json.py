@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from harness.analysis.change_points import FEWEST, SIGNIFICANCE
 from harness.analysis.history import LevelChange, Series
 from harness.environment.commits import Commits
+from harness.record.validation import Rate
 from harness.report.history.words import Between
 
 
@@ -86,13 +87,15 @@ class HistoryJson(_Part):
     schema_version: Literal[1] = 1
     significance: FiniteFloat = SIGNIFICANCE
     fewest_runs: int = FEWEST
+    false_alarms: Rate | None
+    """Counted on series drawn from the scatter of these; None where none is long enough."""
     runs: int
     series: list[SeriesJson]
 
 
-def history_json(series: Sequence[Series], between: Between, runs: int) -> HistoryJson:
-    """The history by its documented keys."""
-    return HistoryJson(runs=runs, series=[_series(one, between) for one in series])
+def history_json(series: Sequence[Series], between: Between, runs: int, alarms: Rate | None) -> HistoryJson:
+    """The history by its documented keys; `alarms` is what `false_alarms` counted."""
+    return HistoryJson(runs=runs, false_alarms=alarms, series=[_series(one, between) for one in series])
 
 
 def _series(one: Series, between: Between) -> SeriesJson:

@@ -13,8 +13,8 @@ from harness.report.history.words import percent
 from harness.report.text import plural, printable, significant
 
 
-def history_figure(series: Series, name: str) -> Picture | None:
-    """Runs from left to right in their order; None of a single run."""
+def history_figure(series: Series, slug: str, name: str) -> Picture | None:
+    """Runs from left to right in their order; None of a single run. `slug` begins its ids, `name` is the series'."""
     points = series.points
     if len(points) < 2:
         return None
@@ -44,13 +44,14 @@ def history_figure(series: Series, name: str) -> Picture | None:
         axes.set_xticks(ticks, [points[tick].created_utc[:10] for tick in ticks])
         axes.set_ylabel("× no strategy" if series.measure == "speed-up" else "examples/s")
         axes.grid(axis="y")
-    return picture(figure, name, "Runs and levels", _describe(series), _caption(series), _rows(series))
+    return picture(figure, slug, f"Runs and levels of {name}", _describe(series), _caption(series), _rows(series, name))
 
 
-def _rows(series: Series) -> list[Row]:
+def _rows(series: Series, name: str) -> list[Row]:
     starts = {change.index for change in series.changes}
     return [
         {
+            "series": name, "machine": series.machine, "cell_id": series.cell.cell_id,
             "run_id": point.run_id, "created_utc": point.created_utc, "measure": series.measure,
             **interval_row("value", point.value), "trials": point.trials, "level_changes": place in starts,
         }

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 
 import harness
 from harness.analysis.history import Series
+from harness.record.validation import Rate
 from harness.report.figures import Picture
 from harness.report.history.figure import history_figure
-from harness.report.history.words import Between, change_lines, history_table, machine_of, name_of, summary_lines, why
+from harness.report.history.names import Names, machine_of, names_in
+from harness.report.history.words import (
+    Between,
+    change_lines,
+    false_alarm_line,
+    history_table,
+    summary_lines,
+    why,
+)
 from harness.report.table import Table
 from harness.report.templating import rendered
-from harness.report.text import printable
+from harness.report.text import listed, printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""
@@ -27,8 +36,9 @@ class Entry:
     """(earlier run, later run, what differs between them) of each change."""
 
 
-def history_page(series: Sequence[Series], between: Between, runs: int) -> str:
-    """The page as text; the same series give the same bytes."""
+def history_page(series: Sequence[Series], between: Between, runs: int, alarms: Rate | None) -> str:
+    """The page as text; the same series give the same bytes. `alarms` is what `false_alarms` counted."""
+    names = names_in(series)
     ordered = sorted(series, key=lambda one: not one.changes)  # stable: what changed comes first
     drawn = [one for one in ordered if len(one.points) > 1][:MOST_FIGURES]
     table: Table = history_table(series)
@@ -36,7 +46,9 @@ def history_page(series: Sequence[Series], between: Between, runs: int) -> str:
         "history.html.j2",
         lines=summary_lines(series, runs),
         changes=[line for line in change_lines(series, between) if not line.startswith(" ")],
-        entries=[_entry(one, between, number) for number, one in enumerate(drawn)],
+        machines=listed(names.machines),
+        alarms=false_alarm_line(alarms),
+        entries=[_entry(one, names, between, number) for number, one in enumerate(drawn)],
         left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
         table=table,
         version=harness.__version__,
@@ -44,6 +56,7 @@ def history_page(series: Sequence[Series], between: Between, runs: int) -> str:
     ) + "\n"  # fmt: skip
 
 
-def _entry(one: Series, between: Between, number: int) -> Entry:
+def _entry(one: Series, names: Names, between: Between, number: int) -> Entry:
     changes = tuple((printable(c.before), printable(c.after), why(c, between)) for c in one.changes)
-    return Entry(name_of(one), machine_of(one), history_figure(one, f"h{number}"), changes)
+    name = names.whole(one)
+    return Entry(name, machine_of(one), history_figure(one, f"h{number}", name), changes)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.change_points import FEWEST
+from harness.analysis.change_points import FEWEST, SIGNIFICANCE
 from harness.analysis.history import LevelChange, Series
 from harness.environment.commits import Commits
+from harness.record.validation import Rate
+from harness.report.history.names import machine_of, names_in
 from harness.report.sparkline import sparkline
 from harness.report.table import Column, Table
 from harness.report.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
@@ -17,17 +19,6 @@ _WIDE = 24
 """Runs that a line of blocks shows; the newest."""
 
 
-def name_of(series: Series) -> str:
-    """`mirrored ×2 b64, × no strategy`."""
-    kind = ", × no strategy" if series.measure == "speed-up" else ""
-    return printable(f"{series.cell.label}{kind}")
-
-
-def machine_of(series: Series) -> str:
-    """The machine, as a person would know it again."""
-    return printable(f"{series.processor} ({series.machine})")
-
-
 def percent(change: LevelChange) -> str:
     """`−4.8 % [−6.0 to −3.6]`: the new level against the old."""
     value, low, high = change.ratio.value, change.ratio.low, change.ratio.high
@@ -37,9 +28,13 @@ def percent(change: LevelChange) -> str:
 
 def history_table(series: Sequence[Series]) -> Table:
     """A row a series: the newest value, the runs as blocks, and what changed."""
+    names = names_in(series)
     texts = ("over the runs", "changes")
-    columns = (Column("cell", False), Column("runs"), Column("newest"), *(Column(name, False) for name in texts))
-    rows = tuple(_row(one) for one in series)
+    machine = (Column("machine", False),) if len(names.machines) > 1 else ()
+    columns = (
+        Column("cell", False), *machine, Column("runs"), Column("newest"), *(Column(name, False) for name in texts),
+    )  # fmt: skip
+    rows = tuple((names.of(one), *((machine_of(one),) if machine else ()), *_row(one)) for one in series)
     note = (
         f"Newest: examples/s, or the factor over no strategy in the same run. Blocks: the newest {_WIDE} runs, from "
         f"the smallest value to the largest. Of fewer than {FEWEST} runs no change of level can be told."
@@ -55,19 +50,19 @@ def _row(one: Series) -> tuple[str, ...]:
     changes = listed((percent(change) for change in one.changes), most=3) or (
         "none found" if one.long_enough else f"too few runs ({len(one.points)} of {FEWEST})"
     )
-    return name_of(one), str(len(one.points)), newest + unit, blocks, changes
+    return str(len(one.points)), newest + unit, blocks, changes
 
 
 def summary_lines(series: Sequence[Series], runs: int) -> tuple[str, ...]:
     """What was read and what was found, in two or three sentences."""
     if not series:
         return (f"No series in {plural(runs, 'run')}: no sweep measured a cell, or none said on which machine.",)
-    machines = list(dict.fromkeys(machine_of(one) for one in series))
+    names = names_in(series)
     changed = [one for one in series if one.changes]
     short = sum(not one.long_enough for one in series)
-    lines = [f"{plural(runs, 'run')}, {len(series)} series on {listed(machines)}."]
+    lines = [f"{plural(runs, 'run')}, {len(series)} series on {listed(names.machines)}."]
     if changed:
-        lines.append(f"The level changed in {len(changed)}: {listed((name_of(one) for one in changed), most=6)}.")
+        lines.append(f"The level changed in {len(changed)}: {listed((names.whole(one) for one in changed), most=6)}.")
     else:
         lines.append("No change of level was found." if short < len(series) else "")
     if short:
@@ -77,15 +72,28 @@ def summary_lines(series: Sequence[Series], runs: int) -> tuple[str, ...]:
 
 def change_lines(series: Sequence[Series], between: Between) -> tuple[str, ...]:
     """Each change with the runs, the environment difference and the commits on either side of it."""
-    lines = []
+    lines, names = [], names_in(series)
     for one in series:
         for change in one.changes:
-            lines.append(f"{name_of(one)}: {percent(change)}, from run {change.before} to run {change.after}")
+            lines.append(f"{names.whole(one)}: {percent(change)}, from run {change.before} to run {change.after}")
             lines += [f"    {text}" for text in why(change, between)]
         if one.gaps and one.measure == "throughput":
             kinds = listed(dict.fromkeys(STATUS_WORDS.get(gap.status, gap.status) for gap in one.gaps))
-            lines.append(f"{name_of(one)}: no figure in {plural(len(one.gaps), 'run')} ({kinds})")
+            lines.append(f"{names.whole(one)}: no figure in {plural(len(one.gaps), 'run')} ({kinds})")
     return tuple(printable(line) for line in lines)
+
+
+def false_alarm_line(alarms: Rate | None) -> str:
+    """What was counted of `false_alarms`, beside what the test promises; empty where nothing could be counted."""
+    if alarms is None:
+        return ""
+    share, low, high = (significant(100 * value, 2) for value in (alarms.count / alarms.of, alarms.low, alarms.high))
+    return (
+        f"False alarms: of {alarms.of} series drawn from the scatter of these runs, in which nothing "
+        f"changes, {alarms.count} would be marked: {share} % [{low} – {high}]; the test promises "
+        f"{significant(100 * SIGNIFICANCE, 2)} %. They are drawn run by run: where each run resembles the one before "
+        "it, more are false (docs/history.md)."
+    )
 
 
 def why(change: LevelChange, between: Between) -> tuple[str, ...]:

@@ -61,9 +61,15 @@ def labels_of(cells: Sequence[Cell]) -> list[str]:
     labels = [cell.label for cell in cells]
     if len(set(labels)) < len(labels):
         varying = [key for key in varying_keys(cells) if key in _NOT_IN_A_LABEL]
-        labels = [", ".join([label, *(str(getattr(cell, key)) for key in varying)])
+        labels = [", ".join([label, *(_said(key, getattr(cell, key)) for key in varying)])
                   for label, cell in zip(labels, cells, strict=True)]  # fmt: skip
     return [printable(shortened(label, MOST_LETTERS)) for label in labels]
+
+
+def _said(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return key if value else f"no {key}"
+    return str(value)
 
 
 _NOT_IN_A_LABEL = ("device", "model", "data", "precision", "xla", "optimizer")
