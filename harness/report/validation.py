@@ -50,7 +50,7 @@ def goals_table(record: ValidationRecord) -> Table:
         typical = max(effect.seconds_median for effect in record.effects)
         words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
         rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, _met(longest < DECISION_GOAL_S)))
-    columns = (Column("figure", False), Column("goal", False), Column("measured here", False), Column("", False))
+    columns = (Column("figure", False), Column("goal", False), Column("measured here", False), Column("met", False))
     note = f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson."
     return Table("The method, measured", columns, tuple(rows), note)
 

@@ -24,7 +24,7 @@ class Names:
 
     def whole(self, series: Series) -> str:
         """The same, with the machine where there are several."""
-        return f"{self.of(series)}, on {machine_of(series)}" if len(self.machines) > 1 else self.of(series)
+        return f"{self.of(series)} on {machine_of(series)}" if len(self.machines) > 1 else self.of(series)
 
 
 def names_in(series: Sequence[Series]) -> Names:

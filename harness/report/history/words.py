@@ -91,7 +91,7 @@ def false_alarm_line(alarms: Rate | None) -> str:
     return (
         f"False alarms: of {alarms.of} series drawn from the scatter of these runs, in which nothing "
         f"changes, {alarms.count} would be marked: {share} % [{low} – {high}]; the test promises "
-        f"{significant(100 * SIGNIFICANCE, 2)} %. They are drawn run by run: where each run resembles the one before "
+        f"{100 * SIGNIFICANCE:g} %. They are drawn run by run: where each run resembles the one before "
         "it, more are false (docs/history.md)."
     )
 
