@@ -81,6 +81,7 @@ def _page_of(source: Source) -> str:
         "report.html.j2",
         manifest=source.manifest,
         machine=_machine(source.manifest),
+        measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
         answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         run_sentences=run_sentences(source.summary),
         sections=sections,
