@@ -145,7 +145,9 @@ def _verdict(work: WorkloadSummary) -> str:
     if answer.speed_up_shared:
         against += f" ({SHARED_LABEL})"
     best = (
-        "it has" if answer.best_distributed_id == answer.best_id else f"the best distributed cell ({distributed}) has"
+        "the fastest has"
+        if answer.best_distributed_id == answer.best_id
+        else f"the best distributed cell ({distributed}) has"
     )
     where = "On these virtual devices d" if is_virtual(work) else "D"
     match answer.verdict:

@@ -71,7 +71,7 @@ def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
             f"From the first window where two adjacent groups of {GROUP} windows agree in median within "
             f"{percent(AGREEMENT)} and show no slope at the {percent(SIGNIFICANCE)} level. Trials that take turns are "
             "first divided by the geometric mean of the others in the same round.",
-            f"{sentence(warmup_words(sweep))}: {unsteady} of {plural(measured, 'measured trial')}.",
+            f"{warmup_words(sweep)}: {unsteady} of {plural(measured, 'measured trial')}.",
         ),
         Method(
             "Outlying windows",

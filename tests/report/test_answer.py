@@ -27,7 +27,7 @@ def test_it_names_the_fastest_its_interval_and_whether_distributing_pays() -> No
         text,
     )
     assert "Fastest: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, at 12,300" in text
-    assert "Distributing pays: it has 1.87× [" in text
+    assert "Distributing pays: the fastest has 1.87× [" in text
     assert "12 of 13 distributed cells gain" in text
 
 
@@ -63,15 +63,15 @@ def test_where_distributing_pays_the_simplest_tie_named_first_is_one_that_distri
     cells = [make_cell(strategy, n, device="gpu") for strategy, n in (("none", 1), ("one_device", 1), ("mirrored", 2),
                                                                       ("central_storage", 2))]  # fmt: skip
     text = said(cells, faults=False, change=uncertain, noise=0.02)
-    assert "Distributing pays: it has" in text
+    assert "Distributing pays: the fastest has" in text
     assert re.search(
         r"2 other cells cannot be told apart from the fastest(, which is itself the simplest that distributes"
         r"|; the simplest that distributes is \w+, 2 replicas[^.]*)\.",
         text,
     )
     assert re.search(
-        r"Among those that tie, on one replica: one_device, 1 replica, batch 32 a replica, which may be as fast or up to "
-        r"[\d.]+ % slower \([\d.]+ % \[[\d.]+ – [\d,.]+\] of the fastest\)\.",
+        r"Among those that tie, on one replica: one_device, 1 replica, batch 32 a replica, which may be as fast or up "
+        r"to [\d.]+ % slower \([\d.]+ % \[[\d.]+ – [\d,.]+\] of the fastest\)\.",
         text,
     )
 
@@ -130,7 +130,7 @@ def test_it_advises_against_distributing_where_everything_is_slower_and_says_ove
 def test_on_virtual_devices_the_headline_is_that_they_are() -> None:
     text = said()
     assert text.startswith("Virtual devices: this shows overhead, not hardware scaling.\n")
-    assert "On these virtual devices distributing pays: it has 1.88× [1.86 – 1.89]" in text
+    assert "On these virtual devices distributing pays: the fastest has 1.88× [1.86 – 1.89]" in text
     assert "What a strategy costs here: the best, mirrored ×2 b128 reduction_to_one_device, reaches 9" in text
     slower = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
     assert "On these virtual devices do not distribute: the best" in slower

@@ -44,7 +44,7 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
         "it was measured, else the fastest. An interval that runs out of the figure is in the table."
     )
     if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
-        caption += " A hollow mark is undecided: a difference that counts is as possible as none."
+        caption += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
     if len(every) > len(groups):
         caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
     data = _rows(every, summary, verdicts)
@@ -83,7 +83,7 @@ def _found(verdicts: Mapping[str, Judgement], margins: Margins) -> str:
     ended = listed(f"{counts[verdict]} {verdict}" for verdict in ("faster", "slower", "equivalent", "undecided"))
     rule = f"δ {percent(margins.delta)}, ε {percent(margins.epsilon)}"
     together = f"; the {len(verdicts)} corrected together, false discovery rate 5 %" if len(verdicts) > 1 else ""
-    return f"Against the reference op, of {plural(len(verdicts), 'comparison')} {ended} ({rule}{together})."
+    return f"Of {plural(len(verdicts), 'comparison')} with the reference op {ended} ({rule}{together})."
 
 
 def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping[str, Judgement]) -> list[Row]:

@@ -121,7 +121,7 @@ def draw_panel(panel: Panel, looks: Looks) -> Drawn:
         axes.set_xlabel(panel.x_label)
         axes.set_ylabel(panel.y_label)
         digits = max(6, len(f"{axes.get_ylim()[1]:,.0f}"))
-        figure.subplots_adjust(left=0.083 + 0.022 * digits, **_MARGINS)
+        figure.subplots_adjust(left=0.1 + 0.022 * digits, **_MARGINS)
     return Drawn(figure, panel.title, _describe(panel, curves))
 
 

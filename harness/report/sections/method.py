@@ -67,9 +67,9 @@ def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
     yield "intervals", f"{percent(CONFIDENCE)}, Student's t over trials; one trial gives none"
     yield (
         "smallest difference that counts, δ",
-        f"{percent(DELTA)}, or the machine's noise floor where that is larger (ab, compare)",
+        f"{percent(DELTA)}, or the machine's noise floor where that is larger (ab, compare, cross-device ops)",
     )
-    yield "equivalent within, ε", f"{percent(EPSILON)} (ab, compare, and the knee of batch size)"
+    yield "equivalent within, ε", f"{percent(EPSILON)} (ab, compare, cross-device ops, and the knee of batch size)"
     yield "told apart from the fastest", f"Bonferroni over all cells, {percent(ALPHA)} in all"
     yield "distributing pays", f"false discovery rate {percent(ALPHA)} (Benjamini–Hochberg)"
     yield (
