@@ -1,12 +1,13 @@
 """Cross-device ops side by side: the same strategy, replicas and batch, only op and packing differ."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import Interval, compare
+from harness.analysis.intervals import Interval, LogEstimate, compare
 from harness.analysis.scaling import family_key
+from harness.analysis.verdict import Judgement, Margins, judge_all
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,13 @@ class OpResult:
     cell_id: str
     op: str
     packing: str
-    relative: Interval | None
-    """X/X_reference, an ordinary 95 % interval; None for the reference and for a cell that is not ok."""
+    estimate: LogEstimate | None
+    """ln X/X_reference; None for the reference and for a cell that is not ok."""
+
+    @property
+    def relative(self) -> Interval | None:
+        """X/X_reference, an ordinary 95 % interval; None where there is no estimate."""
+        return None if self.estimate is None else self.estimate.interval()
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,16 @@ def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tu
     return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
 
 
+def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judgement]:
+    """The verdict on each op that was compared with its reference, by cell id: those of all groups judged together.
+
+    Benjamini–Hochberg over them, as `compare --along cross_device_op` does: one of twenty that are alike would
+    otherwise be called faster or slower.
+    """
+    compared = {item.cell_id: item.estimate for group in groups for item in group.results if item.estimate is not None}
+    return dict(zip(compared, judge_all(list(compared.values()), margins, "fdr"), strict=True))
+
+
 def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpGroup:
     ok = [cell for cell in members if cell.measured is not None]
     reference = next((cell for cell in ok if cell.cell.cross_device_op == "auto"), None)
@@ -71,8 +87,7 @@ def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpG
 
 
 def _result(cell: CellTrials, reference: CellTrials | None, references: Sequence[Measured]) -> OpResult:
-    relative = None
+    ratio = None
     if cell.measured and reference and reference.measured and cell.cell_id != reference.cell_id:
         ratio = compare(cell.measured.sample, reference.measured.sample, (item.sample for item in references))
-        relative = ratio.interval()
-    return OpResult(cell.cell_id, cell.cell.cross_device_op, cell.cell.packing, relative)
+    return OpResult(cell.cell_id, cell.cell.cross_device_op, cell.cell.packing, ratio)

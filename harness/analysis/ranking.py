@@ -87,7 +87,9 @@ class Answer:
     tied_ids: tuple[str, ...]
     """Other cells that cannot be told apart from the best."""
     simplest_id: str | None
-    """Of the best and its ties the one with the fewest replicas, no strategy before any strategy."""
+    """Of the best and its ties the one with the fewest replicas and processes, no strategy before any strategy."""
+    simplest_distributed_id: str | None
+    """The same of those with more than one replica."""
     base_id: str | None
     """The fastest no-strategy cell, whatever its batch size."""
     best_distributed_id: str | None
@@ -138,12 +140,15 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Seq
     ratios = [] if base is None else [_ratio(cell, base, references) for cell in distributed]
     verdict, paying = judge(ratios)
     best = ordered[0] if ordered else None
-    simplest = min((by_id[place.cell_id] for place in places if place.with_best), key=_simplicity, default=None)
+    fast = sorted((by_id[place.cell_id] for place in places if place.with_best), key=_simplicity)
+    simplest = next(iter(fast), None)
+    simplest_distributed = next((cell for cell in fast if cell.cell.devices_in_sync > 1), None)
     return Answer(
         best_id=best.cell_id if best else None,
         throughput=best.measured.throughput if best and best.measured else None,
         tied_ids=tuple(tied),
         simplest_id=simplest.cell_id if simplest else None,
+        simplest_distributed_id=simplest_distributed.cell_id if simplest_distributed else None,
         base_id=base.cell_id if base else None,
         best_distributed_id=distributed[0].cell_id if distributed else None,
         speed_up=ratios[0].interval() if ratios else None,
@@ -231,6 +236,7 @@ def _throughput(cell: CellTrials) -> float:
     return cell.measured.throughput.value
 
 
-def _simplicity(cell: CellTrials) -> tuple[int, bool, bool, float]:
-    plain = cell.cell.strategy == "none"
-    return cell.cell.devices_in_sync, not plain, cell.cell.cross_device_op != "auto", -_throughput(cell)
+def _simplicity(cell: CellTrials) -> tuple[int, int, bool, bool, float]:
+    of = cell.cell
+    strategy, op = of.strategy != "none", of.cross_device_op != "auto"
+    return of.devices_in_sync, of.workers + of.ps, strategy, op, -_throughput(cell)

@@ -84,10 +84,15 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
     """The base *the strategy itself at its smallest replica count* among the ok cells of its family.
 
     Everything else is the same, with one exception: one replica has nothing to reduce, so the cell
-    at one replica (op `auto`, default packing) is the base of every op and packing.
+    at one replica (op `auto`, default packing) is the base of every op and packing. Where workers × replicas
+    give the smallest count in several ways, the base is the one with as many replicas a worker as the cell.
     """
     candidates = [other for other in family if other.measured is not None and on_curve(other.cell, cell)]
-    return min(candidates, key=lambda other: (other.cell.devices_in_sync, other.cell.workers), default=None)
+
+    def smallest(other: CellTrials) -> tuple[int, bool, int]:
+        return other.cell.devices_in_sync, other.cell.replicas != cell.replicas, other.cell.workers
+
+    return min(candidates, key=smallest, default=None)
 
 
 def on_curve(point: Cell, cell: Cell) -> bool:
@@ -104,10 +109,13 @@ def on_curve(point: Cell, cell: Cell) -> bool:
 
 
 def family_key(cell: Cell) -> tuple[object, ...]:
-    """What cells share that differ only in replicas, workers, network, cross-device op and packing."""
+    """What cells share that differ only in replicas, workers, network, cross-device op and packing.
+
+    Parameter servers are shared too: a curve is of workers that are added to the same servers.
+    """
     return (
         cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
-        cell.batch_size, cell.strategy, cell.model_shards,
+        cell.batch_size, cell.strategy, cell.model_shards, cell.ps, cell.partitioner, cell.updates,
     )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ class RunSummary:
     noise: Noise
     trials: int
     planned: int
-    """Trials in the sealed plans; what is not recorded of them is missing."""
+    """Trials in the sealed plans; what is not recorded of them is missing, but for `not_run_again`."""
     blocks: int
     counts: Mapping[str, int]
     """Cells by status."""
@@ -104,6 +104,12 @@ class RunSummary:
     def cells(self) -> tuple[CellSummary, ...]:
         """All cells of all workloads."""
         return tuple(cell for workload in self.workloads for cell in workload.cells)
+
+    @property
+    def not_run_again(self) -> int:
+        """Planned trials of cells that turned out to be unsupported: a sweep does not try these a second time."""
+        tried = (cell.trials for cell in self.cells if cell.trials.status == "unsupported")
+        return sum(max(0, trials.planned - trials.trials) for trials in tried)
 
     @property
     def by_id(self) -> dict[str, CellSummary]:
@@ -194,13 +200,13 @@ def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:
-    """Cells with one fingerprint, at the same batch, replicas, workers, loop and network: the same experiment."""
+    """Cells with one fingerprint, at the same batch, replicas, workers, servers, loop and network."""
     alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for cell in cells:
         if cell.executed.fingerprint:
             of = cell.cell
-            key = (cell.executed.fingerprint, of.global_batch_size, of.replicas, of.workers, of.loop, of.network)
-            alike[key].append(cell.cell_id)
+            where = of.replicas, of.workers, of.ps, of.network
+            alike[cell.executed.fingerprint, of.global_batch_size, of.loop, where].append(cell.cell_id)
     return {
         cell_id: tuple(other for other in members if other != cell_id)
         for members in alike.values()

@@ -8,8 +8,9 @@ from harness.analysis.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
-from harness.report.text import listed, plural, seconds, sentence, significant
+from harness.report.text import listed, percent, plural, seconds, sentence, significant
 from harness.report.validation import summary_words
+from harness.spec.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,8 @@ def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSu
             "Trial, block, turns",
             "A trial is one fresh process of one cell. The trials of a block are alive together and take turns at "
             "the clock, one window each, in a seeded random order, round after round.",
-            f"{plural(summary.trials, 'trial')} recorded of {summary.planned:,} planned in "
-            f"{plural(summary.blocks, 'block')}; interleaving: {listed(ways) or 'none'}; seed {seeds or 'none'}; plan "
-            f"sealed before it ran, SHA-256 {seals or 'none'}…",
+            f"{recorded_words(summary)}. {plural(summary.blocks, 'block')}; interleaving: {listed(ways) or 'none'}; "
+            f"seed {seeds or 'none'}; plan sealed before it ran, SHA-256 {seals or 'none'}…",
         ),
         Method(
             "Correctness gate",
@@ -53,6 +53,7 @@ def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
     windows = [cell.measured.windows for cell in summary.cells if cell.measured and cell.measured.windows]
     sweep = manifest.sweep
     unsteady = sum(cell.measured.unsteady for cell in summary.cells if cell.measured)
+    measured = sum(cell.measured.trials for cell in summary.cells if cell.measured)
     steps = "no window was measured"
     if windows:
         low, high = min(item.steps[0] for item in windows), max(item.steps[1] for item in windows)
@@ -68,9 +69,9 @@ def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
         Method(
             "Steady state",
             f"From the first window where two adjacent groups of {GROUP} windows agree in median within "
-            f"{AGREEMENT:.0%} and show no slope at the {SIGNIFICANCE:.0%} level. Trials that take turns are first "
-            "divided by the geometric mean of the others in the same round.",
-            f"Looked for over {sweep.max_warmup} windows; {plural(unsteady, 'trial')} never got there.",
+            f"{percent(AGREEMENT)} and show no slope at the {percent(SIGNIFICANCE)} level. Trials that take turns are "
+            "first divided by the geometric mean of the others in the same round.",
+            f"{warmup_words(sweep)}: {unsteady} of {plural(measured, 'measured trial')}.",
         ),
         Method(
             "Outlying windows",
@@ -118,6 +119,24 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
             "p-values adjusted by Benjamini–Hochberg at 5 %. It pays if one is faster, does not if all are slower, "
             "and is undecided otherwise.",
         ),
+    )
+
+
+def recorded_words(summary: RunSummary) -> str:
+    """How many of the planned trials there are, and why not the rest."""
+    text = f"{summary.trials:,} of {plural(summary.planned, 'planned trial')} recorded"
+    again = summary.not_run_again
+    left = summary.planned - summary.trials - again
+    why = [f"{left:,} did not run"] if left > 0 else []
+    why += [f"{again:,} are of cells that are not supported here, which are not tried again"] if again else []
+    return f"{text}; {listed(why)}" if why else text
+
+
+def warmup_words(sweep: Sweep) -> str:
+    """Where the steady state may begin, and what becomes of a trial that does not reach it."""
+    return (
+        f"it may begin after at most {plural(sweep.max_warmup, 'window')} of warm-up, and a trial that is not steady "
+        "by then is measured from there and flagged unsteady"
     )
 
 

@@ -83,6 +83,7 @@ def _page_of(source: Source) -> str:
         manifest=source.manifest,
         place=source.place,
         machine=_machine(source.manifest),
+        measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
         answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         run_sentences=run_sentences(source.summary),
         sections=sections,

@@ -11,6 +11,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.answer import answer_lines
 from harness.report.drawn import drawn
+from harness.report.method import recorded_words
 from harness.report.problems import explained, remarks
 from harness.report.sparkline import sparkline
 from harness.report.table import Column, Table, ranking_table
@@ -53,8 +54,8 @@ def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
     return [
         printable(
             f"Measured {manifest.created_utc[:16].replace('T', ' ')} UTC{machine}: "
-            f"{plural(len(summary.cells), 'cell')}, {plural(summary.trials, 'trial')} of {summary.planned:,} planned, "
-            f"in {plural(summary.blocks, 'block')}, {windows}."
+            f"{plural(len(summary.cells), 'cell')} in {plural(summary.blocks, 'block')}, {windows}; "
+            f"{recorded_words(summary)}."
         )
     ]
 
@@ -67,7 +68,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     keep = next(names for least, names in _ROOM if width >= least)
     tables = []
     for work in summary.workloads:
-        table = ranking_table(work)
+        table = ranking_table(work, summary.noise)
         if not table.rows:
             continue
         blocks = [sparkline(series[cell.trials.cell_id], -span, span, most) for cell in work.ranking]

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.analysis import CellSummary, RunSummary, Scaling, WorkloadSummary
+from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSummary
 from harness.analysis.batch import BatchCurve
+from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
-from harness.analysis.verdict import EPSILON
+from harness.analysis.verdict import EPSILON, Margins
 from harness.analysis.workers import CellTimes, StepTimes
 from harness.record.trial import Executed
+from harness.report.exactness import ranking_note
 from harness.report.figures.ops import op_name
 from harness.report.figures.phases import STACKED
 from harness.report.text import (
@@ -16,6 +18,7 @@ from harness.report.text import (
     PHASE_WORDS,
     STATUS_WORDS,
     bounds,
+    percent,
     plural,
     plus_minus,
     printable,
@@ -51,8 +54,8 @@ class Table:
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
-def ranking_table(work: WorkloadSummary) -> Table:
-    """The ok cells, the fastest first."""
+def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
+    """The ok cells, the fastest first; `noise` is the run's."""
     fields: tuple[Field, ...] = (
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
         ("cell", False, lambda cell: cell.label),
@@ -65,13 +68,9 @@ def ranking_table(work: WorkloadSummary) -> Table:
         ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
         ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
     )
-    note = (
-        "Marked rows cannot be told apart from the fastest. '% of fastest' and '× no strategy' compare trials that "
-        "took turns, and are far more exact than the throughputs themselves."
-    )
     ranking = work.ranking
     marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
-    return _table(work.workload.label, fields, ranking, note, marked)
+    return _table(work.workload.label, fields, ranking, ranking_note(work, noise), marked)
 
 
 def scaling_table(work: WorkloadSummary) -> Table:
@@ -95,9 +94,13 @@ def scaling_table(work: WorkloadSummary) -> Table:
     return _table("Speed-up and efficiency", fields, cells, note)
 
 
-def ops_table(work: WorkloadSummary) -> Table:
-    """Every op of every group in which one was measured, the failed ones with their status."""
+def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
+    """Every op of every group in which one was measured, the failed ones with their status.
+
+    `margins` are those of the verdicts; None is the defaults.
+    """
     by_id = {cell.cell_id: cell for cell in work.cells}
+    verdicts = judge_ops(work.ops, margins or Margins())
     rows = []
     for group in (group for group in work.ops if group.reference_id is not None):
         for item in group.results:
@@ -106,15 +109,17 @@ def ops_table(work: WorkloadSummary) -> Table:
             if item.relative is not None:
                 relative = share(item.relative)
             throughput = significant(cell.measured.throughput.value) if cell.measured else NOTHING
-            ran = executed_words(cell)
-            rows.append(_clean((group.label, op_name(item), relative, throughput, ran, _twins(cell, by_id))))
+            verdict = verdicts[item.cell_id].verdict if item.cell_id in verdicts else NOTHING
+            ran, twins = executed_words(cell), _twins(cell, by_id)
+            rows.append(_clean((group.label, op_name(item), relative, verdict, throughput, ran, twins)))
     columns = (
-        Column("held fixed", False), Column("op asked for", False), Column("% of reference"), Column("examples/s"),
-        Column("what ran in one step", False), Column("same experiment as", False),
+        Column("held fixed", False), Column("op asked for", False), Column("% of reference"), Column("verdict", False),
+        Column("examples/s"), Column("what ran in one step", False), Column("same experiment as", False),
     )  # fmt: skip
     note = (
-        "What ran is read from the traced program. Cells with one fingerprint are the same experiment, whatever they "
-        "are called: a difference between them is noise."
+        "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
+        "compare RUN --along cross_device_op says what would decide. What ran is read from the traced program. Cells "
+        "with one fingerprint are the same experiment, whatever they are called: a difference between them is noise."
     )
     return Table("Cross-device ops side by side", columns, tuple(rows), note)
 
@@ -174,8 +179,8 @@ def batch_table(curves: Sequence[BatchCurve]) -> Table:
         Column("× the batch before"), Column("knee", False), Column("peak memory"), Column("device memory"),
     )  # fmt: skip
     note = (
-        f"The knee: the smallest batch such that no larger one gains more than {EPSILON:.0%}, with its whole paired "
-        "95 % interval."
+        f"The knee: the smallest batch such that no larger one gains more than {percent(EPSILON)}, with its whole "
+        "paired 95 % interval."
     )
     return Table("Batch size", columns, tuple(rows), note)
 

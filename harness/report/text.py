@@ -95,6 +95,11 @@ def share_of(part: float) -> str:
     return f"{significant(100 * part, 2)} %"
 
 
+def percent(setting: float) -> str:
+    """A setting, in as many digits as it has: `3 %`, `0.5 %`."""
+    return f"{100 * setting:.6g} %"
+
+
 def seconds(value: float | None) -> str:
     """Seconds, milliseconds or microseconds, three significant digits."""
     if value is None:
@@ -148,11 +153,14 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 def describe(cell: Cell) -> str:
     """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
-    batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a replica"
+    of = "worker" if cell.asynchronous else "replica"
+    batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a {of}"
     if cell.strategy == "none":
         return f"no strategy, one device, batch {cell.batch_size}" + (", Model.fit" if cell.loop == "fit" else "")
     parts = [cell.strategy]
-    if cell.workers > 1:
+    if cell.asynchronous:
+        parts += [plural(cell.workers, "worker"), plural(cell.ps, "parameter server")]
+    elif cell.workers > 1:
         parts.append(f"{cell.workers} workers of {plural(cell.replicas, 'replica')}")
     else:
         parts.append(plural(cell.replicas, "replica"))
@@ -163,6 +171,10 @@ def describe(cell: Cell) -> str:
         parts.append(cell.cross_device_op)
     if cell.packing != "default":
         parts.append(cell.packing)
+    if cell.partitioner != "none":
+        parts.append(f"partitioner {cell.partitioner}")
+    if cell.updates != "locked":
+        parts.append(f"{cell.updates} updates")
     if cell.loop == "fit":
         parts.append("Model.fit")
     if cell.network:

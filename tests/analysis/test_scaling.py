@@ -1,8 +1,11 @@
 """Speed-up and efficiency against both base cases."""
 
+from typing import Any
+
 import pytest
 
 from harness.analysis import CellSummary, RunSummary, summarise
+from harness.spec.cell import Cell
 from tests.synthetic import default_cells, make_cell, make_run, true_step_time
 
 
@@ -62,3 +65,33 @@ def test_a_base_has_no_speed_up_over_itself_and_a_failed_cell_has_none_at_all() 
     assert of(summary, "none ×1 b32").vs_none is None
     assert of(summary, "mirrored ×1 b32").vs_own is None
     assert of(summary, "mirrored ×3 b32 hierarchical_copy").vs_none is None
+
+
+def server(workers: int, ps: int, **changes: Any) -> Cell:
+    """Workers that update `ps` parameter servers, each by itself."""
+    return make_cell("parameter_server", 1, workers=workers, ps=ps, global_batch_size=32, **changes)
+
+
+def bases(cells: list[Cell]) -> dict[str, str]:
+    """Each cell's own base, by label; without those that have none."""
+    summary = summarise(*make_run([make_cell("none"), *cells], faults=False))
+    return {cell.label: summary.by_id[cell.vs_own.base_id].label for cell in summary.cells if cell.vs_own}
+
+
+def test_workers_scale_on_their_own_number_of_servers_partitioner_and_kind_of_updates() -> None:
+    cells = [server(workers, ps) for ps in (1, 2) for workers in (1, 2)]
+    cells += [server(workers, 2, **{key: value}) for workers in (1, 2)
+              for key, value in (("partitioner", "min_size"), ("updates", "keras"))]  # fmt: skip
+    assert bases(cells) == {
+        label: label.replace("2 workers", "1 workers")
+        for label in (cell.label for cell in cells if cell.workers == 2)
+    }  # fmt: skip
+
+
+def test_where_one_count_has_two_shapes_the_own_base_has_as_many_replicas_a_worker() -> None:
+    shapes = ((1, 2), (2, 1), (2, 2), (4, 1))
+    cells = [make_cell("multi_worker_mirrored", replicas, workers=workers) for workers, replicas in shapes]
+    assert bases(cells) == {
+        "multi_worker_mirrored 2 workers ×2 b32": "multi_worker_mirrored ×2 b32",
+        "multi_worker_mirrored 4 workers ×1 b32": "multi_worker_mirrored 2 workers ×1 b32",
+    }

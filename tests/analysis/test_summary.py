@@ -8,7 +8,7 @@ import pytest
 from harness.analysis import CellSummary, RunSummary, summarise
 from harness.analysis.intervals import stein_estimate
 from harness.errors import HarnessError
-from harness.record.trial import TrialRecord
+from harness.record.trial import Executed, TrialRecord
 from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run
 
 
@@ -153,3 +153,22 @@ def test_a_second_stage_keeps_the_first_stages_variance_in_the_interval() -> Non
     assert cell.measured.throughput.method == "Stein t"
     assert cell.measured.throughput.low == pytest.approx(expected.low)
     assert cell.measured.throughput.high == pytest.approx(expected.high)
+
+
+def test_trials_of_unsupported_cells_are_not_run_again_and_not_missing() -> None:
+    def once(record: TrialRecord) -> TrialRecord | None:
+        return None if record.status == "unsupported" and record.block else record
+
+    summary = summarise(*make_run(change=once))
+    assert (summary.trials, summary.planned, summary.not_run_again) == (106, 136, 30)
+    cut = summarise(*make_run(change=lambda record: record if record.block == 0 else None))
+    assert (cut.trials, cut.not_run_again) == (34, 30)
+
+
+def test_one_program_on_other_servers_is_another_experiment() -> None:
+    def alike(record: TrialRecord) -> TrialRecord:
+        return record.model_copy(update={"executed": Executed(operations={"AddN": 1}, fingerprint="same")})
+
+    cells = [make_cell("parameter_server", 1, workers=2, ps=ps, global_batch_size=32) for ps in (1, 2)]
+    summary = summarise(*make_run(cells, change=alike, faults=False))
+    assert [cell.same_experiment_as for cell in summary.cells] == [(), ()]

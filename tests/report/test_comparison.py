@@ -218,6 +218,20 @@ def test_the_forest_plot_has_a_point_a_valid_row_and_none_without_any() -> None:
     _is_sound(Page(text_of(nothing, "html")))
 
 
+def test_the_forests_caption_begins_with_what_it_shows() -> None:
+    many, one = forest_figure(slower(), "forest"), forest_figure(decided(), "forest")
+    assert many is not None
+    assert one is not None
+    counted = ", ".join(
+        f"{slower().counts.get(verdict, 0)} {verdict}" for verdict in ("slower", "faster", "equivalent")
+    )
+    assert many.caption.startswith(f"Of 21 comparisons {counted} and ")
+    assert re.search(r"undecided; the largest change is that of \w+ ×\d b\d+", many.caption)
+    assert "after the correction for many comparisons" in many.caption
+    assert re.match(r".*, slower by [\d.]+ % \[", one.caption)
+    assert "correction" not in one.caption, "one comparison needs none"
+
+
 def test_more_rows_than_fit_are_in_the_table_and_the_caption_says_so() -> None:
     cells = [make_cell(batch_size=batch) for batch in range(1, MOST + 6)]
     many = compare_runs(sweep_run("run-a", cells, blocks=2), sweep_run("run-b", cells, blocks=2, seed=2), Margins())

@@ -77,6 +77,7 @@ def test_the_page_loads_nothing_and_holds_the_figure() -> None:
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
     assert page.count("<svg") == 1
     assert "pauses.csv" in page
+    assert re.search(r"<figcaption>Training stood still for [\d.]+ m?s \(\w+ · [^)]*\)", page)
     assert "until it is noticed" in page
     assert headline(SUMMARY) in page
 

@@ -76,3 +76,25 @@ def test_flat_rows_say_what_each_network_was() -> None:
     assert {row["cell.network"] for row in trials} == {"rate=1gbit"}
     assert {row["cluster.isolated"] for row in trials} == {True}
     assert {row["cluster.network.bandwidth_bits_per_s"] for row in trials} == {1e9}
+
+
+def test_the_caption_says_what_a_slow_network_costs_and_only_what_is_drawn() -> None:
+    picture = network_figure(networked([on(text) for text in (*RATES, "")]), "fig")
+    assert picture is not None
+    assert re.match(
+        r"multi_worker_mirrored 2 workers ×1 b32 has [\d.]+ % of its throughput at unshaped left at 100mbit\. Left, ",
+        picture.caption,
+    )
+    assert "'none' is the loopback" in picture.caption
+    plain = network_figure(networked([on(text) for text in RATES[:2]]), "fig")
+    assert plain is not None
+    assert not re.search("unshaped|loopback|are drawn", plain.caption)
+
+
+def test_curves_that_find_no_room_are_counted_and_in_the_csv() -> None:
+    many = [on(text, batch_size=size, global_batch_size=2 * size) for size in range(8, 18) for text in RATES]
+    picture = network_figure(networked(many), "fig")
+    assert picture is not None
+    assert "Of 10 curves the one that a slow network costs most: " in picture.caption
+    assert "The first 8 of 10 curves are drawn; the table and the CSV have all." in picture.caption
+    assert len({row["curve"] for row in picture.data}) == 10

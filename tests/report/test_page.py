@@ -186,7 +186,7 @@ def test_when_every_cell_failed_the_page_says_so_and_draws_no_empty_axis() -> No
 
 def test_one_cell_alone_is_a_page() -> None:
     page = page_of(make_run([make_cell()], faults=False))
-    assert "examples/s: the only cell that was measured." in page.words
+    assert re.search(r"examples/s ± [\d.]+ %: the only cell that was measured\.", page.words)
     assert "no cell with more than one replica was measured" in page.words
 
 
@@ -284,7 +284,25 @@ def test_each_failed_gate_has_its_evidence_and_every_problem_a_remedy() -> None:
 def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
     words = default_page().words
     for part in (
-        "seeds 1 (stage 1)", "136 recorded of 136 planned", "10 windows of 100 ms each", "SHA-256 0123456789ab",
+        "seeds 1 (stage 1)", "136 of 136 planned trials recorded", "10 windows of 100 ms each", "SHA-256 0123456789ab",
         "records schema version 1",
     ):  # fmt: skip
         assert part in words
+
+
+def test_planned_trials_that_are_not_there_are_accounted_for() -> None:
+    def once(record: TrialRecord) -> TrialRecord | None:
+        return None if record.status == "unsupported" and record.block else record
+
+    words = page_of(make_run(change=once)).words
+    told = "106 of 136 planned trials recorded; 30 are of cells that are not supported here, which are not tried again"
+    assert words.count(told) == 2
+    cut = page_of(make_run(change=lambda record: record if record.block == 0 else None, status="interrupted")).words
+    assert "34 of 136 planned trials recorded; 72 did not run and 30 are of cells that are not supported here" in cut
+
+
+def test_the_warnings_are_of_when_it_was_measured() -> None:
+    manifest, trials = make_run([make_cell()], faults=False)
+    machine = manifest.machine.model_copy(update={"warnings": ["the load average is 1.3 on 2 cores"]})
+    words = page_of((manifest.model_copy(update={"machine": machine}), trials)).words
+    assert "When this was measured, the harness warned: the load average is 1.3 on 2 cores" in words

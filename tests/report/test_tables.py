@@ -4,13 +4,13 @@ import pytest
 
 from harness.analysis import Interval, summarise
 from harness.report.table import failed_table, ops_table, phases_table, ranking_table, scaling_table
-from harness.report.text import bounds, listed, plus_minus, printable, seconds, shortened, significant, size
-from tests.synthetic import make_run
+from harness.report.text import bounds, describe, listed, plus_minus, printable, seconds, shortened, significant, size
+from tests.synthetic import make_cell, make_run
 
 
 def test_the_ranking_has_what_is_ok_and_the_other_table_what_has_no_throughput() -> None:
     summary = summarise(*make_run())
-    ranking, without = ranking_table(summary.workloads[0]), failed_table(summary)
+    ranking, without = ranking_table(summary.workloads[0], summary.noise), failed_table(summary)
     assert [row[0] for row in ranking.rows] == [str(rank) for rank in range(1, 22)]
     assert ranking.rows[0][1] == "mirrored ×2 b128 reduction_to_one_device"
     assert ranking.marked == {0, 1, 2, 3}
@@ -21,7 +21,8 @@ def test_the_ranking_has_what_is_ok_and_the_other_table_what_has_no_throughput()
 def test_every_row_is_as_wide_as_its_table() -> None:
     summary = summarise(*make_run())
     work = summary.workloads[0]
-    for table in (ranking_table(work), failed_table(summary), scaling_table(work), ops_table(work), phases_table(work)):
+    ranking = ranking_table(work, summary.noise)
+    for table in (ranking, failed_table(summary), scaling_table(work), ops_table(work), phases_table(work)):
         assert {len(row) for row in table.rows} == {len(table.columns)}
         assert not any(text in ("None", "nan", "") for row in table.rows for text in row)
 
@@ -36,8 +37,9 @@ def test_cells_on_shared_processors_carry_the_label() -> None:
 def test_ops_say_what_ran_and_what_is_the_same_experiment() -> None:
     rows = {row[:2]: row for row in ops_table(summarise(*make_run()).workloads[0]).rows}
     row = rows["mirrored, 2 replicas, batch 32", "hierarchical_copy"]
-    assert "differs from the request: hierarchical_copy ran as reduction to one device" in row[4]
-    assert row[5] == "mirrored ×2 b32 reduction_to_one_device"
+    assert row[3] in ("faster", "slower", "equivalent", "undecided")
+    assert "differs from the request: hierarchical_copy ran as reduction to one device" in row[5]
+    assert row[6] == "mirrored ×2 b32 reduction_to_one_device"
     assert rows["mirrored, 2 replicas, batch 32", "nccl"][2] == "not supported here"
 
 
@@ -75,3 +77,27 @@ def test_long_names_lose_their_middle_and_control_characters() -> None:
 def test_lists_read_as_english() -> None:
     assert [listed(names) for names in ([], ["a"], ["a", "b"], list("abc"))] == ["", "a", "a and b", "a, b and c"]
     assert listed(list("abcdefg")) == "a, b, c and 4 more"
+
+
+def note_of(**run: float) -> str:
+    summary = summarise(*make_run(**run))  # type: ignore[arg-type]
+    return ranking_table(summary.workloads[0], summary.noise).note
+
+
+def test_comparisons_are_called_more_exact_only_in_a_run_where_they_are() -> None:
+    assert "and are more exact than the throughputs: such comparisons vary by 0." in note_of(drift=0.08)
+    assert "that made them no more exact here" in note_of(drift=0.0, noise=0.03)
+    assert "exact" not in note_of(blocks=1)
+
+
+def test_the_ranking_says_for_how_many_comparisons_its_intervals_are_corrected() -> None:
+    assert "The interval of '% of fastest' is corrected for 20 comparisons" in note_of()
+    two = summarise(*make_run([make_cell("none", 1, size) for size in (32, 128)]))
+    assert "corrected" not in ranking_table(two.workloads[0], two.noise).note
+
+
+def test_a_cell_with_servers_is_described_by_its_workers_servers_and_how_they_are_used() -> None:
+    cell = make_cell("parameter_server", 1, workers=2, ps=1, global_batch_size=32)
+    assert describe(cell) == "parameter_server, 2 workers, 1 parameter server, batch 32 a worker"
+    more = cell.model_copy(update={"ps": 2, "partitioner": "min_size", "updates": "keras"})
+    assert describe(more).endswith("2 parameter servers, batch 32 a worker, partitioner min_size, keras updates")

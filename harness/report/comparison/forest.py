@@ -1,5 +1,6 @@
 """The forest plot: each comparison as a point with its interval, over the bands of δ and ε."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -13,9 +14,11 @@ from harness.analysis.verdict import Margins
 from harness.report.comparison.words import cpu_words, verdict_words
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import interval_row
-from harness.report.text import plural, shortened
+from harness.report.text import listed, plural, printable, shortened
 
 MOST = 40
+_TOLD = 10
+"""Comparisons that the text alternative tells."""
 _LOOKS = {
     "slower": ("v", SERIES[1], True),
     "faster": ("^", SERIES[2], True),
@@ -47,18 +50,38 @@ def forest_figure(comparison: Comparison, name: str) -> Picture | None:
         panels[0].set_ylim(len(rows) - 0.4, -0.6)
         seen = {row.verdicts.wall.verdict for row in rows} | {_cpu_look(row) for row in rows}
         figure.legend(handles=_legend(seen), loc="outside upper center", ncols=6, fontsize=9)
-    left_out = len(valid) - len(rows)
-    cut = f" The first {len(rows)} of {len(valid)} are drawn; the table has all." if left_out else ""
-    return picture(figure, name, "B against A", _describe(rows), _CAPTION + cut, [_data(row) for row in valid])
+    caption = _caption(comparison, valid, len(rows), with_cpu)
+    return picture(figure, name, "B against A", _describe(valid), caption, [_data(row) for row in valid])
 
 
-_CAPTION = (
-    "Left: how much more (right of 0) or less throughput B has than A, with the 95 % interval. Inner band: within δ, a "
-    "difference too small to count; outer band: within ε, the margin of equivalence. Slower or faster: the whole "
-    "interval lies outside the inner band, after the correction for many comparisons. Equivalent: the 90 % interval "
-    "lies within the outer one. Right: processor time an example by the same rule, where right of 0 is more. An "
-    "interval that runs out of the figure is in the table."
-)
+def _caption(comparison: Comparison, rows: Sequence[Row], drawn: int, with_cpu: bool) -> str:
+    """What the rows show, then how to read them."""
+    place = "Left" if with_cpu else "Here"
+    corrected = ", after the correction for many comparisons" if comparison.correction != "none" and rows[1:] else ""
+    parts = [
+        _found(rows),
+        f"{place}: how much more (right of 0) or less throughput B has than A, with the 95 % interval. Inner band: "
+        "within δ, a difference too small to count; outer band: within ε, the margin of equivalence. Slower or faster: "
+        f"the whole interval lies outside the inner band{corrected}. Equivalent: the 90 % interval lies within the "
+        "outer one.",
+    ]
+    if with_cpu:
+        parts.append("Right: processor time an example by the same rule, where right of 0 is more.")
+    parts.append("An interval that runs out of the figure is in the table.")
+    if len(rows) > drawn:
+        parts.append(f"The first {drawn} of {len(rows)} are drawn; the table and the CSV have all.")
+    return " ".join(parts)
+
+
+def _found(rows: Sequence[Row]) -> str:
+    """How many comparisons ended how, and which change is the largest."""
+    most = max(rows, key=lambda row: abs(row.verdicts.wall.estimate.mean) if row.verdicts.wall.estimate else 0.0)
+    named = f"{printable(most.name)}, {verdict_words(most.verdicts.wall)}"
+    if len(rows) == 1:
+        return f"{named}."
+    counts: Counter[str] = Counter(row.verdicts.wall.verdict for row in rows)
+    ended = listed(f"{counts[verdict]} {verdict}" for verdict in _LOOKS)
+    return f"Of {plural(len(rows), 'comparison')} {ended}; the largest change is that of {named}."
 
 
 def _data(row: Row) -> dict[str, object]:
@@ -134,6 +157,7 @@ def _legend(seen: set[str]) -> list[Patch | Line2D]:
 
 def _describe(rows: Sequence[Row]) -> str:
     parts = "; ".join(
-        f"{row.name}: throughput {verdict_words(row.verdicts.wall)}, CPU {cpu_words(row)}" for row in rows[:10]
+        f"{row.name}: throughput {verdict_words(row.verdicts.wall)}, CPU {cpu_words(row)}" for row in rows[:_TOLD]
     )
-    return f"Forest plot of {plural(len(rows), 'comparison')} over the bands of delta and epsilon. {parts}."
+    more = f" The table has {len(rows) - _TOLD} more." if len(rows) > _TOLD else ""
+    return f"Forest plot of {plural(len(rows), 'comparison')} over the bands of delta and epsilon. {parts}.{more}"

@@ -37,7 +37,7 @@ class _Markdown:
 def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
     """The ranking of each workload, the rest folded."""
     for work in summary.workloads:
-        yield from _lines(ranking_table(work), rows)
+        yield from _lines(ranking_table(work, summary.noise), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
             yield from _folded(make(work), rows)

@@ -5,10 +5,20 @@ from collections.abc import Callable, Sequence
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.batch import BatchCurve, BatchPoint
 from harness.analysis.verdict import EPSILON
-from harness.report.figures.panels import Curve, Panel, Point, draw_panel, has_bands, keys, left_out_words, looks_of
+from harness.report.figures.panels import (
+    LONGEST_LABEL,
+    Curve,
+    Panel,
+    Point,
+    draw_panel,
+    has_bands,
+    keys,
+    left_out_words,
+    looks_of,
+)
 from harness.report.figures.svg import Picture, panelled
 from harness.report.flat import Row
-from harness.report.text import listed, plural, shortened
+from harness.report.text import listed, percent, plural, shortened
 
 _MIB = 2**20
 
@@ -29,7 +39,7 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
     caption = (
         f"{knee_words(curves)} Bands: 95 % interval of each throughput on its own, the machine's drift in it; the "
         "table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
-        f"{EPSILON:.0%}." + left_out_words([throughput], looks, 1)
+        f"{percent(EPSILON)}." + left_out_words([throughput], looks, 1)
     )
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
     return panelled(
@@ -67,7 +77,11 @@ def _curve(curve: BatchCurve) -> Curve:
         for point in curve.points
         if point.cell.measured is not None
     )
-    return Curve(shortened(curve.label, 36), points, frozenset(() if curve.knee is None else (curve.knee,)))
+    return Curve(_label(curve), points, frozenset(() if curve.knee is None else (curve.knee,)))
+
+
+def _label(curve: BatchCurve) -> str:
+    return shortened(curve.label, LONGEST_LABEL)
 
 
 def _memory(point: BatchPoint) -> int | None:
@@ -83,7 +97,7 @@ def _memory_curve(curve: BatchCurve, of: Callable[[BatchPoint], int | None]) -> 
     if not known:
         return None
     points = tuple(Point(p.batch_size, Interval(size / _MIB, None, None), p.cell.cell_id) for p, size in known)
-    return Curve(shortened(curve.label, 36), points)
+    return Curve(_label(curve), points)
 
 
 def _rows(curves: Sequence[BatchCurve]) -> list[Row]:

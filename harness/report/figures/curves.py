@@ -2,12 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.analysis.scaling import family_key, on_curve
 from harness.report.figures.panels import (
+    LONGEST_LABEL,
     MOST_PANELS,
     Curve,
     Panel,
@@ -22,6 +23,7 @@ from harness.report.figures.svg import Picture, panelled
 from harness.report.flat import Row
 from harness.report.published import Published, published
 from harness.report.text import ratio, share, shortened, significant
+from harness.spec.cell import Cell
 
 Value = Callable[[CellSummary], Interval | None]
 
@@ -142,39 +144,54 @@ def _panel(
 
 
 def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
-    curves = []
-    for lead in _leads(cells):
-        points = {}
-        for cell in cells:
-            interval = value(cell)
-            if interval is not None and on_curve(cell.trials.cell, lead.trials.cell):
-                n = cell.trials.cell.devices_in_sync
-                points[n] = Point(n, interval, cell.cell_id)
-        if points:
-            curves.append(Curve(_curve_label(lead), tuple(points[n] for n in sorted(points))))
-    return tuple(curves)
-
-
-def _leads(cells: Sequence[CellSummary]) -> list[CellSummary]:
-    """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
-    found: dict[tuple[object, ...], CellSummary] = {}
-    reducing = {family_key(cell.trials.cell) for cell in cells if cell.trials.cell.devices_in_sync > 1}
+    """Every cell that has a value is on a curve, and a curve has one value at each count of devices."""
+    families: defaultdict[tuple[object, ...], list[_Valued]] = defaultdict(list)
     for cell in cells:
-        of = cell.trials.cell
-        if of.devices_in_sync > 1 or family_key(of) not in reducing:
-            found.setdefault((family_key(of), of.cross_device_op, of.packing, of.network), cell)
+        if (interval := value(cell)) is not None:
+            families[family_key(cell.trials.cell)].append((cell.trials.cell, interval))
+    return tuple(curve for family in families.values() for lead in _leads(family) for curve in _of_lead(lead, family))
+
+
+_Valued = tuple[Cell, Interval]
+
+
+def _leads(family: Sequence[_Valued]) -> list[Cell]:
+    """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
+    found: dict[tuple[object, ...], Cell] = {}
+    for cell in sorted((cell for cell, _ in family), key=lambda cell: cell.devices_in_sync == 1):
+        if cell.devices_in_sync > 1 or not any(on_curve(cell, lead) for lead in found.values()):
+            found.setdefault((cell.cross_device_op, cell.packing, cell.network), cell)
     return list(found.values())
 
 
-def _curve_label(cell: CellSummary) -> str:
-    of = cell.trials.cell
+def _of_lead(lead: Cell, family: Sequence[_Valued]) -> Iterator[Curve]:
+    """The curve of `lead`; several, by replicas a worker, where workers × replicas make one count in two ways."""
+    members = [(cell, interval) for cell, interval in family if on_curve(cell, lead)]
+    shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
+    if len({cell.devices_in_sync for cell, _ in members}) == len(members) or len(shapes) < 2:
+        yield _joined(_curve_label(lead), members)
+        return
+    for replicas in shapes:
+        alike = [member for member in members if member[0].replicas == replicas or member[0].devices_in_sync == 1]
+        yield _joined(f"{_curve_label(lead)}, {replicas} a worker", alike)
+
+
+def _joined(label: str, members: Sequence[_Valued]) -> Curve:
+    ordered = sorted(members, key=lambda member: member[0].devices_in_sync)
+    return Curve(label, tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered))
+
+
+def _curve_label(of: Cell) -> str:
     if of.strategy == "none":
         return "no strategy (base)"
-    extra = [f"model:{of.model_shards}"] if of.model_shards > 1 else []
+    extra = [f"{of.ps} ps"] if of.asynchronous else []
+    extra += [f"partitioner {of.partitioner}"] if of.partitioner != "none" else []
+    extra += [f"{of.updates} updates"] if of.updates != "locked" else []
+    extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
     extra += [of.cross_device_op] if of.cross_device_op != "auto" else []
     extra += [of.packing] if of.packing != "default" else []
     extra += [of.network] if of.network else []
-    return shortened(", ".join([of.strategy, *extra]), 36)
+    return shortened(", ".join([of.strategy, *extra]), LONGEST_LABEL)
 
 
 def _limits(

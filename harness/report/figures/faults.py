@@ -52,9 +52,10 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         ]
         figure.legend(handles=handles, loc="outside upper center", ncols=2, fontsize=9)
     caption = (
-        "From the fault to the next useful step: one that had not been done before. The line over a bar is the range "
-        "over jobs; the parts of a bar are in the proportion of their medians. Where training never began again there "
-        "is only the last kind: the longest time without a useful step."
+        f"Training stood still for {_range(shown, words)}. From the fault to the next useful step: one that had not "
+        "been done before. The line over a bar is the range over jobs; the parts of a bar are in the proportion of "
+        "their medians. Where training never began again there is only the last kind: the longest time without a "
+        "useful step."
     )
     return picture(
         figure,
@@ -103,12 +104,16 @@ def _label(scenario: ScenarioSummary, words: Mapping[str, str]) -> str:
 
 
 def _describe(shown: list[ScenarioSummary], words: Mapping[str, str]) -> str:
+    return f"Stacked bars of {plural(len(shown), 'scenario')}: {_range(shown, words)}."
+
+
+def _range(shown: list[ScenarioSummary], words: Mapping[str, str]) -> str:
+    """The shortest and the longest median, each with its scenario."""
+
     def middle(scenario: ScenarioSummary) -> float:
         spread = _whole(scenario)
         return spread.median if spread is not None else 0.0
 
     low, high = min(shown, key=middle), max(shown, key=middle)
-    return (
-        f"Stacked bars of {plural(len(shown), 'scenario')}, from {seconds(middle(low))} ({_label(low, words)}) to "
-        f"{seconds(middle(high))} ({_label(high, words)})."
-    )
+    ends = [f"{seconds(middle(scenario))} ({_label(scenario, words)})" for scenario in (low, high)]
+    return ends[0] if low is high else " to ".join(ends)

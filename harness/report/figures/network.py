@@ -12,7 +12,7 @@ from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.flat import Row, interval_row
-from harness.report.text import listed, shortened, significant
+from harness.report.text import listed, plural, shortened, significant
 from harness.spec.network import Network
 
 _MOST_CURVES = 8
@@ -24,7 +24,8 @@ Value = Callable[[NetworkPoint], Interval | None]
 
 def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     """Both against the rate, on a logarithmic axis; None unless something was measured at two rates."""
-    curves = [curve for curve in network_curves(summary) if len(curve.points) > 1][:_MOST_CURVES]
+    every = [curve for curve in network_curves(summary) if len(curve.points) > 1]
+    curves = every[:_MOST_CURVES]
     if not curves:
         return None
     panels = [panel for panel in (_EFFICIENCY, _THROUGHPUT) if _has(curves, panel[1])]
@@ -44,8 +45,8 @@ def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         name,
         "Efficiency and throughput against the network's rate",
         _describe(curves),
-        _caption(),
-        _rows(curves),
+        _caption(every, len(curves)),
+        _rows(every),
     )
 
 
@@ -146,14 +147,45 @@ def _legend(curves: Sequence[NetworkCurve], expected: bool) -> list[Line2D]:
     return handles
 
 
-def _caption() -> str:
-    return (
-        "Left, the share of what as many no-strategy base cases would do (resource-bounded where replicas share "
-        "processors); right, examples/s. Error bars are paired intervals. Dashed: the step on the fastest network plus "
-        "2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that were measured; what is clearly above it hides "
-        "communication behind computing. 'unshaped' is as fast as this machine moves frames; 'none' is the loopback, "
-        "without hosts."
+def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
+    has_share = _has(curves, _share)
+    parts = [_found(curves)]
+    share = (
+        "the share of what as many no-strategy base cases would do (resource-bounded where replicas share processors)"
     )
+    parts.append(f"Left, {share}; right, examples/s." if has_share else "No base case was measured: examples/s only.")
+    parts.append("Error bars are paired intervals." if has_share else "Error bars are intervals of each cell alone.")
+    if any(point.expected_step_s for curve in curves for point in curve.points):
+        parts.append(
+            "Dashed: the step on the fastest network plus 2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that "
+            "were measured; what is clearly above it hides communication behind computing."
+        )
+    networks = [point.network for curve in curves for point in curve.points]
+    if any(network is not None and network.rate is None for network in networks):
+        parts.append("'unshaped' is as fast as this machine moves frames.")
+    if any(curve.loopback for curve in curves):
+        parts.append("'none' is the loopback, without hosts.")
+    if len(curves) > drawn:
+        parts.append(f"The first {drawn} of {len(curves)} curves are drawn; the table and the CSV have all.")
+    return " ".join(parts)
+
+
+def _found(curves: Sequence[NetworkCurve]) -> str:
+    """What the slowest network costs against the fastest, of the curve that it costs most and of that which least."""
+    kept = [(curve.points[0].throughput.value / curve.points[-1].throughput.value, curve) for curve in curves]
+    kept.sort(key=lambda pair: pair[0])
+    words = [
+        f"{shortened(curve.label)} has {significant(100 * value)} % of its throughput at "
+        f"{_where(curve.points[-1])} left at {_where(curve.points[0])}"
+        for value, curve in (kept[0], kept[-1])
+    ]
+    if len(curves) == 1:
+        return f"{words[0]}."
+    return f"Of {plural(len(curves), 'curve')} the one that a slow network costs most: {words[0]}; least: {words[1]}."
+
+
+def _where(point: NetworkPoint) -> str:
+    return "none" if point.network is None else _tick(point.network.rate)
 
 
 def _describe(curves: Sequence[NetworkCurve]) -> str:
@@ -166,5 +198,4 @@ def _describe(curves: Sequence[NetworkCurve]) -> str:
 
 def _words(point: NetworkPoint) -> str:
     share = "" if point.efficiency is None else f" and {significant(100 * point.efficiency.value)} %"
-    where = "none" if point.network is None else _tick(point.network.rate)
-    return f"{significant(point.throughput.value)} examples/s{share} at {where}"
+    return f"{significant(point.throughput.value)} examples/s{share} at {_where(point)}"

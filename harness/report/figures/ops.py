@@ -1,23 +1,32 @@
 """Cross-device ops side by side, relative to TensorFlow's own default."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
-from harness.report.figures.svg import MARKERS, MUTED, SERIES, Picture, picture, style
+from harness.analysis.ops import judge_ops
+from harness.analysis.verdict import Judgement, Margins
+from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
-from harness.report.text import plural, shortened, significant
+from harness.report.text import listed, percent, plural, shortened, significant
 
 _MOST_GROUPS = 16
 
 
-def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """A row for each op that was measured beside another; None when no two were."""
-    groups = [group for group in summary.ops if sum(item.relative is not None for item in group.results) >= 1]
-    every, groups = groups, groups[:_MOST_GROUPS]
+def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = None) -> Picture | None:
+    """A row for each op that was measured beside another; None when no two were.
+
+    `margins` are those of the verdicts; None is the defaults.
+    """
+    margins = margins or Margins()
+    verdicts = judge_ops(summary.ops, margins)
+    every = [group for group in summary.ops if any(item.relative is not None for item in group.results)]
+    groups = every[:_MOST_GROUPS]
     if not groups:
         return None
     names = list(dict.fromkeys(op_name(item) for group in groups for item in group.results))
@@ -26,53 +35,58 @@ def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     with style():
         figure = Figure(figsize=(8.0, 1.25 + 0.23 * rows), layout="constrained")
         axes = figure.subplots()
-        axes.axvline(100, color=MUTED, linewidth=1)
-        row, ticks, seen, values = 0, [], set(), [100.0]
-        for group in groups:
-            ticks.append((row + (len(_drawn(group)) - 1) / 2, shortened(group.label)))
-            for item in _drawn(group):
-                look = looks[op_name(item)]
-                seen.add(look)
-                interval = (item.relative or Interval(1.0, None, None)).scaled(100)
-                values.append(interval.value)
-                colour = SERIES[look % len(SERIES)]
-                axes.plot(interval.value, row, marker=MARKERS[look % len(MARKERS)], color=colour, linestyle="none")
-                if interval.low is not None and interval.high is not None:
-                    axes.plot([interval.low, interval.high], [row, row], color=colour)
-                row += 1
-            row += 1
-        axes.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(row - 1.4, -0.6)
-        low, high = min(values), max(values)
-        axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+        _draw(axes, groups, looks, verdicts)
         axes.set_xlabel("throughput, % of the reference op; 95 % interval")
-        axes.grid(axis="x")
+        seen = {looks[op_name(item)] for group in groups for item in _drawn(group)}
         figure.legend(handles=_legend(looks, seen), loc="outside upper center", ncols=3, fontsize=9)
     caption = (
-        f"{_found(every)} Each op against the reference of its row: TensorFlow's own default (auto) where it was "
-        "measured, else the fastest. An interval that crosses 100 % shows no difference; one that runs out of the "
-        "figure is in the table."
+        f"{_found(verdicts, margins)} Each op against the reference of its row: TensorFlow's own default (auto) where "
+        "it was measured, else the fastest. An interval that runs out of the figure is in the table."
     )
+    if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
+        caption += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
     if len(every) > len(groups):
         caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
-    data = _rows(every, summary)
+    data = _rows(every, summary, verdicts)
     return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption, data)
 
 
-def _found(groups: Sequence[OpGroup]) -> str:
-    """How many ops differ from their reference beyond doubt."""
-    known = [item.relative for group in groups for item in group.results if item.relative is not None]
-    faster = sum(relative.low is not None and relative.low > 1 for relative in known)
-    slower = sum(relative.high is not None and relative.high < 1 for relative in known)
-    return (
-        f"Of {plural(len(known), 'comparison')} with the reference op, {faster} show a faster op, {slower} a slower "
-        f"one and {len(known) - faster - slower} no difference."
-    )
+def _draw(axes: Axes, groups: Sequence[OpGroup], looks: Mapping[str, int], verdicts: Mapping[str, Judgement]) -> None:
+    axes.axvline(100, color=MUTED, linewidth=1)
+    row, ticks, values = 0, [], [100.0]
+    for group in groups:
+        ticks.append((row + (len(_drawn(group)) - 1) / 2, shortened(group.label)))
+        for item in _drawn(group):
+            look = looks[op_name(item)]
+            interval = (item.relative or Interval(1.0, None, None)).scaled(100)
+            values.append(interval.value)
+            colour = SERIES[look % len(SERIES)]
+            if interval.low is not None and interval.high is not None:
+                axes.plot([interval.low, interval.high], [row, row], color=colour)
+            decided = item.cell_id not in verdicts or verdicts[item.cell_id].verdict != "undecided"
+            axes.plot(interval.value, row, marker=MARKERS[look % len(MARKERS)], color=colour, linestyle="none",
+                      markerfacecolor=colour if decided else PAPER)  # fmt: skip
+            row += 1
+        row += 1
+    axes.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(row - 1.4, -0.6)
+    low, high = min(values), max(values)
+    axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    axes.grid(axis="x")
 
 
-def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary) -> list[Row]:
+def _found(verdicts: Mapping[str, Judgement], margins: Margins) -> str:
+    """How many ops got which verdict against their reference, and by which rule."""
+    counts = Counter(judgement.verdict for judgement in verdicts.values())
+    ended = listed(f"{counts[verdict]} {verdict}" for verdict in ("faster", "slower", "equivalent", "undecided"))
+    rule = f"δ {percent(margins.delta)}, ε {percent(margins.epsilon)}"
+    together = f"; the {len(verdicts)} corrected together, false discovery rate 5 %" if len(verdicts) > 1 else ""
+    return f"Of {plural(len(verdicts), 'comparison')} with the reference op {ended} ({rule}{together})."
+
+
+def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping[str, Judgement]) -> list[Row]:
     by_id = {cell.cell_id: cell.trials for cell in summary.cells}
     return [
         {
@@ -81,6 +95,7 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary) -> list[Row]:
             "relative": item.relative.value if item.relative else None,
             "low": item.relative.low if item.relative else None,
             "high": item.relative.high if item.relative else None,
+            "verdict": verdicts[item.cell_id].verdict if item.cell_id in verdicts else None,
             "executed": " ".join(f"{count}×{name}" for name, count in by_id[item.cell_id].executed.operations.items()),
             "fingerprint": by_id[item.cell_id].executed.fingerprint,
         }

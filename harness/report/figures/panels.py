@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodF
 from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.svg import DASHES, INK, MARKERS, MUTED, SERIES, Drawn, style
-from harness.report.text import listed, significant
+from harness.report.text import listed, shortened, significant
 
 MOST_CURVES = 8
 """As many as there are colours and markers; more cannot be followed."""
@@ -24,7 +24,12 @@ MOST_PANELS = 6
 _SIZE = (3.55, 2.95)
 _MARGINS = {"right": 0.975, "top": 0.915, "bottom": 0.155}
 """As shares of the panel: all are of one size, and laying out each anew takes a third of the time of drawing it."""
+LONGEST_LABEL = 120
+"""Letters of a curve's name, by which curves are told apart; the key shortens it further."""
 _KEY = (3.0, 0.24)
+_KEY_LETTERS, _LETTER = 36, 0.075
+"""How many letters of a name a key holds, and how many inches each further one takes."""
+_MOST_KEY_LETTERS = 60
 _BAND = 0.16
 
 
@@ -116,7 +121,7 @@ def draw_panel(panel: Panel, looks: Looks) -> Drawn:
         axes.set_xlabel(panel.x_label)
         axes.set_ylabel(panel.y_label)
         digits = max(6, len(f"{axes.get_ylim()[1]:,.0f}"))
-        figure.subplots_adjust(left=0.083 + 0.022 * digits, **_MARGINS)
+        figure.subplots_adjust(left=0.1 + 0.022 * digits, **_MARGINS)
     return Drawn(figure, panel.title, _describe(panel, curves))
 
 
@@ -194,11 +199,13 @@ def _set_axes(axes: Axes, panel: Panel, curves: Sequence[Curve]) -> None:
 
 
 def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = False) -> Figure:
+    label = shortened(label, _MOST_KEY_LETTERS)
+    width = _KEY[0] + _LETTER * max(0, len(label) - _KEY_LETTERS)
     with style():
-        figure = Figure(figsize=_KEY)
+        figure = Figure(figsize=(width, _KEY[1]))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        axes.set(xlim=(0, _KEY[0] * 72), ylim=(0, _KEY[1] * 72))
+        axes.set(xlim=(0, width * 72), ylim=(0, _KEY[1] * 72))
         middle = _KEY[1] * 36
         if band:
             axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)

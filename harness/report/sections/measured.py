@@ -2,6 +2,7 @@
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.batch import batch_curves
+from harness.analysis.comparison_margins import choose_margins
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.report.figures import (
@@ -31,7 +32,8 @@ def ranking(source: Source) -> Section | None:
     """Every ok cell, the fastest first."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        return _part(slug, (ranking_figure(work, slug),), ranking_table(work), open_table=True)
+        table = ranking_table(work, source.summary.noise)
+        return _part(slug, (ranking_figure(work, slug),), table, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)
 
@@ -41,8 +43,10 @@ def scaling(source: Source) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
-        scope = "global batch fixed" if work.workload.batch_scope == "global" else "batch of a replica fixed"
-        return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {scope}.",))
+        fixed = "the batch of a replica is fixed, and the global batch grows with the replicas"
+        if work.workload.batch_scope == "global":
+            fixed = "the global batch is fixed, and the replicas share it out"
+        return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {fixed}.",))
 
     return by_workload(source, "scaling", "Scaling", part)
 
@@ -76,9 +80,12 @@ def batch(source: Source) -> Section | None:
 def ops(source: Source) -> Section | None:
     """Cross-device ops side by side, and cells that were the same experiment."""
 
+    margins = choose_margins(source.validation, unpaired=False)
+
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         same = any(cell.same_experiment_as for cell in work.cells)
-        return _part(slug, (ops_figure(work, slug),), ops_table(work), open_table=True, words=_same(work), alone=same)
+        figure, table = ops_figure(work, slug, margins), ops_table(work, margins)
+        return _part(slug, (figure,), table, open_table=True, words=_same(work), alone=same)
 
     return by_workload(source, "ops", "Cross-device ops side by side", part)
 

@@ -9,9 +9,9 @@ from harness.analysis.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
 from harness.analysis.verdict import DELTA, EPSILON
 from harness.analysis.workers import STRAGGLES
 from harness.record.manifest import RunManifest
-from harness.report.method import Method, methods, noise_words, validated
+from harness.report.method import Method, methods, noise_words, recorded_words, validated, warmup_words
 from harness.report.sections.base import Section, Source
-from harness.report.text import NOTHING, listed, plural, printable, seconds, significant, size
+from harness.report.text import NOTHING, listed, percent, plural, printable, seconds, significant, size
 
 
 def environment(source: Source) -> Section:
@@ -49,7 +49,7 @@ def _design(source: Source) -> Iterator[tuple[str, str]]:
         f"{sweep.windows} windows of {seconds(sweep.window)} each after warm-up; every trial passes the correctness "
         "gate before it is timed",
     )
-    yield "trials", f"{summary.trials:,} recorded of {summary.planned:,} planned"
+    yield "trials", recorded_words(summary)
     yield "seeds", listed(f"{plan.seed} (stage {plan.stage})" for plan in manifest.plans) or "no plan was made"
     groups = sum(len(block) for plan in manifest.plans for block in plan.blocks)
     yield (
@@ -64,21 +64,21 @@ def _design(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
-    yield "intervals", f"{CONFIDENCE:.0%}, Student's t over trials; one trial gives none"
+    yield "intervals", f"{percent(CONFIDENCE)}, Student's t over trials; one trial gives none"
     yield (
         "smallest difference that counts, δ",
-        f"{DELTA:.0%}, or the machine's noise floor where that is larger (ab, compare)",
+        f"{percent(DELTA)}, or the machine's noise floor where that is larger (ab, compare, cross-device ops)",
     )
-    yield "equivalent within, ε", f"{EPSILON:.0%} (ab, compare, and the knee of batch size)"
-    yield "told apart from the fastest", f"Bonferroni over all cells, {ALPHA:.0%} in all"
-    yield "distributing pays", f"false discovery rate {ALPHA:.0%} (Benjamini–Hochberg)"
+    yield "equivalent within, ε", f"{percent(EPSILON)} (ab, compare, cross-device ops, and the knee of batch size)"
+    yield "told apart from the fastest", f"Bonferroni over all cells, {percent(ALPHA)} in all"
+    yield "distributing pays", f"false discovery rate {percent(ALPHA)} (Benjamini–Hochberg)"
     yield (
         "steady state",
-        f"two groups of {GROUP} windows agree in median within {AGREEMENT:.0%}, no slope at the {SIGNIFICANCE:.0%} "
-        f"level, looked for over {source.manifest.sweep.max_warmup} windows",
+        f"two groups of {GROUP} windows agree in median within {percent(AGREEMENT)}, no slope at the "
+        f"{percent(SIGNIFICANCE)} level; {warmup_words(source.manifest.sweep)}",
     )
     yield "outlying window", f"beyond {FENCE} interquartile ranges: flagged, kept"
-    yield "straggling worker", f"more than {STRAGGLES:.0%} behind the fastest, and last in most windows"
+    yield "straggling worker", f"more than {percent(STRAGGLES)} behind the fastest, and last in most windows"
     errors = [trial.checks.update_error for trial in source.trials if trial.checks.update_error is not None]
     if errors:
         yield (

@@ -1,0 +1,52 @@
+"""Cross-device ops side by side: what is compared with what, and the verdict on it."""
+
+import math
+
+from harness.analysis import WorkloadSummary, summarise
+from harness.analysis.ops import judge_ops
+from harness.analysis.verdict import Margins
+from harness.record.trial import TrialRecord
+from harness.spec.cell import Cell
+from tests.comparisons import scaled
+from tests.synthetic import make_cell, make_run
+
+OPS = ("auto", "hierarchical_copy", "reduction_to_one_device", "ring")
+
+
+def workload(cells: list[Cell], **changes: object) -> WorkloadSummary:
+    return summarise(*make_run([make_cell("none"), *cells], faults=False, **changes)).workloads[0]  # type: ignore[arg-type]
+
+
+def test_counts_of_servers_are_no_ops() -> None:
+    cells = [make_cell("parameter_server", 1, workers=2, ps=ps, global_batch_size=32) for ps in (1, 2)]
+    assert workload(cells).ops == ()
+
+
+def slower_by(shares: dict[str, float]) -> WorkloadSummary:
+    """Every op takes the same, but those in `shares` that much longer."""
+
+    def planted(record: TrialRecord) -> TrialRecord:
+        wall = 1 + shares.get(record.cell.cross_device_op, 0.0)
+        place = 3 * record.block + 5 * (record.cell.cross_device_op in OPS[:2]) + len(record.cell.cross_device_op)
+        alike = 0.01 * math.exp(0.002 * (place % 7 - 3))
+        return scaled(record, wall * alike / (record.step_time_s or 1.0), 1.0)
+
+    return workload([make_cell("mirrored", 2, op=op) for op in OPS], blocks=8, change=planted)
+
+
+def test_an_op_is_judged_against_the_reference_by_the_rule_of_a_comparison() -> None:
+    work = slower_by({"ring": 0.2, "hierarchical_copy": -0.2})
+    verdicts = judge_ops(work.ops, Margins())
+    assert {item.op: verdicts[item.cell_id].verdict for item in work.ops[0].results if item.cell_id in verdicts} == {
+        "ring": "slower", "hierarchical_copy": "faster", "reduction_to_one_device": "equivalent",
+    }  # fmt: skip
+
+
+def test_ops_are_judged_together() -> None:
+    verdicts = judge_ops(slower_by({}).ops, Margins())
+    assert {(judgement.correction, judgement.comparisons) for judgement in verdicts.values()} == {("fdr", 3)}
+
+
+def test_one_trial_a_cell_leaves_every_op_undecided() -> None:
+    work = workload([make_cell("mirrored", 2, op=op) for op in OPS], blocks=1)
+    assert {judgement.verdict for judgement in judge_ops(work.ops, Margins()).values()} == {"undecided"}
