@@ -2,8 +2,8 @@
 
 Promise: no process, namespace, port, scratch file or Slurm job, whether the run is done, is interrupted, or is killed,
 or one of its workers, preloaded processes, agents or steps of Slurm is. The first row of each launcher is a program
-that does leave one of everything, so that each column is seen to count. Words choose launchers:
-`cluster_cleanup.py local attach slurm`.
+that does leave one of everything, so that each column is seen to count. Words choose:
+`cluster_cleanup.py attach slurm` tries these launchers, `cluster_cleanup.py slurm srun` ends with that in their name.
 """
 
 import contextlib
@@ -118,7 +118,8 @@ def _is(process: psutil.Process | None, words: Sequence[str]) -> bool:
 
 def main() -> None:
     """Try every end and print what is left."""
-    chosen = sys.argv[1:] or ["local", "attach", "slurm"]
+    chosen = [word for word in sys.argv[1:] if word in GROUNDS] or list(GROUNDS)
+    words = [word for word in sys.argv[1:] if word not in GROUNDS]
     rows = [
         ("launcher", "end", "exit", "gone after", "processes", "ports", "namespaces", "files", "jobs",
          "had (processes, ports, namespaces)"),
@@ -126,7 +127,7 @@ def main() -> None:
     left_over = []
     for launcher in chosen:
         for ground, ways in GROUNDS[launcher]():
-            for way in ways:
+            for way in (way for way in ways if not words or any(word in way.name for word in words)):
                 row, left = _ended(ground, way)
                 rows.append(row)
                 print("  ".join(row), flush=True)
