@@ -63,8 +63,9 @@ def prepared_zygote() -> Iterator[Zygote]:
 
 
 def live(
-    zygote: Zygote, measured: Cell, block: int, order: int, window_s: float = 0.1, task: str = "trial"
-) -> LiveTrial:
+    zygote: Zygote, measured: Cell, block: int, order: int, window_s: float = 0.1, task: str = "trial",
+    isolate: bool = True,
+) -> LiveTrial:  # fmt: skip
     """A trial of `measured`, not yet started, with the thread pools that a sweep would give it."""
     request = Request(
         cell=measured,
@@ -74,6 +75,7 @@ def live(
         intra_op_threads=1,
         inter_op_threads=max(2, 2 * measured.replicas),
         task=task,  # type: ignore[arg-type]
+        isolate=isolate,
     )
     place = Place("goals", block, f"b{block}", order, 1, "turns")
     return LiveTrial(measured, place, zygote, request, 120.0, Interrupts())

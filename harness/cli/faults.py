@@ -10,7 +10,7 @@ import typer
 
 from harness.cli._flags import option, signed
 from harness.errors import UsageError
-from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
+from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ VERB = "faults"
 HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
 EXAMPLES = "Example: harness faults --strategy multi_worker_mirrored --fault kill_worker --checkpoint-every 0,20"
 
+_NOT = [f"{name}: {reason}" for name, reason in NOT_OFFERED.items()]
 DESCRIPTIONS = {
-    "strategy": "strategies: mirrored, multi_worker_mirrored, parameter_server (comma-separated)",
+    "strategy": f"strategies: {', '.join(STRATEGY_NAMES)} (comma-separated); not {'; not '.join(_NOT)}",
     "fault": f"faults: {', '.join(FAULT_NAMES)} (comma-separated)",
     "checkpoint_every": "steps between checkpoints, 0 is none (comma-separated)",
     "target": "which worker or server is hit: last, or first",
     "repeats": "jobs of every combination",
     "steps": "steps that a job is to do",
-    "workers": "workers, and as many replicas of mirrored",
+    "workers": "workers, and as many replicas of a strategy that is one process",
     "ps": "parameter servers",
     "batch_size": "batch size a replica",
     "model": "mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function",

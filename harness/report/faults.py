@@ -17,6 +17,7 @@ FAULT_WORDS: dict[str, str] = {
     "kill_worker": "worker killed",
     "kill_ps": "parameter server killed",
     "freeze_worker": "worker frozen",
+    "freeze_ps": "parameter server frozen",
     "cut_link": "worker's link cut",
     "sigterm": "SIGTERM to a worker",
     "restart": "every process killed",

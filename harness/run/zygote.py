@@ -21,6 +21,8 @@ from harness.trial.protocol import Channel, Request, encode
 START_LIMIT_S = 180.0
 """Importing TensorFlow takes 4–10 s; on a cold network disk it can take minutes."""
 EXIT_LIMIT_S = 10.0
+SLICE_S = 0.2
+"""How often who waits for long looks whether the person asked to stop."""
 LOG = "zygote.log"
 PACKAGE = Path(__file__).resolve().parent.parent
 """This harness, which also trials in another interpreter run."""
@@ -161,13 +163,18 @@ class Zygote:
         self._starting = True
 
     def start(self) -> None:
-        """Start (or restart) the process, unless `launch` has, and wait until TensorFlow is imported."""
+        """Start (or restart) the process, unless `launch` has, and wait until TensorFlow is imported.
+
+        Raises ZygoteError when it cannot be, and what `check` does.
+        """
         if not self._starting:
             self.launch()
         assert self._channel is not None
         self._starting = False
+        deadline = time.monotonic() + START_LIMIT_S
         try:
-            line = self._channel.receive_line(START_LIMIT_S)
+            while (line := self._channel.receive_line(SLICE_S)) is None and time.monotonic() < deadline:
+                self.check()
         except EOFError:
             line = None
         if line is None:

@@ -7,9 +7,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harness.errors import UsageError, nearest
 from harness.spec.sweep import Count, Devices, Natural, Seconds, sweep_from
 
-FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "cut_link", "sigterm", "restart"]
+FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
-StrategyName = Literal["mirrored", "multi_worker_mirrored", "parameter_server"]
+OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
+"""Faults of a parameter server."""
+StrategyName = Literal[
+    "one_device", "mirrored", "central_storage", "dtensor", "multi_worker_mirrored", "parameter_server"
+]
+STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
+ONE_PROCESS: tuple[StrategyName, ...] = ("one_device", "mirrored", "central_storage", "dtensor")
+"""Strategies whose job is a single process, which is what every fault is done to."""
+NOT_OFFERED = {
+    "none": "it is one process with one replica, and 'one_device' is that under tf.distribute",
+    "tpu": "a TPU host is taken away and given back by its cloud, and there was none to try that on",
+}
+"""Strategies of a sweep that are not among these, with the reason."""
 LISTS = ("strategy", "fault", "checkpoint_every")
 OF_SWEEP = ("batch_size", "model", "data", "optimizer", "seed", "timeout", "data_dir")
 """Keys that mean what they mean in a sweep."""
@@ -30,7 +42,7 @@ class Faults(BaseModel):
     steps: Annotated[int, Field(ge=6, le=10**6, strict=True)] = 100
     """Steps that a job is to do."""
     workers: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
-    """Workers, and as many replicas of `mirrored`."""
+    """Workers, and as many replicas of a strategy that is one process; `one_device` has one."""
     ps: Devices = 1
     batch_size: Count = 32
     model: str = "mlp"
@@ -76,6 +88,8 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
             if isinstance(given, str)
             else ""
         )
+        if key == "strategy" and isinstance(given, str) and given in NOT_OFFERED:
+            hint = f"; '{given}' is not among them: {NOT_OFFERED[given]}"
         raise UsageError(f"{source}: {key}: given {given!r}, expected {expected}{hint}") from None
     if settings.ps != Faults.model_fields["ps"].default and "parameter_server" not in settings.strategy:
         raise UsageError(

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.errors import Interrupted
 from harness.run.zygote import Spawned, Zygote, ZygoteError
 from harness.trial.protocol import Report, Request
 from tests.record.examples import cell
@@ -94,6 +95,21 @@ def gone(pid: int, within_s: float = 5.0) -> bool:
 def test_versions_are_told_at_the_start(zygote: Zygote) -> None:
     assert zygote.versions == {"tensorflow": "none"}
     assert zygote.alive
+
+
+def test_who_asks_to_stop_while_a_dead_fork_server_starts_again_does_not_wait_for_its_import(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    def asked_to_stop() -> None:
+        raise Interrupted("interrupted")
+
+    os.kill(zygote._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    (tmp_path / "zygote.py").write_text("import time\ntime.sleep(30)\n")  # and ends without having been ready
+    zygote.check = asked_to_stop
+    while zygote.alive:
+        time.sleep(0.01)
+    with pytest.raises(Interrupted):
+        spawn(zygote, 0)
 
 
 def test_a_trial_that_leaves_normally_has_status_zero(zygote: Zygote) -> None:

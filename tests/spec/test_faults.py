@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
+from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
+from harness.trial.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,7 +17,9 @@ ROOT = Path(__file__).parents[2]
     ("values", "said"),
     [
         ({"fault": ["kill_wroker"]}, r"fault: given 'kill_wroker'.*did you mean 'kill_worker'"),
-        ({"strategy": "central_storage"}, "strategy: given 'central_storage', expected 'mirrored'"),
+        ({"strategy": "miror"}, "strategy: given 'miror', expected 'one_device', .*did you mean 'mirrored'"),
+        ({"strategy": "tpu"}, "strategy: given 'tpu', .*; 'tpu' is not among them: a TPU host is taken away"),
+        ({"strategy": ["mirrored", "none"]}, "'none' is not among them: it is one process with one replica"),
         ({"falt": ["restart"]}, "unknown key 'falt'; did you mean 'fault'"),
         ({"checkpoint_every": [200]}, r"checkpoint_every: given 200, expected less than steps \(100\)"),
         ({"checkpoint_every": [5, 5]}, "checkpoint_every: .*listed twice"),
@@ -55,3 +58,8 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
     assert faults_from(values) == Faults()
     assert set(values) == set(Faults.model_fields) - {"data_dir"}
     assert values["fault"] == list(FAULT_NAMES)
+
+
+def test_every_strategy_of_a_sweep_is_offered_or_refused_with_its_reason() -> None:
+    assert set(STRATEGY_NAMES) | set(NOT_OFFERED) == set(load_catalogue().strategies)
+    assert not set(STRATEGY_NAMES) & set(NOT_OFFERED)

@@ -83,8 +83,8 @@ def judge(case: Case, history: History, state: Path, reference: "Callable[[], Re
     )
 
 
-def incomparable(case: Case, reason: str) -> FaultRecord:
-    """The record of a job whose final state there was nothing to hold against."""
+def failed(case: Case, reason: str) -> FaultRecord:
+    """The record of a job that came to nothing: its network broke, or there is nothing to hold its state against."""
     return _record(case, "failed", reason)
 
 

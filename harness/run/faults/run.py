@@ -13,7 +13,7 @@ from harness.record.store import RunStore
 from harness.run.faults.crew import Crew
 from harness.run.faults.history import History
 from harness.run.faults.hosts import hosts_for
-from harness.run.faults.judging import Case, NoReference, Reference, incomparable, judge, unsupported
+from harness.run.faults.judging import Case, NoReference, Reference, failed, judge, unsupported
 from harness.run.faults.progress import FaultLines
 from harness.run.faults.scenarios import inapplicable, plan_jobs, strike_of, wants_handler
 from harness.run.faults.supervisor import Rules, Strike, Supervisor
@@ -22,13 +22,13 @@ from harness.run.launchers import CannotPlace
 from harness.run.launchers.base import tasks_of
 from harness.run.live import LiveTrial, Place
 from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
-from harness.run.network import NotAvailable
+from harness.run.network import NetworkError, NotAvailable
 from harness.run.preflight import preflight
 from harness.run.request import request_for
 from harness.run.sweep import PREPARE_LIMIT_S
 from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
-from harness.spec.faults import Faults
+from harness.spec.faults import OF_SERVERS, ONE_PROCESS, Faults
 from harness.trial.protocol import JobOrder, Request
 from harness.trial.recovery.state import read_state
 
@@ -95,8 +95,8 @@ class FaultsRun:
             return self._tried(case)
         except (CannotPlace, NotAvailable) as error:
             return unsupported(case, str(error))
-        except NoReference as error:
-            return incomparable(case, str(error))
+        except (NetworkError, NoReference) as error:  # a network that broke under the job is one job's trouble
+            return failed(case, str(error))
 
     def _tried(self, case: Case) -> FaultRecord:
         job, folder = case.job, self._folder()
@@ -203,10 +203,13 @@ def estimate_s(settings: Faults, jobs: Sequence[PlannedFault]) -> float:
     """About how long the jobs take: a start each, a restart, and what must be waited for to be noticed."""
     seconds = 0.0
     for job in jobs:
-        if job.fault == "kill_ps" and not job.scenario.startswith("parameter_server"):
+        strategy = job.scenario.partition("/")[0]
+        if job.fault in OF_SERVERS and strategy != "parameter_server":
+            continue
+        if job.fault == "cut_link" and strategy in ONE_PROCESS:
             continue
         seconds += 4.0 + 0.03 * settings.steps
-        if job.fault in ("freeze_worker", "cut_link"):
+        if job.fault in ("freeze_worker", "freeze_ps", "cut_link"):
             seconds += min(settings.stall, settings.outage)
         if job.fault != UNDISTURBED:
             seconds += 3.0

@@ -15,7 +15,7 @@ from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
 from harness.spec.cell import Cell
 from harness.spec.expand import expand
-from harness.spec.faults import OF_SWEEP, Faults
+from harness.spec.faults import OF_SERVERS, OF_SWEEP, ONE_PROCESS, Faults
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.catalogue import load_catalogue
 from harness.trial.protocol import Membership
@@ -67,15 +67,16 @@ def _job(cell: Cell, fault: str, every: int, repeat: int, step: int | None) -> P
 
 
 def _cell(settings: Faults, strategy: str) -> Cell:
-    """As many workers everywhere: processes, or replicas of a strategy that has one process."""
-    alone = strategy == "mirrored"
+    """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
+    catalogue, alone = load_catalogue(), strategy in ONE_PROCESS
+    most = catalogue.strategies[strategy].max_replicas or settings.workers
     axes: dict[str, list[Any]] = {
         "strategy": [strategy],
-        "replicas": [settings.workers if alone else 1],
+        "replicas": [min(settings.workers, most) if alone else 1],
         "workers": [1 if alone else settings.workers],
         **({"ps": [settings.ps]} if strategy == "parameter_server" else {}),
     }
-    matrix = expand(_sweep(settings, axes), load_catalogue())
+    matrix = expand(_sweep(settings, axes), catalogue)
     return next(cell for cell in matrix.cells if cell.strategy == strategy and cell.cell_id not in matrix.added_base)
 
 
@@ -86,7 +87,7 @@ def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
 
 def inapplicable(cell: Cell, fault: str) -> str | None:
     """Why a fault makes no sense for a strategy, or None."""
-    if fault == "kill_ps" and not cell.asynchronous:
+    if fault in OF_SERVERS and not cell.asynchronous:
         return f"{cell.strategy} has no parameter servers"
     if fault == "cut_link" and len(tasks_of(cell)) == 1:
         return f"{cell.strategy} is one process: it has no link to others"
@@ -100,7 +101,7 @@ def strike_of(
     if job.fault == UNDISTURBED or job.fault_step is None:
         return None
     every = tuple(member.name for member in members) or ("the process",)
-    kind = "ps" if job.fault == "kill_ps" else "worker"
+    kind = "ps" if job.fault in OF_SERVERS else "worker"
     named = [member.name for member in members if member.task == kind]
     target = (named or every)[0 if settings.target == "first" else -1]
     match job.fault:
@@ -110,7 +111,7 @@ def strike_of(
             return Strike(job.fault_step, _each([target], signal.SIGTERM), targets=(target,))
         case "kill_worker" | "kill_ps":
             return Strike(job.fault_step, _each([target], signal.SIGKILL), targets=(target,))
-        case "freeze_worker":
+        case "freeze_worker" | "freeze_ps":
             stop, go_on = _each([target], signal.SIGSTOP), _each([target], signal.SIGCONT)
             return Strike(job.fault_step, stop, go_on, settings.outage, (target,))
         case _:

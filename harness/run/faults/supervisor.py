@@ -88,7 +88,7 @@ class Supervisor:
                 if self._trouble and self._settled():
                     self._mend()
         finally:
-            self._heal()
+            # A killed process needs no thawing, and a network that was cut is not used again: nothing to heal.
             left = self.crew.end(self.crew.hands)
             self.history.ended_s = self.clock()
         if left:

@@ -32,7 +32,7 @@ class MeshLoop:
                 batch = next(batch_of)
                 loss = self._step(*batch) if self._ran is not None else self._first_step(batch)
             self._example = batch
-            pace.end(_Loss(self._on, loss))
+            pace.end(LossOnMesh(self._on, loss))
 
     def synchronise(self) -> None:
         """Bring the last trained variable of every device to the host."""
@@ -65,7 +65,7 @@ class MeshLoop:
         return loss
 
 
-class _Loss:
+class LossOnMesh:
     """The loss as a DTensor; read as a number it is the first device's."""
 
     def __init__(self, on: DeviceMesh, value: Any) -> None:

@@ -1,24 +1,31 @@
 """A job of synchronous replicas: every step is finished on all of them before the next begins."""
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.trial.loops._mesh import LossOnMesh
+from harness.trial.loops._mesh import make_step as make_mesh_step
 from harness.trial.loops.custom import make_step, on_replicas
+from harness.trial.mesh import DeviceMesh
 from harness.trial.recovery.checkpoints import Checkpoints, preemption_handler
 from harness.trial.recovery.job import Job
 from harness.trial.state import capture
 from harness.trial.strategies import strategies
 
+if TYPE_CHECKING:
+    from harness.trial.training import Training
+
 
 class SynchronousJob(Job):
-    """MirroredStrategy and MultiWorkerMirroredStrategy."""
+    """Every strategy but ParameterServerStrategy: in one process, or workers in lock-step."""
 
     def run(self) -> None:
         """Train to the last step from wherever checkpoints let it start."""
         order, training = self.order, self.training
-        self._step = make_step(training)
-        self._placed = [on_replicas(training, x, y) for x, y in self.batches]
+        self._step, place = _step_of(training)
+        self._placed = [place(x, y) for x, y in self.batches]
         checkpoints = Checkpoints(training, order, self.leads, {})
         run: Any = lambda function, *arguments: function(*arguments)  # noqa: E731
         if order.preemption:
@@ -65,3 +72,11 @@ class SynchronousJob(Job):
         return CheckpointCost(
             steps_per_window=every, with_s=times[True], without_s=times[False], bytes=checkpoints.bytes()
         )
+
+
+def _step_of(training: "Training") -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], tuple[Any, Any]]]:
+    """The training step, (x, y) -> the loss as what `float` takes, and what places a global batch for it."""
+    if not isinstance(on := training.strategy, DeviceMesh):
+        return make_step(training), lambda x, y: on_replicas(training, x, y)
+    step = make_mesh_step(training)
+    return lambda x, y: LossOnMesh(on, step(x, y)), lambda x, y: (on.batch(x), on.batch(y))

@@ -9,7 +9,7 @@ from harness.record.faults import PlannedFault
 from harness.run.faults.crew import Crew, Hand
 from harness.run.faults.scenarios import inapplicable, plan_jobs, strike_of
 from harness.run.launchers.base import seated, tasks_of
-from harness.spec.faults import FaultName, Faults, faults_from
+from harness.spec.faults import ONE_PROCESS, FaultName, Faults, faults_from
 from harness.trial.protocol import Membership, Request
 
 SETTINGS = faults_from({"repeats": 2, "checkpoint_every": [0, 10, 20]})
@@ -21,7 +21,7 @@ def planned(settings: Faults = SETTINGS) -> list[PlannedFault]:
 
 def test_every_strategy_meets_every_fault_with_every_interval_in_every_repeat() -> None:
     jobs = planned()
-    assert len({(job.scenario, job.repeat) for job in jobs}) == len(jobs) == 2 * 3 * (6 * 3 + 2)
+    assert len({(job.scenario, job.repeat) for job in jobs}) == len(jobs) == 2 * 3 * (7 * 3 + 2)
     assert [repeat for repeat, _ in groupby(jobs, key=lambda job: job.repeat)] == [0, 1]
 
 
@@ -55,13 +55,27 @@ def test_all_strategies_have_as_many_workers() -> None:
     assert len(tasks_of(cells["parameter_server"])) == 6
 
 
+def test_a_strategy_that_is_one_process_has_as_many_replicas_as_others_workers_or_the_most_it_takes() -> None:
+    cells = plan_jobs(faults_from({"strategy": list(ONE_PROCESS), "workers": 3})).cells
+    assert {cell.strategy: cell.replicas for cell in cells} == {
+        "one_device": 1, "mirrored": 3, "central_storage": 3, "dtensor": 3
+    }  # fmt: skip
+    assert {len(tasks_of(cell)) for cell in cells} == {1}
+    assert next(cell.mesh for cell in cells if cell.strategy == "dtensor") == "batch:3"
+    assert {inapplicable(cell, "cut_link") for cell in cells} == {
+        f"{name} is one process: it has no link to others" for name in ONE_PROCESS
+    }
+
+
 @pytest.mark.parametrize(
     ("strategy", "fault", "reason"),
     [
         ("mirrored", "kill_ps", "mirrored has no parameter servers"),
         ("multi_worker_mirrored", "kill_ps", "multi_worker_mirrored has no parameter servers"),
         ("mirrored", "cut_link", "mirrored is one process: it has no link to others"),
+        ("mirrored", "freeze_ps", "mirrored has no parameter servers"),
         ("multi_worker_mirrored", "cut_link", None),
+        ("parameter_server", "freeze_ps", None),
         ("parameter_server", "kill_ps", None),
     ],
 )
@@ -87,6 +101,7 @@ class Signalled(Crew):
         ("kill_worker", [("worker 1", signal.SIGKILL)]),
         ("kill_ps", [("ps 0", signal.SIGKILL)]),
         ("freeze_worker", [("worker 1", signal.SIGSTOP)]),
+        ("freeze_ps", [("ps 0", signal.SIGSTOP)]),
         ("sigterm", [("worker 1", signal.SIGTERM)]),
         ("restart", [(name, signal.SIGKILL) for name in ("coordinator", "worker 0", "worker 1", "ps 0")]),
     ],
@@ -98,16 +113,16 @@ def test_a_fault_hits_one_of_its_kind(fault: FaultName, sent: list[tuple[str, in
     job = next(job for job in planned() if job.fault == fault and job.cell_id == cell.cell_id)
     first = strike_of(job, SETTINGS.model_copy(update={"target": "first"}), members, None)
     assert first is not None
-    assert first.targets[0] == {"kill_ps": "ps 0", "restart": "coordinator"}.get(fault, "worker 0")
+    assert first.targets[0] == {"kill_ps": "ps 0", "freeze_ps": "ps 0", "restart": "coordinator"}.get(fault, "worker 0")
     strike = strike_of(job, SETTINGS, members, None)
     assert strike is not None
     crew = Signalled(members)
     strike.hits(crew)
     assert crew.sent == sent
-    if fault == "freeze_worker":
+    if fault.startswith("freeze"):
         assert strike.heals is not None
         strike.heals(crew)
-        assert crew.sent[-1] == ("worker 1", signal.SIGCONT)
-        crew.named("worker 1").spawned = None  # ended meanwhile
+        assert crew.sent[-1] == (strike.targets[0], signal.SIGCONT)
+        crew.named(strike.targets[0]).spawned = None  # ended meanwhile
         strike.heals(crew)
         assert len(crew.sent) == 2

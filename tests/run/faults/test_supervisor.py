@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from harness.errors import Interrupted
 from harness.run.faults.history import History
 from harness.run.faults.supervisor import MOST_RESTARTS, START_LIMIT_S, Rules, Strike, Supervisor
 from harness.run.interrupts import Interrupts
+from harness.run.network import NetworkError
 from tests.run.faults.fakes import FakeCrew, Says, crew_of, serves
 
 STEPS = 10
@@ -229,3 +231,30 @@ def test_a_job_that_is_done_before_its_fault_says_so() -> None:
     crew = crew_of({"the process": trains("the process")})
     history = supervised(crew, strike(nothing, "the process", step=STEPS + 1))
     assert (history.end, history.reason) == ("failed", "done before the fault came; more steps help")
+
+
+def test_a_network_that_breaks_under_the_job_leaves_none_of_its_processes() -> None:
+    crew = crew_of({name: trains(name) for name in ("worker 0", "worker 1")})
+
+    def cut(_: FakeCrew) -> None:
+        raise NetworkError("the process that holds a network namespace is gone")
+
+    with pytest.raises(NetworkError, match="is gone"):
+        supervised(crew, strike(cut, "worker 1", heals=cut, outage_s=2.0))
+    assert [hand.spawned for hand in crew.hands] == [None, None]
+
+
+def test_ctrl_c_during_an_outage_is_heeded_although_the_outage_cannot_be_taken_back() -> None:
+    crew, interrupts = crew_of({"the process": trains("the process")}), Interrupts()
+
+    def cut(c: FakeCrew) -> None:
+        c.silence("the process")
+        interrupts.asked = True
+
+    def gone(_: FakeCrew) -> None:
+        raise NetworkError("the process that holds a network namespace is gone")
+
+    job = strike(cut, "the process", heals=gone, outage_s=90.0)
+    with pytest.raises(Interrupted):
+        Supervisor(crew, Rules(5.0, 100.0), job, interrupts, clock=crew.clock).run()
+    assert crew.hands[0].spawned is None
