@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
-from harness.run.launchers.agents.minded import Minded
+from harness.run.launchers.agents.minded import Answer, Minded
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
@@ -30,6 +30,8 @@ STEP = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--wait=0", "--no-kill", 
 ANSWER_LIMIT_S = 20.0
 """A controller that is down is told by Slurm's own programs after some seconds."""
 ASK_EVERY_S = 2.0
+NOT_CANCELLED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
+"""States of a job that scancel has not reached."""
 CONNECT_S = 20.0
 """How long an agent tries to reach the sweep; one whose sweep is gone ends its job after so long."""
 END_S = 3.0
@@ -156,16 +158,25 @@ def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: di
 
 
 def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
-    """A job that ends with this process: it is cancelled by its name, which is there before it has a number."""
+    """A job that ends with this process: it is cancelled by its name, which is there before it has a number.
+
+    It is submitted by what will cancel it. Were this process to submit it and be killed meanwhile, its sbatch would
+    live on, and the job be there after it was cancelled.
+    """
     name = f"harness-{secrets.token_hex(4)}"
     output = Path.cwd() / f".{name}.out"
-    minded = Minded(afterwards=["scancel", f"--name={name}"], remove=[output])
     script = f"#!/bin/sh\nexec srun --ntasks={hosts} {shlex.join(STEP)} {shlex.join(agent)}\n"
+    # without --exclusive a node's agent gets one processor of it; what the user gives may say otherwise, but for the
+    # name that the job is cancelled by
+    submit = ["sbatch", "--parsable", f"--nodes={hosts}", "--ntasks-per-node=1", "--exclusive", "--no-requeue", *more,
+              f"--job-name={name}", f"--output={output}"]  # fmt: skip
+    minded = Minded(
+        first=submit, text=script, limit_s=ANSWER_LIMIT_S, environment=environment, remove=[output],
+        afterwards=["scancel", f"--name={name}"],
+        left=["squeue", "--noheader", f"--name={name}", f"--states={NOT_CANCELLED}", "--format=%i"],
+    )  # fmt: skip
     try:
-        number = _said(
-            "sbatch", "--parsable", f"--job-name={name}", f"--nodes={hosts}", "--ntasks-per-node=1",
-            f"--output={output}", "--no-requeue", *more, text=script, environment=environment,
-        )  # fmt: skip
+        number = _judged("sbatch", minded.first_answer())
     except CannotPlace:
         minded.close()
         raise
@@ -190,21 +201,26 @@ def _addresses(which: Sequence[str]) -> list[str]:
     return found
 
 
-def _said(*command: str, text: str = "", environment: dict[str, str] | None = None) -> str:
+def _said(*command: str) -> str:
     """What one of Slurm's programs says; CannotPlace with its own reason when it fails or does not answer."""
     try:
-        done = subprocess.run(
-            command, input=text, env=environment, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise CannotPlace(f"{command[0]} did not answer within {ANSWER_LIMIT_S:g} s") from None
+        return _judged(command[0], Answer(None))
     except OSError as error:
         raise CannotPlace(f"{command[0]}: {error.strerror or error}") from None
-    if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return _judged(command[0], Answer(done.returncode, done.stdout, done.stderr))
+
+
+def _judged(program: str, answer: Answer) -> str:
+    """What a program of Slurm's has said; see `_said`."""
+    if answer.status is None:
+        raise CannotPlace(f"{program} did not answer within {ANSWER_LIMIT_S:g} s")
+    if answer.status:
+        lines = [line.strip() for line in answer.error.splitlines() if line.strip()]
         said = next((line for line in lines if ": fatal:" in line), lines[0] if lines else None)
-        raise CannotPlace(said or f"{command[0]} ended with status {done.returncode}")
-    return done.stdout.strip()
+        raise CannotPlace(said or f"{program} ended with status {answer.status}")
+    return answer.output.strip()
 
 
 def _last_line(path: Path | None) -> str:

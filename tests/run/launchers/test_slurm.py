@@ -1,6 +1,7 @@
 """Trials on a real Slurm: two nodes in network namespaces, started and stopped here."""
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from harness.trial.protocol import Request
 from tests.cli.real import ROOT, SMALL, only_run, wait_for_lines
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true
-from tests.run.launchers.slurm_cluster import SlurmCluster, lacking, slurm_cluster
+from tests.run.launchers.slurm_cluster import NODES, SlurmCluster, lacking, slurm_cluster
 
 GONE_WITHIN_S = 10.0
+CPUS = 2
+"""Of each node."""
 SWEEP = [sys.executable, "-m", "harness", "sweep", "--launcher=slurm", "--replicas=1", *SMALL]
 PAIR = ["--strategy=multi_worker_mirrored", "--workers=2"]
 
@@ -31,7 +34,7 @@ PAIR = ["--strategy=multi_worker_mirrored", "--workers=2"]
 def slurm() -> Iterator[SlurmCluster]:
     if (reason := lacking()) is not None:
         pytest.skip(reason)
-    with slurm_cluster() as cluster:
+    with slurm_cluster(CPUS) as cluster:
         yield cluster
 
 
@@ -110,6 +113,42 @@ def test_nothing_is_left_when_the_sweep_is_killed(slurm: SlurmCluster, tmp_path:
     assert nothing_left(slurm)
     process.wait(GONE_WITHIN_S)
     assert comes_true(lambda: not list(tmp_path.glob(".harness-*")), GONE_WITHIN_S)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(slurm: SlurmCluster, tmp_path: Path) -> None:
+    programs, said = tmp_path / "programs", tmp_path / "said"
+    programs.mkdir()
+    real = shutil.which("sbatch", path=slurm.environment["PATH"])
+    slow = programs / "sbatch"
+    slow.write_text(f'#!/bin/sh\necho asked > {said}\nsleep 2\n{real} "$@"\necho done > {said}\n')
+    slow.chmod(0o755)
+    path = f"{programs}:{slurm.environment['PATH']}"
+    process = subprocess.Popen(
+        slurm.command(*SWEEP, *PAIR), cwd=tmp_path, env={**slurm.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert comes_true(said.exists, 150)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert comes_true(lambda: said.read_text() == "done\n")
+    assert nothing_left(slurm)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_a_job_of_its_own_has_every_processor_of_its_nodes(slurm: SlurmCluster, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        slurm.command(*SWEEP, *PAIR, "--trials=50"), cwd=tmp_path, env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert comes_true(lambda: any(" RUNNING " in job for job in slurm.jobs()), 150)
+    shown = slurm.run("squeue", "--noheader", "--format=%C %D").stdout.split()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert shown == [str(len(NODES) * CPUS), str(len(NODES))]
+    assert nothing_left(slurm)
 
 
 def family(pid: int) -> list[psutil.Process]:

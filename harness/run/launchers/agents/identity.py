@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import harness
+from harness.environment import usable_cores
 from harness.environment.software import package_versions
 from harness.run.launchers.agents.messages import Identity
 
@@ -30,6 +31,7 @@ def own_identity(address: str = "") -> Identity:
         address=address,
         machine=_machine(),
         node=os.environ.get("SLURMD_NODENAME", "") if "SLURM_PROCID" in os.environ else "",
+        confined=confined(usable_cores(), os.cpu_count() or 0),
     )
 
 
@@ -41,6 +43,11 @@ def unequal(ours: Identity, theirs: Identity) -> str | None:
         if getattr(ours, key) != getattr(theirs, key)
     ]
     return "; ".join(different) or None
+
+
+def confined(usable: int, there: int) -> str:
+    """`1 of 64 processors` where a process may not use all of its host's, else nothing."""
+    return f"{usable} of {there} processors" if usable < there else ""
 
 
 @functools.cache

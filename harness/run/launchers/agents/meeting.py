@@ -117,7 +117,8 @@ class Meeting:
         if agent.gone:
             self._tell(f"{agent.name} is gone: {agent.gone}")
         else:
-            self._tell(f"{agent.name} is ready")
+            confined = agent.identity.confined
+            self._tell(f"{agent.name} is ready" + (f"; it may use {confined} of its host" if confined else ""))
 
 
 def facing(host: str) -> str | None:

@@ -33,6 +33,8 @@ class Identity(_Message):
     """The same for processes that may join each other's namespaces."""
     node: Name = ""
     """Slurm's name of the host, where Slurm started the agent."""
+    confined: Name = ""
+    """`1 of 64 processors`: what it may use, where that is not all that the host has."""
 
 
 class Greeting(_Message):

@@ -1,8 +1,12 @@
 """A process that sees to it that nothing is left when the sweep that started it is gone, however it went.
 
-`python -I -S minder.py '{"run": [...], "afterwards": [...], "remove": [...]}'`: it starts `run` (none where empty)
-and waits until that has ended or its own standard input is closed, which the kernel does for a sweep that is
-killed. Then it ends what still runs, does `afterwards`, and removes the files. Its exit status is that of `run`.
+`python -I -S minder.py '{"first": [...], "text": "...", "limit_s": 20, "run": [...], "afterwards": [...],
+"left": [...], "remove": [...]}'`; an empty list stands for nothing. It runs `first` to its end, with `text` as its
+standard input, also when the sweep is gone meanwhile: a program that was broken off may have had its effect or may have
+it yet. How it ended is told in a line of JSON, `{"status": s, "output": text, "error": text}`, with a null status
+where it did not end within `limit_s`. Then it starts `run` and waits until that has ended or its own standard input is
+closed, which the kernel does for a sweep that is killed; without `run` it waits for the latter. It ends what still
+runs, does `afterwards` until `left` says nothing, and removes the files. Its exit status is that of `run`.
 
 It is run as a file and imports nothing of this package, so that it starts in hundredths of a second.
 """
@@ -14,9 +18,12 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 GRACE_S = 5.0
 AFTERWARDS_LIMIT_S = 30.0
+AGAIN_AFTER_S = (0.0, 1.0, 2.0, 3.0)
+"""`afterwards` is done at once, and again where something is left, or where nobody knows what `first` will yet do."""
 
 
 def main() -> int:
@@ -24,6 +31,7 @@ def main() -> int:
     told = json.loads(sys.argv[1])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the end of the sweep ends it
+    sure = not told["first"] or _done_first(told)
     child = None
     if told["run"]:
         child = subprocess.Popen(told["run"], stdin=subprocess.DEVNULL, restore_signals=True, preexec_fn=_listening)
@@ -31,15 +39,39 @@ def main() -> int:
     if child is not None and child.poll() is None:
         status = _ended(child)
     if told["afterwards"]:
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                told["afterwards"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                timeout=AFTERWARDS_LIMIT_S, check=False,
-            )  # fmt: skip
+        _clean_up(told["afterwards"], told["left"], sure)
     for path in told["remove"]:
         with contextlib.suppress(OSError):
             os.unlink(path)  # noqa: PTH108  pathlib would double the time to start
     return status
+
+
+def _done_first(told: dict[str, object]) -> bool:
+    """Run `first`, and tell how it ended; whether it did by itself."""
+    status, output, error = _said(told["first"], str(told["text"]), float(str(told["limit_s"])))
+    print(json.dumps({"status": status, "output": output, "error": error}), flush=True)
+    return status is not None
+
+
+def _clean_up(afterwards: list[str], left: list[str], sure: bool) -> None:
+    for wait_s in AGAIN_AFTER_S:
+        time.sleep(wait_s)
+        _said(afterwards)
+        if sure and (not left or _said(left)[:2] == (0, "")):
+            return
+
+
+def _said(program: object, text: str = "", limit_s: float = AFTERWARDS_LIMIT_S) -> tuple[int | None, str, str]:
+    """(exit status, output, error) of a program; the status is None where it did not end within the limit."""
+    try:
+        done = subprocess.run(
+            program, input=text, capture_output=True, text=True, timeout=limit_s, check=False, preexec_fn=_listening
+        )  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired:
+        return None, "", ""
+    except OSError as error:
+        return 127, "", str(error.strerror or error)
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
 
 
 def _listening() -> None:
