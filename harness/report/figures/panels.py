@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodF
 
 from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
-from harness.report.figures.svg import DASHES, INK, MARKERS, MUTED, SERIES, Drawn, style
+from harness.report.figures.layout import POINTS, settle
+from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, SERIES, Drawn, Key, style
 from harness.report.text import listed, significant
 
 MOST_CURVES = 8
@@ -24,8 +25,8 @@ MOST_PANELS = 6
 _SIZE = (3.55, 2.95)
 _MARGINS = {"right": 0.975, "top": 0.915, "bottom": 0.155}
 """As shares of the panel: all are of one size, and laying out each anew takes a third of the time of drawing it."""
-_KEY = (3.0, 0.24)
-_BAND = 0.16
+_X_LABEL, _Y_LABEL = 21.0, 12.5
+"""Points: from the axes to the label below them, and from the left edge to the label there."""
 
 
 @dataclass(frozen=True)
@@ -112,23 +113,33 @@ def draw_panel(panel: Panel, looks: Looks) -> Drawn:
             _draw_curve(axes, curve, looks[curve.label])
         _set_axes(axes, panel, curves)
         _draw_overlay(axes, panel)
-        axes.set_title(panel.title, fontsize=10, loc="left")
+        axes.set_title(panel.title, fontsize=10, loc="left", y=1.0)
         axes.set_xlabel(panel.x_label)
         axes.set_ylabel(panel.y_label)
-        digits = max(6, len(f"{axes.get_ylim()[1]:,.0f}"))
-        figure.subplots_adjust(left=0.083 + 0.022 * digits, **_MARGINS)
+        _set_margins(figure, axes)
     return Drawn(figure, panel.title, _describe(panel, curves))
 
 
-def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Figure]:
-    """The legend, an entry a figure."""
-    entries = [_key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)]) for label, look in looks.items()]
+def _set_margins(figure: Figure, axes: Axes) -> None:
+    """Room for the numbers of the value axis, and each label where it then belongs."""
+    digits = max(6, len(f"{axes.get_ylim()[1]:,.0f}"))
+    left = 0.083 + 0.022 * digits
+    figure.subplots_adjust(left=left, **_MARGINS)
+    wide, high = (POINTS * inches for inches in _SIZE)
+    axes.xaxis.set_label_coords(0.5, -_X_LABEL / (high * (_MARGINS["top"] - _MARGINS["bottom"])))
+    axes.yaxis.set_label_coords((_Y_LABEL - wide * left) / (wide * (_MARGINS["right"] - left)), 0.5)
+    settle(axes)
+
+
+def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Key]:
+    """The legend."""
+    entries = [Key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)]) for label, look in looks.items()]
     if ideal:
-        entries.append(_key("ideal", MUTED, "", "--"))
+        entries.append(Key("ideal", MUTED, dash="--"))
     if bound:
-        entries.append(_key("bound by processors", MUTED, "", ":"))
+        entries.append(Key("bound by processors", MUTED, dash=":"))
     if bands:
-        entries.append(_key("band: 95 % interval", MUTED, "", "", band=True))
+        entries.append(Key("band: 95 % interval", MUTED))
     return entries
 
 
@@ -150,7 +161,7 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     lows = [point.interval.low or 0.0 for point in known]
     highs = [point.interval.high or 0.0 for point in known]
     if len(known) > 1 and len(known) == len(curve.points):
-        axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=_BAND, linewidth=0)
+        axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=BAND, linewidth=0)
     for point, low, high in zip(known, lows, highs, strict=True):
         axes.plot([point.x, point.x], [low, high], color=colour, linewidth=1.2)
 
@@ -191,23 +202,6 @@ def _set_axes(axes: Axes, panel: Panel, curves: Sequence[Curve]) -> None:
         room = 0.08 * (last - first or 1)
         axes.set_xlim(first - room, last + room)
     axes.grid(axis="y")
-
-
-def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = False) -> Figure:
-    with style():
-        figure = Figure(figsize=_KEY)
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set(xlim=(0, _KEY[0] * 72), ylim=(0, _KEY[1] * 72))
-        middle = _KEY[1] * 36
-        if band:
-            axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)
-        else:
-            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)
-            if marker:
-                axes.plot([15], [middle], color=colour, marker=marker, linestyle="none")
-        axes.text(34, middle, label, va="center_baseline", fontsize=9, color=INK)
-    return figure
 
 
 def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
