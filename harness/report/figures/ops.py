@@ -6,10 +6,9 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
-from harness.report.figures.layout import bars, row_axes, settle
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import plural, shortened, significant
@@ -35,9 +34,7 @@ def ops_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         )  # fmt: skip
         axes.axvline(100, color=MUTED, linewidth=1)
         _draw_ops(axes, groups, starts, looks)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        axes.set_xlabel("throughput, % of the reference op; 95 % interval")
-        settle(axes)
+        x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "throughput, % of the reference op; 95 % interval")
     caption = (
         f"{_found(every)} Each op against the reference of its row: TensorFlow's own default (auto) where it was "
         "measured, else the fastest. An interval that crosses 100 % shows no difference; one that runs out of the "

@@ -7,7 +7,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from harness.analysis import CellSummary, WorkloadSummary
-from harness.report.figures.layout import points_wide, row_axes, settle
+from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened, significant
@@ -35,9 +35,8 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         names = {row: _label(cell) for row, cell in enumerate(shown)}
         figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=4)
         axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
-        axes.set_xlabel("seconds of one trial, median over trials")
+        x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "seconds of one trial, median over trials")
         _draw_bars(axes, shown, phases)
-        settle(axes)
     caption = (
         f"{_found(cells)} First the fixed cost, then warm-up and what is measured; at the end of each bar its "
         "total. A trial that failed stops where its bar ends. Waiting for a turn is not drawn: it is the others' time."

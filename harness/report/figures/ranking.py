@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
-from harness.report.figures.layout import bars, row_axes, settle
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import plural, shortened, significant
@@ -27,7 +26,6 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         _absolute(panels[0], ranking)
         if comparing:
             _against_best(panels[1], ranking)
-        settle(*panels)
         left_out = len(summary.ranking) - len(ranking)
     cut = (
         f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
@@ -84,9 +82,7 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     # two trials may give an interval a hundred times as wide as the ranking: it runs out of the figure
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel("examples/s, 95 % interval")
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), "examples/s, 95 % interval")
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
@@ -100,7 +96,7 @@ def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     # one interval of two trials must not squeeze all others to a point: the axis follows the dots
     low, high = min(share.value for share in shares), max(share.value for share in shares)
     axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
-    axes.set_xlabel("% of the fastest, corrected interval")
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "% of the fastest, corrected interval")
 
 
 def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.workers import CellTimes, StepTimes
-from harness.report.figures.layout import bars, row_axes, settle
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import listed, plural, seconds, share_of, shortened, significant
@@ -90,7 +89,6 @@ def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Seq
         figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=_keys(), columns=4)
         _draw_lines(axes, [line.times for line in shown])
         _set_scale(axes, shown)
-        settle(axes)
     if len(lines) > len(shown):
         caption += f" The first {len(shown)} of {len(lines)} are drawn, those of the fastest cells; the CSV has all."
     return picture(figure, name, title, _describe(shown), caption, rows)
@@ -127,13 +125,14 @@ def _set_scale(axes: Axes, lines: Sequence[_Line]) -> None:
     low, high = min(line.times.smallest_s for line in lines), max(line.times.largest_s for line in lines)
     if low > 0 and high > _SPREAD * low:
         axes.set_xscale("log")
-        axes.set_xticks(_round_ticks(1e3 * low, 1e3 * high), minor=False)
-        axes.minorticks_off()
-        axes.set_xlabel("milliseconds a step (logarithmic)")
+        ticks = _round_ticks(1e3 * low, 1e3 * high)
+        words, label = [significant(tick, 2) for tick in ticks], "milliseconds a step (logarithmic)"
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        axes.set_xlabel("milliseconds a step; the axis need not start at 0")
-    axes.xaxis.set_major_formatter(lambda value, _: significant(value, 2))
+        ticks, words = round_ticks(*axes.get_xlim(), most=6)
+        label = "milliseconds a step; the axis need not start at 0"
+    # its limits are those that matplotlib found: ticks are drawn within them
+    axes.set_xlim(*axes.get_xlim())
+    x_axis(axes, ticks, words, label)
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
