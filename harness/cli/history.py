@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._completion import strategies
+from harness.cli._index import list_in_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,7 @@ def command(
     between = {pair: commits_between(*pair) for pair in revisions}
     if output is not None:
         write(output, history_page(series, between, len(read)).encode("utf-8", "replace"), "FILE.html")
+        list_in_index(output)
     if json_out:
         print(
             json.dumps(history_json(series, between, len(read)).model_dump(mode="json"), indent=2, ensure_ascii=False)

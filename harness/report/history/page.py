@@ -10,7 +10,7 @@ from harness.report.history.figure import history_figure
 from harness.report.history.words import Between, change_lines, history_table, machine_of, name_of, summary_lines, why
 from harness.report.table import Table
 from harness.report.templating import rendered
-from harness.report.text import printable
+from harness.report.text import plural, printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""
@@ -37,6 +37,8 @@ def history_page(series: Sequence[Series], between: Between, runs: int) -> str:
         lines=summary_lines(series, runs),
         changes=[line for line in change_lines(series, between) if not line.startswith(" ")],
         entries=[_entry(one, between, number) for number, one in enumerate(drawn)],
+        runs=plural(runs, "run"),
+        newest=max((point.created_utc for one in series for point in one.points), default=""),
         left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
         table=table,
         version=harness.__version__,
