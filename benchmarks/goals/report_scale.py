@@ -1,9 +1,9 @@
 """How long a report of many trials takes, what memory, how large it is, and how it feels in a browser.
 
-Promises: 10,000 trials are a page in under 10 s (read, summarised, rendered, written) and under 5 MB that opens and
-filters without a stutter; 100,000 trials take under 60 s and 2 GB. Each size runs in a process of its own, so that its
-peak of memory is its own. The browser figures need a Chromium and the `dev` extra; without them they are left out, and
-it says so.
+Promises: 10,000 trials of up to 2,000 cells are a page in under 10 s (read, summarised, rendered, written) and under
+5 MB that is ready in 2 s and then searches, sorts and opens a trial in 0.1 s each; 100,000 trials take under 60 s and
+2 GB. Each size runs in a process of its own, so that its peak of memory is its own. The browser figures need a Chromium
+and the `dev` extra; without them they are left out, it says so, and a goal is met without them.
 """
 
 import argparse
@@ -19,13 +19,17 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # tests/ is no installed package
-SIZES = ((100, 22), (1_000, 22), (10_000, 22), (10_000, 1_000), (100_000, 22), (100_000, 1_000))
+SIZES = ((100, 22), (1_000, 22), (10_000, 22), (10_000, 1_000), (10_000, 2_000), (100_000, 22), (100_000, 1_000))
 """(trials, cells)."""
 GOALS = {10_000: (10.0, None, 5e6), 100_000: (60.0, 2e9, None)}
 """trials → (seconds, bytes of memory, bytes of the page)."""
 WINDOWS = 60
-FRAME_S = 0.1
-"""An answer within this feels immediate (RAIL's limit for a response)."""
+READY_MS, ANSWER_MS = 2_000, 100
+"""What a reader waits for without wondering (Nielsen's second, and one for opening the browser); what feels immediate
+(RAIL's limit for a response)."""
+LIMITS_MS = {"ready": READY_MS, "search": ANSWER_MS, "sort": ANSWER_MS, "open": ANSWER_MS}
+LARGEST_SEEN = 10_000
+"""Trials up to which a page is held against `LIMITS_MS`; larger ones are timed all the same."""
 SEARCHES = ("m", "mi", "mirrored", "mirrored b128", "nccl", "b1g0", "")
 
 
@@ -53,13 +57,14 @@ def main() -> None:
             command = [sys.executable, __file__, "--one", str(run), str(page)]
             made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             size = (run / "trials.jsonl").stat().st_size
-            rows.append(
-                (f"{trials:,}", f"{cells:,}", f"{size / 1e6:.1f} MB", *_words(made), *_seen(page), _met(trials, made))
-            )
+            seen = _seen(page)
+            shown = [f"{seen[name]:.0f} ms" if seen else "no browser" for name in LIMITS_MS]
+            met = _met(trials, made, seen)
+            rows.append((f"{trials:,}", f"{cells:,}", f"{size / 1e6:.1f} MB", *_words(made), *shown, met))
     table(rows)
     print(f"\n{WINDOWS} windows a trial and 5 of warm-up. all: read, summarised, rendered and written, in one process.")
     print("CPU: processor time of that process with its imports; on an idle machine it is what all takes.")
-    print(f"ready: from opening the file to a table that answers. A response within {FRAME_S:g} s feels immediate.")
+    print(f"ready: from opening the file to a table that answers, at most {READY_MS:,} ms; the others {ANSWER_MS} ms.")
 
 
 def _made(run: Path, page: Path) -> dict[str, float]:
@@ -93,22 +98,26 @@ def _words(made: dict[str, float]) -> tuple[str, ...]:
     return (*times, f"{made['memory'] / 1e6:,.0f} MB", f"{made['size'] / 1e6:.2f} MB")
 
 
-def _met(trials: int, made: dict[str, float]) -> str:
-    if trials not in GOALS:
-        return "–"
-    limits = zip(GOALS[trials], (made["all"], made["memory"], made["size"]), strict=True)
-    return "met" if all(limit is None or value < limit for limit, value in limits) else "MISSED"
+def _met(trials: int, made: dict[str, float], seen: dict[str, float] | None) -> str:
+    """`met`, or what was missed."""
+    held = dict(zip(("all", "memory", "size"), GOALS.get(trials, (None, None, None)), strict=True))
+    missed = [name for name, limit in held.items() if limit is not None and made[name] >= limit]
+    if seen is not None and trials <= LARGEST_SEEN:
+        missed += [name for name, limit in LIMITS_MS.items() if seen[name] > limit]
+    if missed:
+        return f"MISSED: {', '.join(missed)}"
+    return "met" if trials in GOALS or seen is not None else "–"
 
 
-def _seen(page: Path) -> tuple[str, str, str, str]:
-    """(ready, the slowest of `SEARCHES`, sorting by throughput, opening a trial), in milliseconds."""
+def _seen(page: Path) -> dict[str, float] | None:
+    """Milliseconds until it is ready, of the slowest of `SEARCHES`, of sorting and of opening a trial."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         browser = None
     if browser is None:
-        return ("no browser",) * 4
+        return None
     with sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         shown = started.new_page()
@@ -119,9 +128,9 @@ def _seen(page: Path) -> tuple[str, str, str, str]:
             shown.fill("#trials-search", words)
         shown.click("#trials-table th[data-key=throughput_examples_per_s] button")
         opened = shown.evaluate(_OPEN)
-        slowest = _slowest(shown, "trials-filter"), _slowest(shown, "trials-sort")
+        search, sort = _slowest(shown, "trials-filter"), _slowest(shown, "trials-sort")
         started.close()
-    return (f"{ready:.0f} ms", *(f"{value:.0f} ms" for value in slowest), f"{opened:.0f} ms")
+    return {"ready": ready, "search": search, "sort": sort, "open": opened}
 
 
 _OPEN = """async () => {

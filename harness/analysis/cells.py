@@ -1,5 +1,6 @@
 """One cell over its trials: what became of it, and what was measured."""
 
+import functools
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +98,7 @@ class CellTrials:
     network: NetworkRecord | None = None
     """What the emulated network turned out to be: medians over the trials that have one."""
 
-    @property
+    @functools.cached_property
     def cell_id(self) -> str:
         """The cell's identity."""
         return self.cell.cell_id

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from harness.analysis.intervals import CONFIDENCE, Sample, log_ratio
 from harness.analysis.verdict import EPSILON, Margins, judge
@@ -85,6 +85,8 @@ def smallest_effect(points: Sequence[tuple[float, Rate]], power: float = POWER) 
     if not shares:
         return None
     rates = [counts[share] / decisions[share] for share in shares]
+    from scipy import optimize  # a third of a second to import, for each page of a run that has no power to fit
+
     rising = optimize.isotonic_regression(rates, weights=[float(decisions[share]) for share in shares]).x
     # pooling divides, so a rate that is `power` exactly may come out a rounding error below it
     reached = next((place for place, rate in enumerate(rising) if rate >= power - 1e-12), None)

@@ -129,13 +129,13 @@ def diagnose(seconds: Sequence[float], steps_per_window: int) -> Diagnostics:
     """
     if not seconds:
         raise HarnessError("no windows were measured: there is nothing to diagnose")
-    if not all(math.isfinite(time) and time > 0 for time in seconds):
+    if not (min(seconds) > 0 and math.isfinite(sum(seconds))):  # a sum with one that is not finite is not either
         raise HarnessError("the trial: a window time is not a finite, positive number of seconds")
     times = sorted(seconds)
     p50, p95, p99 = (quantile(times, share) / steps_per_window for share in (0.50, 0.95, 0.99))
     correlation = lag1_autocorrelation(seconds)
     effective = None if correlation is None else effective_sample_size(len(seconds), correlation)
-    return Diagnostics(len(seconds), correlation, effective, p50, p95, p99, outliers(seconds))
+    return Diagnostics(len(seconds), correlation, effective, p50, p95, p99, _outliers(seconds, times, FENCE))
 
 
 def lag1_autocorrelation(values: Sequence[float]) -> float | None:
@@ -159,11 +159,16 @@ def effective_sample_size(count: int, correlation: float) -> float:
 
 def outliers(values: Sequence[float], factor: float = FENCE) -> tuple[int, ...]:
     """Indices beyond Tukey's fences, Q1 − factor·IQR and Q3 + factor·IQR; empty below four values."""
+    return _outliers(values, sorted(values), factor)
+
+
+def _outliers(values: Sequence[float], ordered: Sequence[float], factor: float) -> tuple[int, ...]:
     if len(values) < 4:
         return ()
-    ordered = sorted(values)
     lower, upper = quantile(ordered, 0.25), quantile(ordered, 0.75)
     reach = factor * (upper - lower)
+    if lower - reach <= ordered[0] and ordered[-1] <= upper + reach:
+        return ()
     return tuple(index for index, value in enumerate(values) if not lower - reach <= value <= upper + reach)
 
 

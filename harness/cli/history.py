@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._completion import strategies
+from harness.cli._index import list_in_index
 from harness.cli._terminal import harmless
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def command(
     alarms = false_alarms(series)
     if output is not None:
         write(output, history_page(series, between, len(read), alarms).encode("utf-8", "replace"), "FILE.html")
+        list_in_index(output)
     if json_out:
         found = history_json(series, between, len(read), alarms)
         print(json.dumps(found.model_dump(mode="json"), indent=2, ensure_ascii=False))

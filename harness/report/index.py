@@ -24,6 +24,8 @@ from harness.report.text import plural, printable, shortened
 INDEX_NAME = "index.html"
 MARK = "harness-kind"
 """The meta element that a page of ours begins with."""
+KINDS = ("run", "comparison", "validation", "history", "faults", "imported")
+"""What a page may say that it is, besides `index`."""
 _HEAD_BYTES = 65536
 """Of a page, read to find its head: what it says of itself stands before its style."""
 _MOST_LETTERS = 400
@@ -31,6 +33,7 @@ _PATIENCE_S = 10.0
 _OLD_TITLES = {
     " · distributed training benchmark": "run",
     " · the method, measured": "validation",
+    " · faults": "faults",
 }
 """How titles ended before pages said what they are."""
 
@@ -43,7 +46,7 @@ class Listed:
     """Relative to the index, quoted for a URL."""
     name: str
     kind: str
-    """`run`, `comparison`, `validation` or `index`."""
+    """One of `KINDS`."""
     runs: str
     measured: str
     """When the run was created, as the page says, in UTC."""
@@ -96,7 +99,7 @@ def _listed(path: Path, written: float) -> Listed | None:
     said = _said(path)
     title = said.get("title", "")
     kind = said.get(MARK) or next((kind for end, kind in _OLD_TITLES.items() if title.endswith(end)), None)
-    if kind not in ("run", "comparison", "validation", "history", "imported"):
+    if kind not in KINDS:
         return None
     name = os.fsencode(path.name)
     return Listed(

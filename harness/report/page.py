@@ -14,10 +14,15 @@ from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.answer import answers, run_sentences
 from harness.report.export.base import write
+from harness.report.figures.svg import style
 from harness.report.published import Published
 from harness.report.sections import SECTIONS, Source
+from harness.report.table import MOST_ROWS
 from harness.report.templating import rendered
 from harness.report.text import plural, printable, sentence
+
+_SCRIPTS = ("print.js", "csv.js")
+"""What every report needs, beside what its sections name."""
 
 
 def write_report(
@@ -62,7 +67,7 @@ def render(
 
 def page_of(source: Source) -> str:
     """The page: the answer, then each of `SECTIONS` that the run has something for."""
-    with _records_set_aside():
+    with _records_set_aside(), style():
         return _page_of(source)
 
 
@@ -78,6 +83,7 @@ def _records_set_aside() -> Iterator[None]:
 
 def _page_of(source: Source) -> str:
     sections = [section for make in SECTIONS if (section := make(source)) is not None]
+    scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
     return rendered(
         "report.html.j2",
         manifest=source.manifest,
@@ -88,7 +94,8 @@ def _page_of(source: Source) -> str:
         run_sentences=run_sentences(source.summary),
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),
-        scripts=list(dict.fromkeys(("print.js", *(name for section in sections for name in section.scripts)))),
+        scripts=list(dict.fromkeys(scripts)),
+        most_rows=MOST_ROWS,
         plural=plural,
         printable=printable,
         sentence=sentence,

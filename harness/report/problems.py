@@ -1,12 +1,13 @@
 """Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from harness.analysis import CellSummary, Problem, RunSummary
 from harness.report.remedies import LOST, UNSTEADY, remedy
 from harness.report.text import STATUS_MEANING, STATUS_WORDS, plural, printable
+from harness.report.trials.detail import long_text
 
 _CHECK_WORDS = {
     "reduction": "the sum over replicas is not the exact sum",
@@ -34,6 +35,9 @@ class Explained:
     details: tuple[tuple[str, str], ...] = ()
     """Of a failed gate: (what did not hold, which replica and tensor, what was expected and what came)."""
     evidence: str = ""
+    """Stacks and output of the first of its trials that has some."""
+    other_evidence: int = 0
+    """How many other cells have stacks or output of their own, which differ: paths, addresses and times in them do."""
     remedy: str = ""
 
 
@@ -49,12 +53,13 @@ class Remark:
 
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
     """All trials that did not end well and all cells that never ran, one entry a reason, the worst first."""
-    grouped: defaultdict[Problem, list[str]] = defaultdict(list)
+    grouped: defaultdict[Problem, list[tuple[Problem, str]]] = defaultdict(list)
     for cell in summary.cells:
         for problem in cell.trials.problems:
-            key = Problem(**{**vars(problem), "trials": 0})  # how many trials differs from cell to cell
-            grouped[key].append(f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})")
-    entries = [_explain(problem, cells) for problem, cells in grouped.items()]
+            # how many trials differs from cell to cell, and stacks from process to process, for one reason
+            key = replace(problem, trials=0, evidence=None)
+            grouped[key].append((problem, f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})"))
+    entries = [_explain(key, found) for key, found in grouped.items()]
     missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
     if missing:
         heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
@@ -76,17 +81,20 @@ def _of_trials(count: int, cell: CellSummary) -> str:
     return f"{count} of {plural(cell.trials.trials, 'trial')}"
 
 
-def _explain(problem: Problem, cells: list[str]) -> Explained:
+def _explain(problem: Problem, found: Sequence[tuple[Problem, str]]) -> Explained:
+    """`problem` is what those of all its cells share."""
     where = f" in phase '{problem.phase}'" if problem.phase else ""
+    evidence = [one.evidence for one, _ in found if one.evidence]
     return Explained(
         status=problem.status,
         heading=f"{STATUS_WORDS[problem.status]}{where}",
         meaning=STATUS_MEANING[problem.status],
-        cells=tuple(cells),
+        cells=tuple(words for _, words in found),
         reason=printable(_reason(problem)),
         failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
         details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
-        evidence=printable(problem.evidence or ""),
+        evidence=long_text(evidence[0]) if evidence else "",
+        other_evidence=sum(other != evidence[0] for other in evidence),
         remedy=remedy(problem),
     )
 

@@ -10,9 +10,11 @@ from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.verdict import EPSILON, Margins
 from harness.analysis.workers import CellTimes, StepTimes
 from harness.record.trial import Executed
+from harness.report.downloads import Download, csv_download
 from harness.report.exactness import ranking_note
 from harness.report.figures.ops import op_name
 from harness.report.figures.phases import STACKED
+from harness.report.names import slug
 from harness.report.text import (
     NOTHING,
     PHASE_WORDS,
@@ -29,6 +31,9 @@ from harness.report.text import (
     significant,
     size,
 )
+
+MOST_ROWS = 200
+"""Of a table on a page: as many as anybody reads. The CSV below it has all."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,31 @@ class Table:
     note: str = ""
     marked: frozenset[int] = frozenset()
     """Rows to be set apart: in the ranking, those that cannot be told apart from the fastest."""
+
+    @property
+    def first(self) -> tuple[tuple[str, ...], ...]:
+        """The rows that a page shows."""
+        return self.rows[:MOST_ROWS]
+
+    @property
+    def left_out(self) -> str:
+        """How many rows a page does not show; empty when it shows all."""
+        more = len(self.rows) - MOST_ROWS
+        if more <= 0:
+            return ""
+        marked = sum(row >= MOST_ROWS for row in self.marked)
+        apart = f" ({marked:,} of them marked)" if marked else ""
+        return f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; {more:,} more{apart} are in the CSV of the table:"
+
+    @property
+    def csv(self) -> Download:
+        """A link that saves every row as CSV, in the table's words."""
+        names = [column.name for column in self.columns]
+        rows = [
+            dict(zip(names, row, strict=True)) | ({"marked": number in self.marked} if self.marked else {})
+            for number, row in enumerate(self.rows)
+        ]
+        return csv_download(rows, slug(self.title).lower() or "table")
 
 
 Field = tuple[str, bool, Callable[[CellSummary], str]]

@@ -1,8 +1,12 @@
 """The pages' templates."""
 
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+_FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -14,4 +18,11 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     return environment.get_template(template).render(**values)
+
+
+def unbroken(text: str) -> Markup:
+    """`text` as HTML in which no line ends between a number and its percent sign, or within a flag."""
+    kept = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
+    return Markup(_FLAG.sub(r'<span class="flag">\g<0></span>', kept))

@@ -121,8 +121,8 @@ def test_two_trials_with_huge_intervals_do_not_squeeze_the_dots() -> None:
 @pytest.mark.parametrize("draw", FIGURES)
 def test_every_figure_has_its_numbers_as_csv_without_a_network(draw) -> None:  # type: ignore[no-untyped-def]
     picture = draw(default(), "fig")
-    assert picture.csv_link.startswith("data:text/csv;charset=utf-8,")
-    rows = list(csv.DictReader(unquote(picture.csv_link.split(",", 1)[1]).splitlines()))
+    assert picture.csv.href.startswith("data:text/csv;charset=utf-8,")
+    rows = list(csv.DictReader(unquote(picture.csv.href.split(",", 1)[1]).splitlines()))
     assert len(rows) == len(picture.data) > 0
     assert all(set(row) == set(rows[0]) for row in rows)
     assert not {"nan", "inf", "None"} & {value for row in rows for value in row.values()}
@@ -135,6 +135,9 @@ def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_har
     assert any(
         "DGX-1" in line and "2017-05" in line and "performance/benchmarks.md" in line for line in picture.overlay
     )
+    drawn = [row for row in picture.data if row.get("published")]
+    assert {row["published"] for row in drawn} == {line.partition(": ")[2] for line in picture.overlay}
+    assert all(row["replicas"] >= 1 and "cell_id" not in row for row in drawn)
     other = throughput_figure(default(), "fig")
     assert other is not None
     assert other.overlay == ()
@@ -267,7 +270,7 @@ def test_long_names_of_curves_stay_apart() -> None:
     picture = throughput_figure(workload(cells, faults=False), "fig")
     assert len(points(picture)) == 5
     assert picture is not None
-    keys = re.findall(r">([^<]*multi_worker[^<]*)</text>", picture.legend)
+    keys = re.findall(r">([^<]*multi_worker[^<]*)<", picture.legend)
     assert len(set(keys)) == 4
 
 

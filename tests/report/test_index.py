@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis.faults import summarise_faults
+from harness.analysis.history import history
 from harness.cli import run
 from harness.errors import StorageError
+from harness.record.reading import load_run
 from harness.report import index as index_module
+from harness.report.faults import faults_page
+from harness.report.history import history_page
 from harness.report.index import update_index
 from harness.report.page import write_report
+from tests.faulted import PLAN, example, run_manifest
 from tests.report.test_page import NASTY, Page
 from tests.synthetic import make_cell, make_run
 
@@ -135,3 +141,22 @@ def test_writers_at_the_same_time_lose_no_report_and_leave_a_whole_index(tmp_pat
     page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
     assert len(links(page)) == 60
     assert not list(tmp_path.glob(".*"))
+
+
+def test_history_and_faults_pages_are_listed_with_what_they_found(tmp_path: Path) -> None:
+    series = history(load_run(ROOT / "results" / "reference") for _ in range(2))
+    (tmp_path / "history.html").write_text(history_page(series, {}, 2), encoding="utf-8")
+    text = faults_page(run_manifest(), summarise_faults(PLAN, example()))
+    (tmp_path / "faults.html").write_text(text, encoding="utf-8")
+    page = listed(tmp_path)
+    assert set(links(page)) == {"history.html", "faults.html"}
+    assert "other page" not in page.words
+    assert "2 runs" in page.words
+    assert "of 5 disturbed jobs reached the last step with the right state" in page.words
+    assert {"history", "faults"} <= set(page.words.split())
+
+
+def test_history_writes_the_index_beside_its_page(tmp_path: Path) -> None:
+    runs = ["--results", str(ROOT / "results")]
+    assert run(["history", *runs, "--output", str(tmp_path / "h.html")]) == 0
+    assert links(Page((tmp_path / "index.html").read_text(encoding="utf-8"))) == ["h.html"]

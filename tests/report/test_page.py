@@ -14,6 +14,7 @@ from harness.record.manifest import LeftOutRecord, RunManifest
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.page import render, write_report
+from harness.report.templating import unbroken
 from tests.synthetic import (
     NCCL_REASON,
     STACK,
@@ -306,3 +307,12 @@ def test_the_warnings_are_of_when_it_was_measured() -> None:
     machine = manifest.machine.model_copy(update={"warnings": ["the load average is 1.3 on 2 cores"]})
     words = page_of((manifest.model_copy(update={"machine": machine}), trials)).words
     assert "When this was measured, the harness warned: the load average is 1.3 on 2 cores" in words
+
+
+def test_no_line_of_the_answer_ends_within_a_flag_or_before_a_percent_sign() -> None:
+    assert unbroken("± 11 %, use --max-warmup <b>") == (
+        '± 11\N{NO-BREAK SPACE}%, use <span class="flag">--max-warmup</span> &lt;b&gt;'
+    )
+    text = default_html()
+    answer = text[text.index('<section id="answer"') : text.index("<nav")]
+    assert " %" not in re.sub("<details>.*?</details>", "", answer, flags=re.DOTALL)

@@ -226,7 +226,8 @@ def _draw(
     sources = [f"{letter}: {series.words}" for letter, series in zip(ascii_lowercase, overlay, strict=False)]
     drawn = [draw_panel(panel, looks) for panel in shown]
     caption += left_out_words(panels, looks, len(shown))
-    return panelled(drawn, entries, name, title, caption.strip(), _rows(summary, panels), sources)
+    rows = [*_rows(summary, panels), *_published_rows(overlay)]
+    return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
 
 
 def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
@@ -244,6 +245,16 @@ def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
                     "shared_devices": cell.shared,
                 })  # fmt: skip
     return rows
+
+
+def _published_rows(overlay: Sequence[Published]) -> list[Row]:
+    """What the overlay draws, and where it comes from: nothing that was measured here."""
+    return [
+        {"curve": series.model, "replicas": n, "unit": "% of the base case", "value": 100 * value,
+         "published": series.words}
+        for series in overlay
+        for n, value in series.efficiency
+    ]  # fmt: skip
 
 
 def _distributed(summary: WorkloadSummary) -> list[CellSummary]:

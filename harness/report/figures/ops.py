@@ -1,16 +1,16 @@
 """Cross-device ops side by side, relative to TensorFlow's own default."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.analysis.ops import judge_ops
 from harness.analysis.verdict import Judgement, Margins
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import listed, percent, plural, shortened, significant
@@ -31,14 +31,17 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
         return None
     names = list(dict.fromkeys(op_name(item) for group in groups for item in group.results))
     looks = {op: index for index, op in enumerate(names)}
-    rows = sum(len(_drawn(group)) + 1 for group in groups)
+    starts = list(accumulate((len(_drawn(group)) + 1 for group in groups), initial=0))
     with style():
-        figure = Figure(figsize=(8.0, 1.25 + 0.23 * rows), layout="constrained")
-        axes = figure.subplots()
-        _draw(axes, groups, looks, verdicts)
-        axes.set_xlabel("throughput, % of the reference op; 95 % interval")
+        places = {start + (len(_drawn(group)) - 1) / 2: shortened(group.label)
+                  for start, group in zip(starts, groups, strict=False)}  # fmt: skip
         seen = {looks[op_name(item)] for group in groups for item in _drawn(group)}
-        figure.legend(handles=_legend(looks, seen), loc="outside upper center", ncols=3, fontsize=9)
+        figure, (axes,) = row_axes(
+            places, starts[-1] - 1, width=8.0, row=0.23, keys=_legend(looks, seen), columns=3,
+        )  # fmt: skip
+        axes.axvline(100, color=MUTED, linewidth=1)
+        _draw_ops(axes, groups, starts, looks, verdicts)
+        x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "throughput, % of the reference op; 95 % interval")
     caption = (
         f"{_found(verdicts, margins)} Each op against the reference of its row: TensorFlow's own default (auto) where "
         "it was measured, else the fastest. An interval that runs out of the figure is in the table."
@@ -51,30 +54,26 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption, data)
 
 
-def _draw(axes: Axes, groups: Sequence[OpGroup], looks: Mapping[str, int], verdicts: Mapping[str, Judgement]) -> None:
-    axes.axvline(100, color=MUTED, linewidth=1)
-    row, ticks, values = 0, [], [100.0]
-    for group in groups:
-        ticks.append((row + (len(_drawn(group)) - 1) / 2, shortened(group.label)))
-        for item in _drawn(group):
-            look = looks[op_name(item)]
+def _draw_ops(
+    axes: Axes, groups: Sequence[OpGroup], starts: Sequence[int], looks: Mapping[str, int],
+    verdicts: Mapping[str, Judgement],
+) -> None:  # fmt: skip
+    """A dot with its interval for each op, hollow where undecided; all that look alike are one drawn thing."""
+    found: defaultdict[tuple[int, bool], list[tuple[int, Interval]]] = defaultdict(list)
+    for start, group in zip(starts, groups, strict=False):
+        for row, item in enumerate(_drawn(group), start=start):
             interval = (item.relative or Interval(1.0, None, None)).scaled(100)
-            values.append(interval.value)
-            colour = SERIES[look % len(SERIES)]
-            if interval.low is not None and interval.high is not None:
-                axes.plot([interval.low, interval.high], [row, row], color=colour)
             decided = item.cell_id not in verdicts or verdicts[item.cell_id].verdict != "undecided"
-            axes.plot(interval.value, row, marker=MARKERS[look % len(MARKERS)], color=colour, linestyle="none",
-                      markerfacecolor=colour if decided else PAPER)  # fmt: skip
-            row += 1
-        row += 1
-    axes.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(row - 1.4, -0.6)
+            found[looks[op_name(item)], decided].append((row, interval))
+    for (look, decided), dots in found.items():
+        colour = SERIES[look % len(SERIES)]
+        known = [(row, (of.low, of.high)) for row, of in dots if of.low is not None and of.high is not None]
+        bars(axes, [row for row, _ in known], [ends for _, ends in known], color=colour)
+        axes.plot([of.value for _, of in dots], [row for row, _ in dots], marker=MARKERS[look % len(MARKERS)],
+                  color=colour, markerfacecolor=colour if decided else PAPER, linestyle="none")  # fmt: skip
+    values = [100.0, *(of.value for dots in found.values() for _, of in dots)]
     low, high = min(values), max(values)
     axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-    axes.grid(axis="x")
 
 
 def _found(verdicts: Mapping[str, Judgement], margins: Margins) -> str:

@@ -11,26 +11,24 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
-from harness.report.figures.svg import DASHES, INK, MARKERS, MUTED, SERIES, Drawn, style
+from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
+from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, SERIES, Drawn, Key, style
 from harness.report.text import listed, shortened, significant
 
 MOST_CURVES = 8
 """As many as there are colours and markers; more cannot be followed."""
 MOST_PANELS = 6
 _SIZE = (3.55, 2.95)
-_MARGINS = {"right": 0.975, "top": 0.915, "bottom": 0.155}
-"""As shares of the panel: all are of one size, and laying out each anew takes a third of the time of drawing it."""
 LONGEST_LABEL = 120
 """Letters of a curve's name, by which curves are told apart; the key shortens it further."""
-_KEY = (3.0, 0.24)
-_KEY_LETTERS, _LETTER = 36, 0.075
-"""How many letters of a name a key holds, and how many inches each further one takes."""
-_MOST_KEY_LETTERS = 60
-_BAND = 0.16
+_KEY_LETTERS = 60
+_RIGHT, _TOP, _BOTTOM = 0.975, 0.915, 0.155
+"""Edges of the axes as shares of the panel: all panels are of one size, so that they line up."""
+_Y_LABEL = 12.5
+"""Points from the left edge to the label there."""
 
 
 @dataclass(frozen=True)
@@ -109,31 +107,32 @@ def draw_panel(panel: Panel, looks: Looks) -> Drawn:
     curves = [curve for curve in panel.curves if curve.label in looks]
     with style():
         figure = Figure(figsize=_SIZE)
-        axes = figure.subplots()
+        top = _top(panel, curves)
+        digits = max(6, len(f"{top:,.0f}"))
+        left = 0.083 + 0.022 * digits
+        axes = figure.add_axes((left, _BOTTOM, _RIGHT - left, _TOP - _BOTTOM))
         for points, dash, width in ((panel.ideal, "--", 1.1), (panel.bound, ":", 1.8)):
             if points:
                 axes.plot(*zip(*points, strict=True), color=MUTED, linestyle=dash, linewidth=width)
         for curve in curves:
             _draw_curve(axes, curve, looks[curve.label])
-        _set_axes(axes, panel, curves)
+        _set_axes(axes, panel, top, label_pt=left * _SIZE[0] * POINTS - _Y_LABEL)
         _draw_overlay(axes, panel)
-        axes.set_title(panel.title, fontsize=10, loc="left")
-        axes.set_xlabel(panel.x_label)
-        axes.set_ylabel(panel.y_label)
-        digits = max(6, len(f"{axes.get_ylim()[1]:,.0f}"))
-        figure.subplots_adjust(left=0.1 + 0.022 * digits, **_MARGINS)
     return Drawn(figure, panel.title, _describe(panel, curves))
 
 
-def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Figure]:
-    """The legend, an entry a figure."""
-    entries = [_key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)]) for label, look in looks.items()]
+def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Key]:
+    """The legend."""
+    entries = [
+        Key(shortened(label, _KEY_LETTERS), SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])
+        for label, look in looks.items()
+    ]
     if ideal:
-        entries.append(_key("ideal", MUTED, "", "--"))
+        entries.append(Key("ideal", MUTED, dash="--"))
     if bound:
-        entries.append(_key("bound by processors", MUTED, "", ":"))
+        entries.append(Key("bound by processors", MUTED, dash=":"))
     if bands:
-        entries.append(_key("band: 95 % interval", MUTED, "", "", band=True))
+        entries.append(Key("band: 95 % interval", MUTED))
     return entries
 
 
@@ -155,66 +154,52 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     lows = [point.interval.low or 0.0 for point in known]
     highs = [point.interval.high or 0.0 for point in known]
     if len(known) > 1 and len(known) == len(curve.points):
-        axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=_BAND, linewidth=0)
-    for point, low, high in zip(known, lows, highs, strict=True):
-        axes.plot([point.x, point.x], [low, high], color=colour, linewidth=1.2)
+        axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=BAND, linewidth=0)
+    if known:
+        xs = [value for point in known for value in (point.x, point.x, np.nan)]
+        ys = [value for low, high in zip(lows, highs, strict=True) for value in (low, high, np.nan)]
+        axes.plot(xs, ys, color=colour, linewidth=1.2)
 
 
 def _draw_overlay(axes: Axes, panel: Panel) -> None:
     """Faint curves, each with its letter on it, one further along than the other; axes stay as they are."""
-    left, right = axes.get_xlim()
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     for number, (letter, points) in enumerate(panel.overlay):
         xs, ys = zip(*points, strict=True)
         line = axes.plot(xs, ys, color=MUTED, linewidth=0.9, alpha=0.7)[0]
         line.set_gid(f"{OVERLAY}-line{number}")
         at = left + (right - left) * (0.25 + 0.6 * number / max(1, len(panel.overlay) - 1))
-        if xs[0] <= at <= xs[-1]:
-            place = (at, float(np.interp(at, xs, ys)))
-            text = axes.annotate(letter, place, fontsize=8, color=INK, ha="center", va="center", annotation_clip=True)
+        height = float(np.interp(at, xs, ys))
+        if xs[0] <= at <= xs[-1] and low <= height <= high:
+            text = axes.text(at, height, letter, fontsize=8, color=INK, ha="center", va="center")
             text.set_gid(f"{OVERLAY}-letter{number}")
 
 
-def _set_axes(axes: Axes, panel: Panel, curves: Sequence[Curve]) -> None:
+def _top(panel: Panel, curves: Sequence[Curve]) -> float:
+    """Where the value axis ends."""
     values = [point.interval.value for curve in curves for point in curve.points]
     values += [y for _, y in (*panel.ideal, *panel.bound)]
     # the axis follows the points; an interval of two trials may run out of it
     top = 1.06 * max(values)
-    axes.set_ylim(panel.floor, top + 0.04 * (top - panel.floor))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if top >= 10 else "{x:,.2g}"))
+    return top + 0.04 * (top - panel.floor)
+
+
+def _set_axes(axes: Axes, panel: Panel, top: float, *, label_pt: float) -> None:
+    axes.xaxis.set_visible(False)
+    axes.yaxis.set_visible(False)
+    axes.set_ylim(panel.floor, top)
     ticks = panel.ticks
-    if panel.logarithmic:
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_minor_locator(NullLocator())
-    shown = ticks if len(ticks) <= 8 else ticks[:: -(-len(ticks) // 8)]
-    axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in shown]))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     first, last = ticks[0], ticks[-1]
     if panel.logarithmic:
+        axes.set_xscale("log", base=2)
         axes.set_xlim(first / 1.25, last * 1.25)
     else:
         room = 0.08 * (last - first or 1)
         axes.set_xlim(first - room, last + room)
-    axes.grid(axis="y")
-
-
-def _key(label: str, colour: str, marker: str, dash: object, *, band: bool = False) -> Figure:
-    label = shortened(label, _MOST_KEY_LETTERS)
-    width = _KEY[0] + _LETTER * max(0, len(label) - _KEY_LETTERS)
-    with style():
-        figure = Figure(figsize=(width, _KEY[1]))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set(xlim=(0, width * 72), ylim=(0, _KEY[1] * 72))
-        middle = _KEY[1] * 36
-        if band:
-            axes.fill_between([2, 28], middle - 5, middle + 5, color=colour, alpha=2 * _BAND, linewidth=0)
-        else:
-            axes.plot([2, 28], [middle, middle], color=colour, linestyle=dash)
-            if marker:
-                axes.plot([15], [middle], color=colour, marker=marker, linestyle="none")
-        axes.text(34, middle, label, va="center_baseline", fontsize=9, color=INK)
-    return figure
+    shown = ticks if len(ticks) <= 8 else ticks[:: -(-len(ticks) // 8)]
+    x_axis(axes, shown, [f"{tick:,}" for tick in shown], panel.x_label, grid=False)
+    y_axis(axes, *round_ticks(panel.floor, top, most=5), panel.y_label, label_pt=label_pt)
+    axes.text(0, 1 + 6 / points_high(axes), panel.title, transform=axes.transAxes, fontsize=LABEL_PT, color=INK)
 
 
 def _describe(panel: Panel, curves: Sequence[Curve]) -> str:

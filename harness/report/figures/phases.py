@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from harness.analysis import CellSummary, WorkloadSummary
+from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened, significant
@@ -27,21 +27,16 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         return None
     phases = [phase for phase in STACKED if any(cell.trials.phases_s.get(phase) for cell in shown)]
     with style():
-        figure = Figure(figsize=(8.2, 1.25 + 0.24 * len(shown)), layout="constrained")
-        axes = figure.subplots()
-        _draw_bars(axes, shown, phases)
-        axes.set_yticks(range(len(shown)), [_label(cell) for cell in shown])
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("seconds of one trial, median over trials")
-        axes.grid(axis="x")
-        handles = [
+        keys = [
             Patch(facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], label=PHASE_WORDS[phase])
             for look, phase in enumerate(STACKED)
             if phase in phases
         ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=9)
+        names = {row: _label(cell) for row, cell in enumerate(shown)}
+        figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=4)
+        axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
+        x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "seconds of one trial, median over trials")
+        _draw_bars(axes, shown, phases)
     caption = (
         f"{_found(cells)} First the fixed cost, then warm-up and what is measured; at the end of each bar its "
         "total. A trial that failed stops where its bar ends. Waiting for a turn is not drawn: it is the others' time."
@@ -57,7 +52,8 @@ def total_s(phases: Mapping[str, float]) -> float:
 
 
 def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) -> None:
-    """One shape a phase, all its bars together: a tenth of the page's size with a hatch for each bar."""
+    """One shape a phase, all its bars together: a tenth of the page's size with a hatch for each bar. The axes have
+    their limits."""
     left = [0.0] * len(cells)
     for phase in phases:
         look = STACKED.index(phase)
@@ -70,9 +66,9 @@ def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) 
         shape = Path.make_compound_path(*bars)
         axes.add_patch(PathPatch(shape, facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], linewidth=0.6))
         left = [start + width for start, width in zip(left, widths, strict=True)]
+    beside = 4 * (axes.get_xlim()[1] - axes.get_xlim()[0]) / points_wide(axes)
     for y, total in enumerate(left):
-        axes.annotate(seconds(total), (total, y), va="center_baseline", fontsize=8, color=INK, xytext=(4, 0),
-                      textcoords="offset points")  # fmt: skip
+        axes.text(total + beside, y, seconds(total), va="center_baseline", fontsize=8, color=INK)
 
 
 def _rows(cells: Sequence[CellSummary]) -> list[Row]:

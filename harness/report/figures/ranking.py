@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import plural, shortened, significant
@@ -22,13 +21,11 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         return None
     with style():
         comparing = any(cell.place is not None and cell.place.against_best is not None for cell in ranking)
-        figure = Figure(figsize=(9.2, 0.95 + _ROW * len(ranking)), layout="constrained")
-        panels = figure.subplots(1, 2 if comparing else 1, sharey=True, squeeze=False)[0]
+        names = {row: shortened(cell.label) for row, cell in enumerate(ranking)}
+        figure, panels = row_axes(names, len(names), width=9.2, row=_ROW, panels=2 if comparing else 1)
         _absolute(panels[0], ranking)
         if comparing:
             _against_best(panels[1], ranking)
-        panels[0].set_yticks(range(len(ranking)), [shortened(cell.label) for cell in ranking])
-        panels[0].set_ylim(len(ranking) - 0.4, -0.6)
         left_out = len(summary.ranking) - len(ranking)
     cut = (
         f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
@@ -66,6 +63,7 @@ def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
             "with_best": cell.place.with_best, "against_best": against.value if against else None,
             "against_best_low": against.low if against else None,
             "against_best_high": against.high if against else None,
+            "trials_to_separate": cell.place.trials_to_separate,
         })  # fmt: skip
     return rows
 
@@ -79,43 +77,41 @@ _CAPTION = (
 
 
 def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
-    for row, cell in enumerate(ranking):
-        if cell.measured is not None:
-            _dot(axes, row, cell.measured.throughput, _tied(cell))
     measured = [cell.measured.throughput for cell in ranking if cell.measured is not None]
+    _dots(axes, measured, [_tied(cell) for cell in ranking])
     # two trials may give an interval a hundred times as wide as the ranking: it runs out of the figure
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel("examples/s, 95 % interval")
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), "examples/s, 95 % interval")
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     axes.axvline(100, color=MUTED, linewidth=1)
-    shown = [100.0]
-    for row, cell in enumerate(ranking):
-        against = cell.place.against_best if cell.place is not None else None
-        if against is None:
-            axes.plot(100, row, marker="o", color=SERIES[0], linestyle="none")
-        else:
-            _dot(axes, row, against.scaled(100), _tied(cell))
-            shown += [100 * against.value]
+    best = Interval(100.0, None, None)
+    shares = [
+        cell.place.against_best.scaled(100) if cell.place is not None and cell.place.against_best is not None else best
+        for cell in ranking
+    ]
+    _dots(axes, shares, [share is best or _tied(cell) for share, cell in zip(shares, ranking, strict=True)])
     # one interval of two trials must not squeeze all others to a point: the axis follows the dots
-    low, high = min(shown), max(shown)
+    low, high = min(share.value for share in shares), max(share.value for share in shares)
     axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
-    axes.set_xlabel("% of the fastest, corrected interval")
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "% of the fastest, corrected interval")
 
 
-def _dot(axes: Axes, row: int, interval: Interval, filled: bool) -> None:
-    if interval.low is not None and interval.high is not None:
-        axes.plot([interval.low, interval.high], [row, row], color=SERIES[0], linewidth=1.6, solid_capstyle="butt")
-    face = SERIES[0] if filled else PAPER
-    axes.plot(interval.value, row, marker="o", color=SERIES[0], markerfacecolor=face, linestyle="none")
+def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> None:
+    """A dot in each row over the line of its interval; all of one kind are one drawn thing."""
+    known = [
+        (row, (one.low, one.high))
+        for row, one in enumerate(intervals)
+        if one.low is not None and one.high is not None
+    ]  # fmt: skip
+    bars(axes, [row for row, _ in known], [ends for _, ends in known], color=SERIES[0], linewidth=1.6)
+    for full in (True, False):
+        rows = [row for row, of in enumerate(filled) if of == full]
+        if rows:
+            axes.plot([intervals[row].value for row in rows], rows, marker="o", color=SERIES[0],
+                      markerfacecolor=SERIES[0] if full else PAPER, linestyle="none")  # fmt: skip
 
 
 def _tied(cell: CellSummary) -> bool:

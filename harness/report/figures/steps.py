@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.workers import CellTimes, StepTimes
+from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import listed, plural, seconds, share_of, shortened, significant
@@ -85,48 +85,54 @@ def _row(times: StepTimes) -> Row:
 def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Sequence[Row]) -> Picture:
     shown = lines[:MOST]
     with style():
-        figure = Figure(figsize=(8.2, 1.2 + 0.24 * len(shown)), layout="constrained")
-        axes = figure.subplots()
-        for place, line in enumerate(shown):
-            _draw_line(axes, place, line.times)
-        axes.set_yticks(range(len(shown)), [line.label for line in shown])
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.tick_params(axis="y", length=0)
+        names = {row: line.label for row, line in enumerate(shown)}
+        figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=_keys(), columns=4)
+        _draw_lines(axes, [line.times for line in shown])
         _set_scale(axes, shown)
-        axes.grid(axis="x")
-        handles = [
-            Line2D([], [], color=SERIES[0], marker="o", linestyle="none", label="median"),
-            Line2D(
-                [], [], color=SERIES[1], marker="|", markersize=10, markeredgewidth=2, linestyle="none", label="95th"
-            ),
-            Line2D([], [], color=SERIES[2], marker="x", linestyle="none", label="99th percentile"),
-            Line2D([], [], color=MUTED, label="smallest to largest"),
-        ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=9)
     if len(lines) > len(shown):
         caption += f" The first {len(shown)} of {len(lines)} are drawn, those of the fastest cells; the CSV has all."
     return picture(figure, name, title, _describe(shown), caption, rows)
 
 
-def _draw_line(axes: Axes, place: int, times: StepTimes) -> None:
-    scale = 1e3
-    axes.plot([scale * times.smallest_s, scale * times.largest_s], [place, place], color=MUTED, linewidth=1.3)
-    axes.plot(scale * times.p95_s, place, color=SERIES[1], marker="|", markersize=10, markeredgewidth=2)
-    axes.plot(scale * times.p99_s, place, color=SERIES[2], marker="x", markersize=5.5, markeredgewidth=1.4)
-    axes.plot(scale * times.p50_s, place, color=SERIES[0], marker="o", markersize=5)
+def _keys() -> list[Line2D]:
+    return [
+        Line2D([], [], label="median", **_MEDIAN),
+        Line2D([], [], label="95th", **_P95),
+        Line2D([], [], label="99th percentile", **_P99),
+        Line2D([], [], color=MUTED, label="smallest to largest"),
+    ]
+
+
+_MEDIAN: dict[str, Any] = {"color": SERIES[0], "marker": "o", "markersize": 5, "linestyle": "none"}
+_P95: dict[str, Any] = {
+    "color": SERIES[1], "marker": "|", "markersize": 10, "markeredgewidth": 2, "linestyle": "none",
+}  # fmt: skip
+_P99: dict[str, Any] = {
+    "color": SERIES[2], "marker": "x", "markersize": 5.5, "markeredgewidth": 1.4, "linestyle": "none",
+}  # fmt: skip
+
+
+def _draw_lines(axes: Axes, times: Sequence[StepTimes]) -> None:
+    """All rows' medians are one drawn thing, and so on: a fifth of the time of a thing each."""
+    scale, rows = 1e3, range(len(times))
+    bars(axes, rows, [(scale * of.smallest_s, scale * of.largest_s) for of in times], color=MUTED, linewidth=1.3)
+    axes.plot([scale * of.p95_s for of in times], rows, **_P95)
+    axes.plot([scale * of.p99_s for of in times], rows, **_P99)
+    axes.plot([scale * of.p50_s for of in times], rows, **_MEDIAN)
 
 
 def _set_scale(axes: Axes, lines: Sequence[_Line]) -> None:
     low, high = min(line.times.smallest_s for line in lines), max(line.times.largest_s for line in lines)
     if low > 0 and high > _SPREAD * low:
         axes.set_xscale("log")
-        axes.set_xticks(_round_ticks(1e3 * low, 1e3 * high), minor=False)
-        axes.minorticks_off()
-        axes.set_xlabel("milliseconds a step (logarithmic)")
+        ticks = _round_ticks(1e3 * low, 1e3 * high)
+        words, label = [significant(tick, 2) for tick in ticks], "milliseconds a step (logarithmic)"
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        axes.set_xlabel("milliseconds a step; the axis need not start at 0")
-    axes.xaxis.set_major_formatter(lambda value, _: significant(value, 2))
+        ticks, words = round_ticks(*axes.get_xlim(), most=6)
+        label = "milliseconds a step; the axis need not start at 0"
+    # its limits are those that matplotlib found: ticks are drawn within them
+    axes.set_xlim(*axes.get_xlim())
+    x_axis(axes, ticks, words, label)
 
 
 def _round_ticks(low: float, high: float) -> list[float]:

@@ -5,22 +5,22 @@ the figure stands, each series colour is a custom property that the page defines
 for dark. So one file serves both, and prints.
 """
 
+import functools
 import html
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import quote
 from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from harness.report.export.as_csv import to_csv
+from harness.report.downloads import Download, csv_download
 from harness.report.figures.compact import compact
-from harness.report.flat import Row, plain
+from harness.report.flat import Row
 from harness.report.text import printable
 
 INK = "#000000"
@@ -37,6 +37,10 @@ HATCHES = ("", "///", "|||", "\\\\\\", "xxx", "", "---", "++")
 _VARIABLES = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"} | {
     colour: f"var(--s{index})" for index, colour in enumerate(SERIES)
 }
+BAND = 0.16
+"""How opaque an interval's band is."""
+_SAMPLE_IN = (0.42, 0.2)
+_ID = re.compile(r'(\bid="|href="#|url\(#)')
 _SETTINGS: dict[str, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "harness",
@@ -83,10 +87,9 @@ class Picture:
     """What is hidden until asked for, one line a source; empty when there is nothing."""
 
     @property
-    def csv_link(self) -> str:
-        """A `data:` link that saves `data` as CSV: it needs neither a script nor a network."""
-        text = to_csv([plain(row) for row in self.data])
-        return "data:text/csv;charset=utf-8," + quote(text, safe=",:;/@+=.!*'()[]|-_~ ").replace(" ", "%20")
+    def csv(self) -> Download:
+        """A link that saves `data` as CSV."""
+        return csv_download(self.data, self.name)
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,23 @@ class Drawn:
     description: str
 
 
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend: how a curve looks, and what it is."""
+
+    label: str
+    colour: str
+    marker: str = ""
+    dash: Hashable = ""
+    """As matplotlib's `linestyle`; empty for a band."""
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Our settings, and quiet about glyphs that matplotlib's own font lacks: the browser's has them."""
+    if matplotlib.rcParams["svg.hashsalt"] == _SETTINGS["svg.hashsalt"]:
+        yield  # already so: to set and reset them costs as much as to draw a curve
+        return
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
@@ -114,7 +131,7 @@ def picture(figure: Figure, name: str, title: str, description: str, caption: st
 
 
 def panelled(
-    panels: Sequence[Drawn], keys: Sequence[Figure], name: str, title: str, caption: str, data: Sequence[Row],
+    panels: Sequence[Drawn], keys: Sequence[Key], name: str, title: str, caption: str, data: Sequence[Row],
     overlay: Sequence[str] = (),
 ) -> Picture:  # fmt: skip
     """Several panels as one Picture: each an SVG of its own, so that a narrow page sets them below each other.
@@ -128,7 +145,7 @@ def panelled(
         )
         for place, panel in enumerate(panels)
     ]
-    legend = [_sized(_hidden(_document(key), f"{name}-key{place}"), key) for place, key in enumerate(keys)]
+    legend = [_entry(key, f"{name}-key{place}") for place, key in enumerate(keys)]
     description = " ".join(panel.description for panel in panels)
     width = round(sum(panel.figure.get_size_inches()[0] for panel in panels) * 96 + 24 * len(panels))
     return Picture(
@@ -144,34 +161,57 @@ def _document(figure: Figure) -> str:
     return buffer.getvalue()
 
 
+def _entry(key: Key, name: str) -> str:
+    """The sample of a curve and its label, hidden from those who have the names in the panels' descriptions."""
+    sample = _named(_sample(key.colour, key.marker, key.dash), name)
+    width = round(_SAMPLE_IN[0] * 96)
+    return (
+        f'<span class="key" aria-hidden="true"><svg width="{width}"{sample.removeprefix("<svg")}'
+        f"{html.escape(printable(key.label))}</span>"
+    )
+
+
+@functools.cache
+def _sample(colour: str, marker: str, dash: Hashable) -> str:
+    """A short piece of the curve: the same in every legend of every page, so drawn once."""
+    wide, high = (72 * inches for inches in _SAMPLE_IN)
+    with style():
+        figure = Figure(figsize=_SAMPLE_IN)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.set(xlim=(0, wide), ylim=(0, high))
+        if not dash:
+            axes.fill_between([2, wide - 2], high / 2 - 5, high / 2 + 5, color=colour, alpha=2 * BAND, linewidth=0)
+        else:
+            axes.plot([2, wide - 2], [high / 2] * 2, color=colour, linestyle=dash)
+            if marker:
+                axes.plot([wide / 2], [high / 2], color=colour, marker=marker, linestyle="none")
+        return _compacted(_document(figure))
+
+
 def _sized(svg: str, figure: Figure) -> str:
     width = round(figure.get_size_inches()[0] * 96)
     return svg.replace("<svg ", f'<svg style="max-width:{width}px;flex:1 1 {width}px" ', 1)
 
 
 def _inline(document: str, name: str, title: str, description: str) -> str:
-    opening, rest = _own(document, name, {"role": "img", "aria-labelledby": f"{name}-title {name}-desc"})
-    text = (
+    opening, rest = _named(_compacted(document), name).split(">", 1)
+    return (
+        f'{opening} role="img" aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{html.escape(printable(title))}</title>'
-        f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>'
+        f'<desc id="{name}-desc">{html.escape(printable(description))}</desc>{rest}'
     )
-    return f"{opening}>{text}{rest}"
 
 
-def _hidden(document: str, name: str) -> str:
-    return ">".join(_own(document, name, {"aria-hidden": "true"}))
-
-
-def _own(document: str, name: str, label: dict[str, str]) -> tuple[str, str]:
-    """The SVG in the page's colours with ids of its own, cut behind its first tag."""
+def _compacted(document: str) -> str:
+    """The SVG in the page's colours."""
     root = compact(document)
     # an element without a stroke or fill of its own is black by the standard: ink, then
-    root.attrib |= label | {"fill": "currentColor", "stroke-linejoin": "round"}
+    root.attrib |= {"fill": "currentColor", "stroke-linejoin": "round"}
     svg = ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
-    # several figures share a page: what one names must not be found in another
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    svg = re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLES.get(match.group(), match.group()), svg)
-    opening, rest = svg.split(">", 1)
-    return opening, rest
+    return re.sub(r"#[0-9a-f]{6}\b", lambda match: _VARIABLES.get(match.group(), match.group()), svg)
+
+
+def _named(svg: str, name: str) -> str:
+    """The SVG with ids of its own: several share a page, and what one names must not be found in another."""
+    return _ID.sub(rf"\1{name}-", svg)

@@ -19,7 +19,7 @@ from harness.report.history.words import (
 )
 from harness.report.table import Table
 from harness.report.templating import rendered
-from harness.report.text import listed, printable
+from harness.report.text import listed, plural, printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""
@@ -49,6 +49,8 @@ def history_page(series: Sequence[Series], between: Between, runs: int, alarms: 
         machines=listed(names.machines),
         alarms=false_alarm_line(alarms),
         entries=[_entry(one, names, between, number) for number, one in enumerate(drawn)],
+        runs=plural(runs, "run"),
+        newest=max((point.created_utc for one in series for point in one.points), default=""),
         left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
         table=table,
         version=harness.__version__,

@@ -60,15 +60,15 @@ def _detail(trial: TrialRecord) -> dict[str, Any]:
     if trial.windows is not None and trial.windows.seconds:
         detail["w"] = _windows(trial.windows)
     if trial.evidence:
-        detail["e"] = _text(trial.evidence)
+        detail["e"] = long_text(trial.evidence)
     if trial.checks.detail:
-        detail["d"] = {_text(name): _text(text) for name, text in trial.checks.detail.items()}
+        detail["d"] = {long_text(name): long_text(text) for name, text in trial.checks.detail.items()}
     if trial.trace is not None:
         where = trial.trace.path or f"none: {trial.trace.reason}"
-        detail["t"] = _text(f"{where} in the run's folder" if trial.trace.path else where)
+        detail["t"] = long_text(f"{where} in the run's folder" if trial.trace.path else where)
     if trial.cluster is not None:
         detail["m"] = [
-            [_text(part.name), _text(part.phase or ""), _text(part.reason or "")] for part in trial.cluster.members
+            [long_text(text or "") for text in (part.name, part.phase, part.reason)] for part in trial.cluster.members
         ]
     return detail
 
@@ -90,8 +90,8 @@ def _windows(windows: Windows) -> dict[str, Any]:
     return found | ({"k": [grains(worker) for worker in windows.workers]} if windows.workers else {})
 
 
-def _text(text: str) -> str:
-    """Printable, and cut where it is long."""
+def long_text(text: str) -> str:
+    """Printable, and cut after `MOST_LETTERS`: it says how much more the record has."""
     shown = printable(text[:MOST_LETTERS])
     return (
         shown if len(text) <= MOST_LETTERS else f"{shown} … ({len(text) - MOST_LETTERS:,} more letters in the record)"

@@ -31,6 +31,9 @@ class Filter:
     key: str
     name: str
     choices: tuple[str, ...]
+    """As a reader sees them. The script knows a choice by its place: names may be empty, or differ in spaces only."""
+    values: tuple[str, ...]
+    """What each choice stands for: the status in words, or the key's value as the script's String() writes it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ def trials_section(
     where = place or f"results/{printable(manifest.run_id)}"
     cells = list(dict.fromkeys(trial.cell for trial in trials))
     details = details_of(trials)
+    filters = _filters(trials, cells)
     data = columns_of(trials, cells) | {
         "run": printable(manifest.run_id),
         "place": where,
@@ -66,6 +70,7 @@ def trials_section(
         "grain": GRAIN,
         "perChunk": PER_CHUNK,
         "there": [int(there) for there in details.there],
+        "choices": {filter.key: filter.values for filter in filters},
     }
     labels = dict(zip((cell.cell_id for cell in cells), labels_of(cells), strict=True))
     first = trials[:FIRST_ROWS]
@@ -75,7 +80,7 @@ def trials_section(
         total=len(trials),
         without_script=_without_script(where, len(trials)),
         notes=_notes(where, details, len(trials)),
-        filters=_filters(trials, cells),
+        filters=filters,
         data=packed(data),
         chunks=details.chunks,
     )
@@ -121,17 +126,24 @@ def _notes(place: str, details: Details, total: int) -> tuple[str, ...]:
 
 
 def _filters(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> tuple[Filter, ...]:
-    statuses = {STATUS_WORDS[trial.status] for trial in trials}
-    found = [Filter("status", "status", tuple(sorted(statuses)))] if len(statuses) > 1 else []
+    statuses = tuple(sorted({STATUS_WORDS[trial.status] for trial in trials}))
+    found = [Filter("status", "status", statuses, statuses)] if len(statuses) > 1 else []
     for key in varying_keys(cells):
         if key == "global_batch_size":
             continue  # follows from batch size and replicas
-        values = sorted({getattr(cell, key) for cell in cells})
+        values = tuple(map(_value, sorted({getattr(cell, key) for cell in cells})))
         if len(values) <= _MOST_CHOICES:
-            found.append(Filter(key, key.replace("_", " "), tuple(_choice(value) for value in values)))
+            found.append(Filter(key, key.replace("_", " "), tuple(map(_choice, values)), values))
     return tuple(found)
 
 
-def _choice(value: object) -> str:
+def _value(value: object) -> str:
     """As the script's String() writes it."""
     return printable(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _choice(value: str) -> str:
+    """In a list no choice may be blank, and spaces that a browser would leave out are shown."""
+    if not value.strip():
+        return f"({plural(len(value), 'space')})" if value else "(none)"
+    return value if value == " ".join(value.split()) else value.replace(" ", "\N{NO-BREAK SPACE}")

@@ -1,7 +1,9 @@
 // One trial, as the dialog of the table of every trial shows it. Names and texts become text, never markup.
 "use strict";
 window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element, significant, seconds, size, status, started, copy }) => {
-  const WIDTH = 640, HEIGHT = 200, LEFT = 62, BOTTOM = 34, TOP = 10, RIGHT = 8;
+  // as wide as the dialog will be: on a phone a picture that is made smaller has letters that nobody can read
+  const WIDTH = Math.max(280, Math.min(640, document.documentElement.clientWidth * 0.94 - 44));
+  const HEIGHT = 200, LEFT = 62, BOTTOM = 34, TOP = 10, RIGHT = 8;
   const PHASES = {
     start_s: "process start", build_s: "build", first_step_s: "first step", check_s: "checks", warmup_s: "warm-up",
     steady_s: "steady state", waiting_s: "waiting for its turn", exit_s: "exit",
@@ -47,15 +49,26 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
         `slowest ${seconds(sorted[sorted.length - 1])}.`
       : `${s.length} windows, all of them warm-up.`;
     parts.push(chart(step, m, measured.length ? mean : null, k ? k.map((worker) => worker.map((grains) => (grains * u) / K)) : [], words));
-    parts.push(element("p", {}, words + (k ? ` Thin lines: each of ${k.length} workers.` : "")));
+    const used = (at) => (at < m ? "warm-up" : "measured");
+    const times = s.map((grains, at) => [grains * u, c[at] * u, step[at], ...(k || []).map((worker) => worker[at] * u)]);
+    const csv = csvOf(["window", "round", "used", "wall_s", "processor_s", "step_s", ...(k || []).map((_, worker) => `worker_${worker}_wall_s`)],
+      times.map((values, at) => [at + 1, rounds[at], used(at), ...values.map((value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : ""))]));
+    parts.push(element("p", {}, words + (k ? ` Thin lines: each of ${k.length} workers.` : "") + " ", csv));
     const rows = s.map((grains, at) =>
-      element("tr", {}, ...[at + 1, rounds[at], at < m ? "warm-up" : "measured", seconds(grains * u), seconds(c[at] * u), seconds(step[at])].map((value) =>
+      element("tr", {}, ...[at + 1, rounds[at], used(at), seconds(grains * u), seconds(c[at] * u), seconds(step[at])].map((value) =>
         element("td", { class: "number" }, String(value))))
     );
     const names = ["window", "round", "used", "wall", "processor", "step"].map((name) => element("th", { scope: "col", class: "number" }, name));
     const list = element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows));
     parts.push(element("details", {}, element("summary", {}, "Every window"), element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every window" }, list)));
     return parts;
+  }
+
+  // Numbers and our own words only: nothing in them needs a quote.
+  function csvOf(names, rows) {
+    const text = [names, ...rows].map((row) => row.join(",")).join("\n") + "\n";
+    return element("a", { class: "csv", download: `trial-${i + 1}-windows.csv`, href: "data:text/csv;charset=utf-8," + encodeURIComponent(text) },
+      "CSV", element("span", { class: "unseen" }, " of this trial's windows"));
   }
 
   function chart(step, measuredFrom, mean, workers, words) {

@@ -131,11 +131,12 @@
       Object.fromEntries(Object.entries(haystacks).map(([name, values]) => [name, values.map((value) => value.includes(term))]))
     );
     const choices = [...document.querySelectorAll("#trials-filters select")].filter((select) => select.value !== "");
-    const chosen = choices.filter((select) => select.dataset.key !== "status");
-    const good = cells.map((cell) => chosen.every((select) => String(cell.keys[select.dataset.key]) === select.value));
-    const state = choices.find((select) => select.dataset.key === "status");
+    const asked = (select) => data.choices[select.dataset.key][Number(select.value)];
+    const chosen = choices.filter((select) => select.dataset.key !== "status").map((select) => [select.dataset.key, asked(select)]);
+    const good = cells.map((cell) => chosen.every(([key, value]) => String(cell.keys[key]) === value));
+    const state = choices.filter((select) => select.dataset.key === "status").map(asked);
     return (i) =>
-      good[columns.cell[i]] && (!state || named("status", i) === state.value) &&
+      good[columns.cell[i]] && state.every((value) => named("status", i) === value) &&
       found.every((hit) => hit.cell[columns.cell[i]] || hit.status[coded.status.column[i]] ||
         hit.group[coded.group.column[i]] || hit.reason[coded.reason.column[i]]);
   }
@@ -161,10 +162,21 @@
     if (!view.rows.length)
       body.append(element("tr", {}, element("td", { colspan: keys.length, class: "words" }, "No trial matches.")));
     $("trials-page").textContent = `page ${page(view.page + 1)} of ${page(pages)}`;
+    paper();
     for (const button of $("trials-pager").querySelectorAll("button"))
       button.disabled = /first|previous/.test(button.dataset.go) ? view.page === 0 : view.page === pages - 1;
   }
   const page = (value) => value.toLocaleString("en-US");
+
+  // Paper has the rows of one page of the table: it says which, and what they were chosen by.
+  function paper() {
+    const [from, to, found] = [view.page * view.size + 1, Math.min((view.page + 1) * view.size, view.rows.length), view.rows.length];
+    const by = view.key === "number" ? "number" : [...table.tHead.rows[0].cells].find((cell) => cell.dataset.key === view.key).textContent;
+    const rest = found === total ? "" : `, which search and choices left of ${page(total)}`;
+    $("trials-paper").textContent =
+      (found ? `Rows ${page(from)} to ${page(to)} of ${page(found)}` : `None of ${page(total)} rows`) + `${rest}, sorted by ${by}` +
+      `${view.down ? ", downwards" : ""}. All ${page(total)} trials are in the file that is named below.`;
+  }
 
   function row(i, keys) {
     const made = element("tr", { "data-trial": i });
@@ -259,7 +271,8 @@
     }
     body.addEventListener("click", (event) => {
       const at = event.target.closest("tr[data-trial]");
-      if (at && !String(getSelection())) open(Number(at.dataset.trial));
+      // who selects text in a row does not mean to open it; a button means it always
+      if (at && (event.target.closest("button") || !String(getSelection()))) open(Number(at.dataset.trial));
     });
     $("trials-pager").addEventListener("click", ({ target }) => {
       const to = { first: 0, previous: view.page - 1, next: view.page + 1, last: Infinity }[target.dataset.go];

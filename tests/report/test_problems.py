@@ -1,0 +1,57 @@
+"""What is wrong, reason by reason: one entry however many cells share it, with evidence that stays within bounds."""
+
+from harness.analysis import summarise
+from harness.record.trial import TrialRecord
+from harness.report.page import render
+from harness.report.problems import explained
+from harness.report.sections.wrong import MOST_REASONS
+from harness.report.trials.detail import MOST_LETTERS
+from tests.report.test_page import Page
+from tests.synthetic import failed, make_cell, make_run
+
+CELLS = [make_cell("mirrored", 2, 8 * number) for number in range(1, 81)]
+
+
+def crashed(record: TrialRecord) -> TrialRecord:
+    """For one reason, with a stack of its own."""
+    stack = f'Thread 0x{hash(record.cell_id) & 0xFFFFFFFF:x}\n  File "{record.cell_id}.py"\n' + "frame\n" * 2000
+    return failed(record, "crashed", "signal 11", phase="build", evidence=stack)
+
+
+def each_its_own(record: TrialRecord) -> TrialRecord:
+    return failed(record, "crashed", f"cannot open shard {record.cell.batch_size}", phase="build")
+
+
+def test_cells_that_crash_for_one_reason_are_one_entry_with_the_first_ones_evidence() -> None:
+    [entry] = explained(summarise(*make_run(CELLS, blocks=1, change=crashed)))
+    assert len(entry.cells) == len(CELLS)
+    assert entry.other_evidence == len(CELLS) - 1
+    assert f"{CELLS[0].cell_id}.py" in entry.evidence
+    assert len(entry.evidence) < MOST_LETTERS + 100
+    assert "more letters in the record" in entry.evidence
+
+
+def test_the_page_says_that_the_stacks_of_the_others_differ() -> None:
+    manifest, trials = make_run(CELLS, blocks=1, change=crashed)
+    page = render(manifest, trials, summarise(manifest, trials))
+    assert page.count('<article class="problem') == 1
+    words = " ".join(Page(page).words.split())
+    assert "Stacks and output of the first Those of 79 other cells differ" in words
+
+
+def test_cells_that_die_alike_share_their_evidence_and_nothing_is_said_of_others() -> None:
+    def alike(record: TrialRecord) -> TrialRecord:
+        return failed(record, "crashed", "signal 11", phase="build", evidence="the same")
+
+    [entry] = explained(summarise(*make_run(CELLS[:5], blocks=2, change=alike)))
+    assert (entry.evidence, entry.other_evidence) == ("the same", 0)
+
+
+def test_more_reasons_than_a_page_can_set_apart_are_rows_of_a_table_and_none_is_dropped() -> None:
+    manifest, trials = make_run(CELLS, blocks=1, change=each_its_own)
+    page = render(manifest, trials, summarise(manifest, trials))
+    assert page.count('<article class="problem') == MOST_REASONS
+    words = Page(page).words
+    assert f"{len(CELLS) - MOST_REASONS} more reasons, a row each" in words
+    for cell in CELLS:
+        assert f"cannot open shard {cell.batch_size}" in words
