@@ -78,7 +78,11 @@ def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
         f"level, looked for over {source.manifest.sweep.max_warmup} windows",
     )
     yield "outlying window", f"beyond {FENCE} interquartile ranges: flagged, kept"
-    yield "straggling worker", f"more than {STRAGGLES:.0%} behind the fastest, and last in most windows"
+    yield (
+        "straggling worker",
+        f"its own forward and backward more than {STRAGGLES:.0%} longer than the fastest's (Bonferroni over all pairs "
+        f"of workers), or more than {STRAGGLES:.0%} behind it at the end of windows, and last in most",
+    )
     errors = [trial.checks.update_error for trial in source.trials if trial.checks.update_error is not None]
     if errors:
         yield (
