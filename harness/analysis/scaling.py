@@ -6,8 +6,8 @@ With X in examples/s, n replicas, and a base at n0 replicas (`protocol.md`, Esti
   S(n) = X(n)/X(n0) and E(n) = S(n)·n0/n;
 - on a mesh whose `model` axis cuts the model, a replica has several devices: n then counts devices;
 - resource-bounded: E_r(n) = S(n)·min(n0, physical)/min(n, physical), where `physical` is the number of
-  processors that the replicas have between them. When replicas share, n is not that number, and only
-  E_r says what the strategy costs.
+  processors that the replicas have between them, on all hosts of a cluster, of cell and base each its own.
+  When replicas share, n is not that number, and only E_r says what the strategy costs.
 
 All three are one log ratio times a known constant, so one interval (of the difference of logs, paired
 where both sides took turns) serves them all. It is never made from two cells' own intervals.
@@ -43,7 +43,7 @@ class Scaling:
     ideal: float
     """n/n0: the speed-up of perfect scaling."""
     bound: float
-    """min(n, physical)/min(n0, physical): the most that the processors allow."""
+    """min(n, physical)/min(n0, physical), each side's own: the most that the processors allow."""
     shared: bool
     """The efficiency then shows overhead, not hardware scaling (SHARED_LABEL)."""
 
@@ -55,9 +55,8 @@ def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Itera
     n, n0 = cell.cell.devices_in_sync, base.cell.devices_in_sync
     ratio = compare(cell.measured.sample, base.measured.sample, (item.sample for item in references))
     speed_up = ratio.interval()
-    # The processors are the cell's: a base that ran on one device of the same machine had one of them.
-    physical = cell.physical_devices
-    bound = min(n, physical) / min(n0, physical)
+    # Each has its own: a cluster has those of more hosts than its base.
+    bound = min(n, cell.physical_devices) / min(n0, base.physical_devices)
     return Scaling(
         kind=kind,
         cell_id=cell.cell_id,

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.record.bounds import Duration, Natural, Speed
+from harness.record.bounds import Duration, Natural, Speed, StepDuration
 
 
 class _Part(BaseModel):
@@ -21,6 +21,9 @@ class MemberRecord(_Part):
     reason: str | None = None
     """What it said of its own end, when that was no good one."""
     peak_memory_bytes: Natural | None = None
+    compute_s: list[StepDuration] = []
+    """Of a worker in lock-step: seconds of one step's forward and backward without the reduction, which would make it
+    wait; one value a round of some such passes, that all workers make at the same time after the last window."""
 
 
 class NetworkRecord(_Part):

@@ -177,17 +177,20 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
     for cell in work.ranking:
         if cell.cell_id in times:
             of = times[cell.cell_id]
-            rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING)))
+            rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING, NOTHING, NOTHING)))
             for one in of.workers:
                 words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.straggles else "")
-                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words)))
+                alone = (seconds(one.alone.seconds), ratio(one.alone.against_fastest)) if one.alone else (NOTHING,) * 2
+                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *alone)))
     columns = (
         Column("cell", False), Column("of", False), Column("p50"), Column("p95"), Column("p99"), Column("smallest"),
-        Column("largest"), Column("windows"), Column("was last in"),
+        Column("largest"), Column("windows"), Column("was last in"), Column("alone"), Column("÷ the fastest's"),
     )  # fmt: skip
     note = (
-        "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. A "
-        "worker straggles when its median is more than 2 % behind the fastest's and it is last in most windows."
+        "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. "
+        "Alone: a step's forward and backward without the reduction, in which workers in lock-step wait for each "
+        "other. A worker straggles when the interval of that, against the fastest worker's, lies above 1.02, or when "
+        "its median is more than 2 % behind the fastest's and it is last in most windows."
     )
     return Table("Step time", columns, tuple(rows), note)
 

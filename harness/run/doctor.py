@@ -10,7 +10,7 @@ from harness.run.launchers import launchers
 from harness.run.live import Ended, LiveTrial, Place
 from harness.run.network import available, loopback_available
 from harness.run.zygote import Zygote
-from harness.spec.catalogue import Catalogue
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import Cell
 from harness.trial.protocol import Request
 
@@ -42,14 +42,14 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
         device = next((name for name in ("gpu", "virtual-cpu") if name in working), "virtual-cpu")
         for name, traits in catalogue.strategies.items():
             if traits.multi_worker:
-                yield _try_cluster(zygote, name, 1 if traits.parameter_servers else 0)
+                cell = _cluster(name, ps=1 if traits.parameter_servers else 0)
+                yield _try_cluster(zygote, "strategy", f"{name} (2 workers)", cell)
                 continue
             kind = name if name in working else device
             replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
             yield _try(zygote, "strategy", name, _cell(kind, name, replicas, "auto"))
-        for name in catalogue.cross_device_ops:
-            for replicas in REPLICAS:
-                yield _try(zygote, f"op, {replicas} replicas", name, _cell(device, "mirrored", replicas, name))
+        for op in catalogue.cross_device_ops.values():
+            yield from _try_op(zygote, op, device, catalogue)
     yield from examine_hosts()
 
 
@@ -65,11 +65,23 @@ def _finding(kind: str, name: str, reason: str | None) -> Finding:
     return Finding(kind, name, "ok" if reason is None else "unsupported", reason)
 
 
-def _try_cluster(zygote: Zygote, strategy: str, ps: int) -> Finding:
+def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Catalogue) -> Iterator[Finding]:
+    """The op with every strategy that takes it: one in a process of its own, or the implementation of a cluster.
+
+    `auto` is what strategies were tried with already, but for an odd number of replicas.
+    """
+    for name, traits in catalogue.strategies.items():
+        if not traits.takes_cross_device_op or (op.strategies is not None and name not in op.strategies):
+            continue
+        if not traits.multi_worker:
+            for replicas in REPLICAS:
+                yield _try(zygote, f"op, {replicas} replicas", op.name, _cell(device, name, replicas, op.name))
+        elif op.name != "auto":
+            yield _try_cluster(zygote, "op, 2 workers", op.name, _cluster(name, op.name, device))
+
+
+def _try_cluster(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
     """A whole trial of two workers on this machine, one window long, its proofs included."""
-    cell = _cell("virtual-cpu", strategy, 1, "auto").model_copy(
-        update={"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
-    )
     request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
     trial = LiveTrial(cell, Place("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
     with contextlib.suppress(Ended):
@@ -78,7 +90,7 @@ def _try_cluster(zygote: Zygote, strategy: str, ps: int) -> Finding:
         trial.measured_from = 0
         trial.take_turn(0)
         trial.finish()
-    return Finding("strategy", f"{strategy} (2 workers)", trial.status or "crashed", trial.reason)
+    return Finding(kind, name, trial.status or "crashed", trial.reason)
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
@@ -91,6 +103,12 @@ def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
     trial.start()
     trial.finish_task()
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
+
+
+def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: int = 0) -> Cell:
+    """Two workers of one replica each; with servers an update is one worker's."""
+    shape = {"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
+    return _cell(device, strategy, 1, op).model_copy(update=shape)
 
 
 def _cell(device: str, strategy: str, replicas: int, op: str) -> Cell:

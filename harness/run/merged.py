@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.run.launchers.base import Placement, Seat
+from harness.run.processors import resources_of
 from harness.run.zygote import Spawned
 from harness.trial.protocol import Membership, Outcome, Report, Turn, WindowTimes
 
@@ -132,7 +133,13 @@ class Merged:
 
     def _success(self) -> Outcome:
         assert self._lead.outcome is not None
-        outcome = self._lead.outcome.model_copy(update={"cluster": self.record(), "peak_memory_bytes": self._memory()})
+        outcome = self._lead.outcome.model_copy(
+            update={
+                "cluster": self.record(),
+                "peak_memory_bytes": self._memory(),
+                "resources": resources_of(self.processes, self._lead.outcome.resources),
+            }
+        )
         if (different := self._difference()) is None:
             return outcome
         detail = {**outcome.checks.detail, "replicas_agree": different}
@@ -198,4 +205,5 @@ def _member_record(process: Process) -> MemberRecord:
         phase=None if ended_well else process.phase,
         reason=outcome.reason if outcome is not None else None,
         peak_memory_bytes=outcome.peak_memory_bytes if outcome is not None else None,
+        compute_s=outcome.compute_s if outcome is not None else [],
     )

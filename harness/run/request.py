@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from harness.environment import usable_cores
 from harness.errors import UsageError, not_one_of
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
@@ -15,20 +14,18 @@ from harness.trial.protocol import Placing, Request
 def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:
     """The request of a trial of `cell`.
 
-    Thread pools are resolved here so that the record and the trial agree. One intra-op thread makes a
-    virtual replica about one core. An inter-op pool smaller than twice the replicas gives two-state
-    timings, as collectives block its threads (`facts.md`, `protocol.md`). Raises UsageError for an unknown launcher,
-    and for a network with a launcher that emulates none.
+    One intra-op thread makes a virtual replica about one core. The inter-op pool follows the cores of the host where
+    the trial runs, which need not be this one, and is resolved there (`harness.trial.threads`). Raises UsageError for
+    an unknown launcher, and for a network with a launcher that emulates none.
     """
     check_launcher(sweep, cell)
-    virtual = cell.device == "virtual-cpu"
     return Request(
         cell=cell,
         seed=sweep.seed,
         data_dir=str(data_dir),
         window_s=sweep.window,
-        intra_op_threads=sweep.intra_op_threads or (1 if virtual else 0),
-        inter_op_threads=sweep.inter_op_threads or (max(usable_cores(), 2 * cell.devices) if virtual else 0),
+        intra_op_threads=sweep.intra_op_threads or (1 if cell.device == "virtual-cpu" else 0),
+        inter_op_threads=sweep.inter_op_threads,
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
         tpu_limit_s=min(CONNECT_LIMIT_S, sweep.timeout / 2),

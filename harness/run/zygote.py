@@ -73,6 +73,9 @@ class Zygote:
     `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
     """
 
+    host = ""
+    """Which machine its trials run on: this one."""
+
     def __init__(
         self,
         environment: Mapping[str, str] | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 from harness.record.cluster import AsynchronousUpdates
 from harness.record.trial import Resources
 from harness.spec.catalogue import OWN_LOOP
+from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.checks import (
     check_agreement,
@@ -22,7 +23,7 @@ from harness.trial.checks import (
 from harness.trial.clock import Clock
 from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.executed import inspect
-from harness.trial.loops import CoordinatorLoop, MeshLoop, loops
+from harness.trial.loops import CoordinatorLoop, CustomLoop, MeshLoop, loops
 from harness.trial.membership import await_leave, join
 from harness.trial.memory import peak_device_memory_bytes
 from harness.trial.own_step import OwnStep
@@ -32,6 +33,7 @@ from harness.trial.server import serve
 from harness.trial.state import VariableState, capture, copies_of
 from harness.trial.strategies import strategies
 from harness.trial.tasks import OTHER_TASKS
+from harness.trial.threads import with_threads
 from harness.trial.trace import tracer_of
 from harness.trial.training import GATE_UPDATES, Training, build
 
@@ -79,7 +81,7 @@ class Trial(Attempt):
             self._request.window_s,
             GATE_UPDATES,
             gate,
-            kind.agree(training.strategy),
+            agree := kind.agree(training.strategy),
             served.least_steps if served else 1,
             tracer := tracer_of(self._request, self._leads),
         )
@@ -88,6 +90,8 @@ class Trial(Attempt):
         self._outcome["trace"] = tracer.record if tracer else None
         self._enter("check")
         self._prove_afterwards(training, clock, counted_before, served)
+        if isinstance(loop, CustomLoop) and training.cell.workers > 1:
+            self._outcome["compute_s"] = times_alone(loop.alone, agree)
 
     @property
     def _leads(self) -> bool:
@@ -99,7 +103,8 @@ class Trial(Attempt):
     ) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
-        self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(training.devices.names)
+        if not training.cell.asynchronous:  # whose devices are other processes', and TensorFlow counts its own alone
+            self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(training.devices.names)
         applied = int(training.optimizer.iterations.numpy()) - counted_before
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
         if served:
@@ -160,7 +165,7 @@ def run_trial(connection: socket.socket, request_json: str) -> None:
     gc.disable()  # Tracing makes garbage that is not worth a fifth of the set-up's time; on again before any window.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    request = Request.model_validate_json(request_json)
+    request = with_threads(Request.model_validate_json(request_json))
     outcome = TASKS[request.task](request, channel)
     channel.send(Report(outcome=outcome))
     if request.member is not None:

@@ -113,7 +113,7 @@ class TraceRequest(_Message):
 
 
 class Request(_Message):
-    """Everything that a trial needs to know. Thread counts are resolved by the parent."""
+    """Everything that a trial needs to know."""
 
     cell: Cell
     seed: int
@@ -123,6 +123,7 @@ class Request(_Message):
     window_s: float
     intra_op_threads: int
     inter_op_threads: int
+    """0 is what suits the host where the trial runs (`harness.trial.threads`)."""
     gpu_memory_mb: int = 0
     tpu: str = "local"
     task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
@@ -181,6 +182,8 @@ class Outcome(_Message):
     final_loss: float | None = None
     digests: dict[str, str] = {}
     """Of a worker among several: a digest of every variable that must be the same on all of them."""
+    compute_s: list[float] = []
+    """Of a worker among several in lock-step: seconds of forward and backward alone (`harness.trial.alone`)."""
     updates: AsynchronousUpdates | None = None
     trace: TraceRecord | None = None
     cluster: ClusterRecord | None = None

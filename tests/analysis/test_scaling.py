@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from harness.analysis import CellSummary, RunSummary, summarise
+from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 from tests.synthetic import default_cells, make_cell, make_run, true_step_time
 
@@ -41,6 +42,21 @@ def test_where_replicas_share_processors_the_bound_is_the_number_of_processors()
     assert (cell.vs_none.ideal, cell.vs_none.bound) == (3, 2)
     assert cell.vs_none.resource_efficiency.value == pytest.approx(cell.vs_none.speed_up.value / 2)
     assert cell.vs_none.efficiency.value == pytest.approx(cell.vs_none.speed_up.value / 3)
+
+
+def test_a_cluster_is_bounded_by_the_processors_of_all_its_hosts_and_its_base_by_its_own() -> None:
+    of_hosts = {2: 2, 8: 4}  # processors, by replicas: two workers on one host, eight on two
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        processors = of_hosts.get(trial.cell.replicas_in_sync, 2)
+        resources = trial.resources.model_copy(update={"physical_devices": processors})
+        return trial.model_copy(update={"resources": resources})
+
+    cells = [make_cell("multi_worker_mirrored", 1, workers=n) for n in of_hosts]
+    summary = summarise(*make_run(cells, faults=False, change=change))
+    scaling = of(summary, "multi_worker_mirrored 8 workers ×1 b32").vs_own
+    assert scaling is not None
+    assert (scaling.n0, scaling.ideal, scaling.bound) == (2, 4, 2)
 
 
 def test_the_own_base_is_the_strategy_at_one_replica_and_serves_every_op() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.analysis.workers import step_times
+from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run
 
@@ -35,6 +36,59 @@ def test_a_worker_that_the_others_wait_for_straggles() -> None:
     assert [worker.straggles for worker in workers] == [False, True, False]
     assert workers[1].last_share == 1
     assert workers[1].behind == pytest.approx(1 / 0.9 - 1)
+
+
+def alone(*seconds: list[float], blocks: int = 3) -> list[TrialRecord]:
+    """Trials whose windows are alike, and in which worker w computes alone in `seconds[w]` a round."""
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        assert trial.windows is not None
+        alike = trial.windows.model_copy(update={"workers": [trial.windows.seconds] * len(seconds)})
+        noise = 1 + 0.004 * trial.block
+        members = [
+            MemberRecord(name=f"worker {w}", address="a:1", compute_s=[own * noise**w for own in rounds])
+            for w, rounds in enumerate(seconds)
+        ]
+        cluster = ClusterRecord(launcher="local", members=members)
+        return trial.model_copy(update={"windows": alike, "cluster": cluster})
+
+    return make_run([CELL], faults=False, change=change)[1][:blocks]
+
+
+def test_a_worker_that_computes_longer_straggles_though_all_windows_are_alike() -> None:
+    workers = step_times(alone([0.010, 0.011, 0.010], [0.020, 0.021, 0.020], [0.010, 0.010, 0.011]))[
+        CELL.cell_id
+    ].workers
+    assert [worker.straggles for worker in workers] == [False, True, False]
+    assert [worker.late for worker in workers] == [False, False, False]
+    assert workers[1].alone is not None
+    assert workers[1].alone.against_fastest.value == pytest.approx(2, rel=0.05)
+    assert workers[1].alone.seconds == pytest.approx(0.02, rel=0.05)
+
+
+def test_workers_that_compute_alike_but_for_noise_do_not_straggle() -> None:
+    workers = step_times(alone([0.010, 0.013, 0.010], [0.0102, 0.0101, 0.014], [0.0101, 0.010, 0.0102]))[
+        CELL.cell_id
+    ].workers
+    assert not any(worker.straggles for worker in workers)
+
+
+def test_of_one_trial_its_rounds_decide() -> None:
+    rounds = [0.010, 0.0101, 0.0099, 0.010, 0.0102]
+    named = step_times(alone(rounds, [2 * s for s in rounds], rounds, blocks=1))[CELL.cell_id].workers
+    assert [worker.straggles for worker in named] == [False, True, False]
+    alike = step_times(alone(rounds, rounds[::-1], rounds, blocks=1))[CELL.cell_id].workers
+    assert not any(worker.straggles for worker in alike)
+
+
+def test_two_trials_that_do_not_agree_on_who_is_slow_name_nobody() -> None:
+    fast, slow = [0.010] * 3, [0.020] * 3
+    trials = [*alone(fast, slow, fast, blocks=1), *alone(slow, fast, fast)[1:2]]
+    assert not any(worker.slower for worker in step_times(trials)[CELL.cell_id].workers)
+
+
+def test_records_of_earlier_runs_have_no_times_alone() -> None:
+    assert [worker.alone for worker in step_times(run(0.9, 1.0, 0.9))[CELL.cell_id].workers] == [None] * 3
 
 
 def test_a_lag_of_less_than_2_percent_is_none() -> None:

@@ -1,8 +1,10 @@
 """What `doctor` says of clusters is what a sweep would find."""
 
+import shutil
+
 import pytest
 
-from harness.run.doctor import examine, examine_hosts
+from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
 from harness.trial.catalogue import load_catalogue
 
@@ -19,8 +21,33 @@ def test_networks_are_named() -> None:
     assert all((finding.reason is None) == (finding.status == "ok") for finding in found)
 
 
+@pytest.fixture(scope="module")
+def tried() -> dict[tuple[str, str], Finding]:
+    """What `doctor` finds here, by kind and name."""
+    return {(finding.kind, finding.name): finding for finding in examine(load_catalogue())}
+
+
 @pytest.mark.slow
-def test_clusters_of_two_workers_are_really_tried() -> None:
-    tried = {finding.name: (finding.status, finding.reason) for finding in examine(load_catalogue())}
-    assert tried["multi_worker_mirrored (2 workers)"] == ("ok", None)
-    assert tried["parameter_server (2 workers)"] == ("ok", None)
+def test_clusters_of_two_workers_are_really_tried(tried: dict[tuple[str, str], Finding]) -> None:
+    for name in ("multi_worker_mirrored", "parameter_server"):
+        found = tried["strategy", f"{name} (2 workers)"]
+        assert (found.status, found.reason) == ("ok", None)
+
+
+@pytest.mark.slow
+def test_an_op_is_tried_with_the_strategies_that_take_it_and_no_others(tried: dict[tuple[str, str], Finding]) -> None:
+    places = {name: {kind for kind, of in tried if of == name} for name in load_catalogue().cross_device_ops}
+    alone, together = {"op, 2 replicas", "op, 3 replicas"}, {"op, 2 workers"}
+    assert places == {
+        "auto": alone, "hierarchical_copy": alone, "reduction_to_one_device": alone,
+        "nccl": alone | together, "ring": together,
+    }  # fmt: skip
+    assert tried["op, 2 workers", "ring"].reason is None
+
+
+@pytest.mark.slow
+def test_nccl_between_workers_is_said_to_need_gpus(tried: dict[tuple[str, str], Finding]) -> None:
+    found = tried["op, 2 workers", "nccl"]
+    if not shutil.which("nvidia-smi"):
+        assert found.status == "unsupported"
+        assert "NVIDIA GPUs" in str(found.reason)

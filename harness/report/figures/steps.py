@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from harness.analysis import WorkloadSummary
-from harness.analysis.workers import CellTimes, StepTimes
+from harness.analysis.workers import Alone, CellTimes, StepTimes, WorkerTimes
 from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.flat import Row
-from harness.report.text import listed, plural, seconds, share_of, shortened, significant
+from harness.report.text import listed, plural, ratio, seconds, share_of, shortened, significant
 
 MOST = 40
 _SPREAD = 3.0
@@ -25,6 +25,8 @@ class _Line:
 
     label: str
     times: StepTimes
+    alone_s: float | None = None
+    """Of a worker: forward and backward without the reduction."""
 
 
 def steps_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: str) -> Picture | None:
@@ -53,20 +55,53 @@ def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: 
     for cell in cells:
         for one in times[cell.cell_id].workers:
             label = f"{shortened(cell.label)}, worker {one.worker}"
-            lines.append(_Line(label, one.times))
+            lines.append(_Line(label, one.times, one.alone.seconds if one.alone else None))
             rows.append({
                 "cell_id": cell.cell_id, "cell": cell.label, "worker": one.worker, **_row(one.times),
-                "last_share": one.last_share, "behind_fastest": one.behind, "straggles": one.straggles,
+                "last_share": one.last_share, "behind_fastest": one.behind, **_row_alone(one.alone),
+                "straggles": one.straggles,
             })  # fmt: skip
             if one.straggles:
-                late.append(f"{label} ({share_of(one.behind)} behind the fastest, last in {share_of(one.last_share)})")
+                late.append(f"{label} ({_how_late(one)})")
     if not lines:
         return None
-    found = f"Stragglers: {listed(late, most=6)}." if late else "No worker is behind the others beyond 2 %."
-    caption = (
-        f"{found} Workers in lock-step wait for one another within a step, so what shows is the lag at its end. {_HOW}"
-    )
+    caption = f"{_found(late, all(line.alone_s is not None for line in lines))} {_HOW}"
     return _draw(lines, name, "Step time, by worker", caption, rows)
+
+
+def _how_late(worker: WorkerTimes) -> str:
+    """Why it is called a straggler, in words."""
+    words = []
+    if worker.slower and worker.alone is not None:
+        words.append(
+            f"its forward and backward alone take {ratio(worker.alone.against_fastest)} as long as the fastest's"
+        )
+    if worker.late:
+        words.append(f"{share_of(worker.behind)} behind the fastest, last in {share_of(worker.last_share)}")
+    return "; ".join(words)
+
+
+def _found(late: Sequence[str], alone: bool) -> str:
+    """What the figure shows of stragglers, and what it cannot."""
+    waits = "Workers in lock-step wait for one another within a step, so windows show no more than the lag at their end"
+    if not alone:
+        none = "No worker is more than 2 % behind at the end of its windows."
+        return f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}."
+    none = "No worker's own forward and backward are shown to take more than 2 % longer than the fastest's."
+    how = "Diamond: a step's forward and backward alone, without the reduction, timed after the last window."
+    return (
+        f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}; the diamond is what each computes. {how}"
+    )
+
+
+def _row_alone(alone: Alone | None) -> Row:
+    against = None if alone is None else alone.against_fastest
+    return {
+        "alone_s": None if alone is None else alone.seconds,
+        "alone_against_fastest": None if against is None else against.value,
+        "alone_against_fastest_low": None if against is None else against.low,
+        "alone_against_fastest_high": None if against is None else against.high,
+    }
 
 
 _HOW = (
@@ -86,21 +121,23 @@ def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Seq
     shown = lines[:MOST]
     with style():
         names = {row: line.label for row, line in enumerate(shown)}
-        figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=_keys(), columns=4)
-        _draw_lines(axes, [line.times for line in shown])
+        keys = _keys(alone=any(line.alone_s is not None for line in shown))
+        figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=len(keys))
+        _draw_lines(axes, shown)
         _set_scale(axes, shown)
     if len(lines) > len(shown):
         caption += f" The first {len(shown)} of {len(lines)} are drawn, those of the fastest cells; the CSV has all."
     return picture(figure, name, title, _describe(shown), caption, rows)
 
 
-def _keys() -> list[Line2D]:
-    return [
+def _keys(*, alone: bool) -> list[Line2D]:
+    keys = [
         Line2D([], [], label="median", **_MEDIAN),
         Line2D([], [], label="95th", **_P95),
         Line2D([], [], label="99th percentile", **_P99),
         Line2D([], [], color=MUTED, label="smallest to largest"),
     ]
+    return [*keys, Line2D([], [], label="forward and backward alone", **_ALONE)] if alone else keys
 
 
 _MEDIAN: dict[str, Any] = {"color": SERIES[0], "marker": "o", "markersize": 5, "linestyle": "none"}
@@ -110,11 +147,14 @@ _P95: dict[str, Any] = {
 _P99: dict[str, Any] = {
     "color": SERIES[2], "marker": "x", "markersize": 5.5, "markeredgewidth": 1.4, "linestyle": "none",
 }  # fmt: skip
+_ALONE: dict[str, Any] = {"color": SERIES[3], "marker": "D", "markersize": 5, "linestyle": "none"}
 
 
-def _draw_lines(axes: Axes, times: Sequence[StepTimes]) -> None:
+def _draw_lines(axes: Axes, lines: Sequence[_Line]) -> None:
     """All rows' medians are one drawn thing, and so on: a fifth of the time of a thing each."""
-    scale, rows = 1e3, range(len(times))
+    scale, rows, times = 1e3, range(len(lines)), [line.times for line in lines]
+    alone = [(row, line.alone_s) for row, line in enumerate(lines) if line.alone_s is not None]
+    axes.plot([scale * taken for _, taken in alone], [row for row, _ in alone], **_ALONE)
     bars(axes, rows, [(scale * of.smallest_s, scale * of.largest_s) for of in times], color=MUTED, linewidth=1.3)
     axes.plot([scale * of.p95_s for of in times], rows, **_P95)
     axes.plot([scale * of.p99_s for of in times], rows, **_P99)
@@ -122,7 +162,9 @@ def _draw_lines(axes: Axes, times: Sequence[StepTimes]) -> None:
 
 
 def _set_scale(axes: Axes, lines: Sequence[_Line]) -> None:
-    low, high = min(line.times.smallest_s for line in lines), max(line.times.largest_s for line in lines)
+    alone = [line.alone_s for line in lines if line.alone_s is not None]
+    low = min([line.times.smallest_s for line in lines] + alone)
+    high = max([line.times.largest_s for line in lines] + alone)
     if low > 0 and high > _SPREAD * low:
         axes.set_xscale("log")
         ticks = _round_ticks(1e3 * low, 1e3 * high)

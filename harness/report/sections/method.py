@@ -78,7 +78,11 @@ def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
         f"{percent(SIGNIFICANCE)} level; {warmup_words(source.manifest.sweep)}",
     )
     yield "outlying window", f"beyond {FENCE} interquartile ranges: flagged, kept"
-    yield "straggling worker", f"more than {percent(STRAGGLES)} behind the fastest, and last in most windows"
+    yield (
+        "straggling worker",
+        f"its own forward and backward more than {percent(STRAGGLES)} longer than the fastest's (Bonferroni over all "
+        f"pairs of workers), or more than {percent(STRAGGLES)} behind it at the end of windows, and last in most",
+    )
     errors = [trial.checks.update_error for trial in source.trials if trial.checks.update_error is not None]
     if errors:
         yield (

@@ -24,6 +24,11 @@ class Seat:
     zygote: Any
     """A Zygote, or what does the same on another host (`harness.run.launchers.agents.remote.Agent`)."""
 
+    @property
+    def host(self) -> str:
+        """The same for seats that share processors: an emulated network's hosts are one machine."""
+        return str(self.zygote.host)
+
 
 class Links(Protocol):
     """The cables of a trial's processes, to be pulled and plugged in from outside while the trial runs.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
-    from harness.trial.protocol import Request
+    from harness.trial.protocol import Membership, Request
 
 
 class Unsupported(Exception):
@@ -33,6 +33,15 @@ class Devices:
     """Where the single-device reference runs; empty is the first replica's device."""
 
 
+@dataclass(frozen=True)
+class Served:
+    """What a process that only carries out what a coordinator sends takes of its host: the device part of its
+    server's ConfigProto, and the processors that bound what its replicas do."""
+
+    config: dict[str, Any]
+    physical: int = 1
+
+
 class DeviceKind(ABC):
     """A kind of device. Methods that touch TensorFlow run in a trial's process only."""
 
@@ -51,8 +60,16 @@ class DeviceKind(ABC):
     def set_up(self, request: "Request") -> Devices:
         """Configure TensorFlow's runtime for the request and return the replicas' devices.
 
-        Raises Unsupported, with the reason, when the machine lacks what is asked for.
+        Raises Unsupported, with the reason, when the machine lacks what is asked for. In a process of a cluster the
+        runtime must not start here: collectives are configured before it (`names` are then given without asking it).
         """
+
+    def served(self, request: "Request", member: "Membership") -> Served:
+        """What a process that only serves takes of its host; raises what `set_up` does.
+
+        A server that is told nothing takes every GPU of its host, all of its memory with it, and then computes there.
+        """
+        return Served({"device_count": {"GPU": 0}})
 
 
 def set_threads(request: "Request") -> None:

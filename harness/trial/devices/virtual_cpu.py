@@ -4,10 +4,10 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.spec.catalogue import DeviceTraits
-from harness.trial.devices.base import DeviceKind, Devices, set_threads
+from harness.trial.devices.base import DeviceKind, Devices, Served, set_threads
 
 if TYPE_CHECKING:
-    from harness.trial.protocol import Request
+    from harness.trial.protocol import Membership, Request
 
 
 class VirtualCpu(DeviceKind):
@@ -33,8 +33,16 @@ class VirtualCpu(DeviceKind):
         names = tuple(f"/device:CPU:{i}" for i in range(count))
         if request.member is None:
             names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
-        physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
+        physical = _processors(request)
         return Devices(names, physical, shared=request.cell.devices_in_sync > physical)
+
+    def served(self, request: "Request", member: "Membership") -> Served:
+        """No GPU, whatever the host has."""
+        return Served(super().served(request, member).config, physical=_processors(request))
+
+
+def _processors(request: "Request") -> int:
+    return max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
 
 
 DEVICE = VirtualCpu()

@@ -6,6 +6,7 @@ from typing import cast
 from harness.trial.loops._coordinator import CoordinatorLoop
 from harness.trial.loops._mesh import MeshLoop
 from harness.trial.loops.base import Loop, LoopKind
+from harness.trial.loops.custom import CustomLoop
 from harness.trial.registry import registered
 
 
@@ -14,4 +15,4 @@ def loops() -> Mapping[str, LoopKind]:
     return cast(Mapping[str, LoopKind], registered(__name__, "LOOP"))
 
 
-__all__ = ["CoordinatorLoop", "Loop", "LoopKind", "MeshLoop", "loops"]
+__all__ = ["CoordinatorLoop", "CustomLoop", "Loop", "LoopKind", "MeshLoop", "loops"]

@@ -21,7 +21,9 @@ class CustomLoop:
     def __init__(self, training: "Training") -> None:
         self._training = training
         self._plant = planted(training.request.plant, training.devices.names)
-        self._step = make_step(training, self._plant)
+        gradients_of = make_gradients(training)
+        self._step = make_step(training, self._plant, gradients_of)
+        self._pass = make_pass(training, self._plant, gradients_of)
         self._example: Any = None
         self._input: Iterator[tuple[Any, Any]] | None = None
 
@@ -58,6 +60,12 @@ class CustomLoop:
             for copy, value in zip(copies_of(variable), state.copies, strict=True):
                 copy.assign(value)
 
+    def alone(self) -> None:
+        """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
+        weight is changed."""
+        for number in self._training.strategy.experimental_local_results(self._pass(*self._example)):
+            number.numpy()
+
     def program(self) -> Any:
         """The concrete function that the steps ran."""
         return None if self._example is None else self._step.get_concrete_function(*self._example)
@@ -67,13 +75,11 @@ class CustomLoop:
         return int(self._step.experimental_get_tracing_count())
 
 
-def make_step(training: "Training", plant: Planted | None = None) -> Any:
-    """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
+def make_gradients(training: "Training") -> Any:
+    """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients)."""
     import tensorflow as tf
 
-    plant = plant or Planted()
-    cell, model, optimizer = training.cell, training.model, training.optimizer
-    strategy, loss_of_examples = training.strategy, training.loss
+    cell, model, optimizer, loss_of_examples = training.cell, training.model, training.optimizer, training.loss
 
     def gradients_of(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -85,8 +91,16 @@ def make_step(training: "Training", plant: Planted | None = None) -> Any:
             scaled = optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, model.trainable_variables)
 
-    if cell.xla:
-        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    return tf.function(gradients_of, jit_compile=True, autograph=False) if cell.xla else gradients_of
+
+
+def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None) -> Any:
+    """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
+    import tensorflow as tf
+
+    plant = plant or Planted()
+    gradients_of = gradients_of or make_gradients(training)
+    model, optimizer, strategy = training.model, training.optimizer, training.strategy
 
     def replica_step(x: Any, y: Any) -> Any:
         loss, gradients = gradients_of(plant.before_forward(x), y)
@@ -100,6 +114,24 @@ def make_step(training: "Training", plant: Planted | None = None) -> Any:
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     return step
+
+
+def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
+    """Forward and backward of this process's replicas as a tf.function (x, y) -> a number of each, which is there when
+    all its gradients are. It is traced when it is first called."""
+    import tensorflow as tf
+
+    def replica_pass(x: Any, y: Any) -> Any:
+        _, gradients = gradients_of(plant.before_forward(x), y)
+        # The number must be made of the gradients: TensorFlow leaves out what an output only has to come after.
+        parts = [getattr(gradient, "values", gradient) for gradient in gradients if gradient is not None]
+        return tf.add_n([tf.cast(tf.reshape(part, [-1])[0], tf.float32) for part in parts])
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def alone(x: Any, y: Any) -> Any:
+        return training.strategy.run(replica_pass, args=(x, y))
+
+    return alone
 
 
 def _finished(loss: Any, training: "Training") -> float:

@@ -1,6 +1,7 @@
 """ParameterServerStrategy: variables on servers, workers that update them without waiting for each other."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.spec.catalogue import StrategyTraits
@@ -19,6 +20,9 @@ MAX_SHARD_BYTES = 64 * 1024
 """`max_size`: as many shards as are needed for none to have more bytes; TensorFlow has no default for it."""
 ADDITIONS = 8
 """Additions a worker that the check of the servers schedules."""
+COORDINATOR = "/job:chief/replica:0/task:0/device:CPU:0"
+MOST_NAMED = 5
+"""Wrong additions that the evidence names."""
 
 
 class ParameterServer(Strategy):
@@ -40,33 +44,45 @@ class ParameterServer(Strategy):
         return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(cell))
 
     def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:
-        """A worker's device each; the coordinator computes nothing."""
+        """The workers' devices of the cell's kind: one on GPUs has a processor, too. The coordinator computes nothing.
+
+        The reference is computed on a device of the same kind, whose arithmetic is the workers': the coordinator's own
+        processor, or the first worker's GPU.
+        """
         import tensorflow as tf
 
-        workers = [name for name in _remote_devices(tf) if "/job:worker/" in name]
-        return dataclasses.replace(devices, names=tuple(workers), reference="/job:chief/replica:0/task:0/device:CPU:0")
+        kind = tf.DeviceSpec.from_string(devices.names[0]).device_type
+        workers = tuple(sorted(d.name for d in tf.config.list_logical_devices(kind) if "/job:worker/" in d.name))
+        return dataclasses.replace(devices, names=workers, reference=COORDINATOR if kind == "CPU" else workers[0])
 
     def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
-        """Additions from all workers to one variable: nothing is lost and nothing counted twice."""
+        """Additions from all workers to one variable, each of one to its own element: nothing is lost, and nothing
+        counted twice."""
         import tensorflow as tf
 
         coordinator = tf.distribute.coordinator.ClusterCoordinator(built)
+        additions = ADDITIONS * built.extended._num_workers
         with built.scope():
-            total = tf.Variable(0.0, dtype=tf.float64)
+            counts = tf.Variable(tf.zeros([additions], tf.int32), trainable=False)
 
         @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-        def add(value: Any) -> None:
-            total.assign_add(value, use_locking=True)
+        def add(place: Any) -> None:
+            counts.assign_add(tf.one_hot(place, additions, dtype=tf.int32), use_locking=True)
 
-        terms = ADDITIONS * built.extended._num_workers
-        for term in range(terms):
-            coordinator.schedule(add, args=(tf.constant(2.0**term, tf.float64),))
+        for place in range(additions):
+            coordinator.schedule(add, args=(tf.constant(place),))
         coordinator.join()
-        got, whole = float(total.numpy()), 2.0**terms - 1
-        if got == whole:
-            return None
-        missing = [str(term) for term in range(terms) if not int(got) >> term & 1]
-        return f"{terms} additions to one variable gave {got:.0f} where {whole:.0f} is right; missing: {missing}"
+        return miscounted(tf.convert_to_tensor(counts).numpy().tolist())
+
+
+def miscounted(counts: Sequence[int]) -> str | None:
+    """What additions of one each, to elements of their own, came to instead; None when each was made once."""
+    wrong = {place: count for place, count in enumerate(counts) if count != 1}
+    if not wrong:
+        return None
+    found = ", ".join(f"number {place} {count} times" for place, count in list(wrong.items())[:MOST_NAMED])
+    more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    return f"of {len(counts)} additions to one variable, each to be made once: {found}{more}"
 
 
 def partitioner_of(cell: Cell) -> Any:
@@ -83,10 +99,6 @@ def partitioner_of(cell: Cell) -> Any:
             return partitioners.MaxSizePartitioner(max_shard_bytes=MAX_SHARD_BYTES, max_shards=cell.ps)
         case _:
             return None
-
-
-def _remote_devices(tf: Any) -> list[str]:
-    return sorted(device.name for device in tf.config.list_logical_devices())
 
 
 STRATEGY = ParameterServer()

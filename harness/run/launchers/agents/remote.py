@@ -70,6 +70,8 @@ class Agent:
         self.address = identity.address or peer
         """What other hosts reach it at."""
         self.name = f"agent {joined} on {identity.node or identity.host} ({self.address})"
+        self.host = identity.machine.partition(" ")[0] or identity.host
+        """Which machine its trials run on: agents in several namespaces of one share its processors."""
         self.gone: str | None = None
         """Why it is, once it is."""
         self.ready = False

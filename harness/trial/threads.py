@@ -1,0 +1,15 @@
+"""The sizes of TensorFlow's thread pools, decided on the host where the trial runs."""
+
+from harness.environment import usable_cores
+from harness.trial.protocol import Request
+
+
+def with_threads(request: Request) -> Request:
+    """`request` with the inter-op pool that it leaves open, so that what is set is also what is recorded.
+
+    An inter-op pool smaller than twice the replicas gives two-state timings, as collectives block its threads
+    (`facts.md`, `protocol.md`). Only virtual devices on the processor need one: elsewhere 0 stays TensorFlow's choice.
+    """
+    if request.inter_op_threads or request.cell.device != "virtual-cpu":
+        return request
+    return request.model_copy(update={"inter_op_threads": max(usable_cores(), 2 * request.cell.devices)})

@@ -1,0 +1,73 @@
+"""A worker that really is slower is named, though workers in lock-step have windows alike."""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harness.analysis.workers import WorkerTimes, step_times
+from harness.record.trial import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.live import LiveTrial, Place
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Request
+from tests.record.examples import cell
+
+CELL = cell(strategy="multi_worker_mirrored", workers=2, replicas=1, data="synthetic", model="mnist_cnn")
+SLICE_S = 0.01
+
+
+@contextlib.contextmanager
+def half_as_fast(pid: int) -> Iterator[None]:
+    """While entered, the process is stopped for half of the time."""
+    over = threading.Event()
+
+    def stop_and_go() -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            while not over.is_set():
+                os.kill(pid, signal.SIGSTOP)
+                over.wait(SLICE_S)
+                os.kill(pid, signal.SIGCONT)
+                over.wait(SLICE_S)
+
+    thread = threading.Thread(target=stop_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def measured(zygote: Zygote, block: int, slow: int | None) -> TrialRecord:
+    """A trial, in which one worker is slow from the first window on."""
+    request = Request(cell=CELL, seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
+    trial = LiveTrial(CELL, Place("r", block, f"{block}.0", 0, 1, "none"), zygote, request, 60.0, Interrupts())
+    trial.start()
+    trial.set_up()
+    trial.measured_from = 0
+    zygote.drain()
+    pid = None if slow is None else trial.spawned.merged.processes[slow].spawned.pid
+    with contextlib.nullcontext() if pid is None else half_as_fast(pid):
+        for number in range(4):
+            trial.take_turn(number)
+        trial.finish()
+    return trial.record()
+
+
+def workers(slow: int | None) -> tuple[WorkerTimes, ...]:
+    """Each worker's times over three trials."""
+    with Zygote() as zygote:
+        records = [measured(zygote, block, slow) for block in range(3)]
+    assert [(record.status, record.reason) for record in records] == [("ok", None)] * 3
+    return step_times(records)[CELL.cell_id].workers
+
+
+@pytest.mark.slow
+def test_the_worker_that_the_others_wait_for_is_named() -> None:
+    found = workers(slow=1)
+    assert [worker.slower for worker in found] == [False, True]
+    assert found[1].times.p50_s < 1.5 * found[0].times.p50_s  # which windows alone would not have shown
