@@ -46,6 +46,7 @@ class ClusterChannel:
 
     def send(self, turn: Turn) -> None:
         """Pass the turn to every worker at once; OSError when one is gone."""
+        self.merged.asked = turn.do
         for worker in self.merged.workers:
             worker.tell(turn)
 
@@ -134,13 +135,14 @@ class ClusterSpawned:
         return self.merged.placement.links
 
     def stderr_tail(self, characters: int = 4000) -> str:
-        """The end of what each process wrote, and its phase."""
+        """The end of what each process wrote, and its phase; `characters` are shared out, but each has TAIL."""
+        each = max(TAIL, characters // len(self.merged.processes))
         trouble = self.merged.placement.trouble()
         parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
-            if tail := process.spawned.stderr_tail(TAIL).strip():
+            if tail := process.spawned.stderr_tail(each).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")
-        return "\n\n".join(parts)[-max(characters, TAIL * len(self.merged.processes)) :]
+        return "\n\n".join(parts)
 
 
 class Refused:

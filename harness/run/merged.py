@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.run.launchers.base import Placement, Seat
@@ -42,6 +43,8 @@ class Merged:
     placement: Placement
     launcher: str
     out: list[Report] = field(default_factory=list)
+    asked: Literal["window", "finish", "usage", "leave"] | None = None
+    """What the workers were told last; None before their first turn."""
     _outcome_due: bool = False
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from harness.errors import HarnessError
 from harness.run.interpreters import inherited
 from harness.run.scratch import Scratch
+from harness.run.stacks import excerpt
 from harness.trial.protocol import Channel, Request, encode
 
 START_LIMIT_S = 180.0
@@ -46,9 +47,9 @@ class Spawned:
         self._stderr = stderr
 
     def stderr_tail(self, characters: int = 4000) -> str:
-        """The end of what the trial wrote to standard error and output."""
+        """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
         try:
-            return self._stderr.read_text(errors="replace")[-characters:]
+            return excerpt(self._stderr.read_text(errors="replace"), characters)
         except OSError:
             return ""
 
