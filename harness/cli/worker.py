@@ -34,9 +34,11 @@ def command(
     """Run the verb."""
     from harness.run.launchers.agents.handshake import LEAST_TOKEN
     from harness.run.launchers.agents.worker import WorkerSettings, token_from, work
-    from harness.spec.address import split_address
+    from harness.spec.address import host_alone, split_address
 
     host, port = split_address("connect", connect, needs_port=True)
+    if address:
+        address = host_alone("address", address)
     try:
         found = token_from(token, token_file)
     except (OSError, UnicodeDecodeError) as error:

@@ -72,7 +72,7 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
     """
     asked = Asked()
     while not asked.to_end:
-        wire = _connected(settings, asked)
+        wire = _connected(settings, asked, say)
         if wire is None:
             return
         try:
@@ -102,19 +102,23 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[st
             session.close()
 
 
-def _connected(settings: WorkerSettings, asked: Asked) -> Wire | None:
-    """A connection; None when asked to end. With `stay` it is waited for as long as it takes."""
+def _connected(settings: WorkerSettings, asked: Asked, say: Callable[[str], None]) -> Wire | None:
+    """A connection; None when asked to end. With `stay` it is waited for as long as it takes, each reason said once."""
+    there = joined(settings.host, settings.port)
     deadline = time.monotonic() + settings.wait_s
+    said = ""
     while not asked.to_end:
         try:
             return Wire(socket.create_connection((settings.host, settings.port), timeout=HANDSHAKE_S))
         except OSError as error:
+            reason = error.strerror or str(error)
             if not settings.stay and time.monotonic() >= deadline:
-                there = joined(settings.host, settings.port)
-                reason = error.strerror or str(error)
                 raise CannotConnect(
                     f"connect: no sweep answers at {there} ({reason}); waited {settings.wait_s:g} s"
                 ) from None
+            if settings.stay and reason != said:
+                say(f"no sweep answers at {there} ({reason}); tries on")
+                said = reason
         select.select([asked.read], [], [], RETRY_S)
     return None
 

@@ -13,6 +13,7 @@ import pytest
 
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent, RemoteSpawned
+from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
 from harness.spec.network import Network
@@ -229,6 +230,19 @@ def test_a_worker_that_finds_nobody_says_so_within_its_time(start: Start) -> Non
         _, error = worker.communicate(timeout=30)
     assert worker.returncode == 4
     assert f"no sweep answers at {there} (Connection refused); waited 0.2 s" in error
+
+
+def test_one_that_stays_says_once_why_it_does_not_come_through(start: Start) -> None:
+    with socket.socket() as deaf:
+        deaf.bind((LOOPBACK, 0))
+        there = address_of(LOOPBACK, deaf.getsockname()[1])
+        worker = start("--connect", there, "--stay")
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == f"no sweep answers at {there} (Connection refused); tries on\n"
+        time.sleep(3 * RETRY_S)
+        worker.send_signal(signal.SIGTERM)
+        out, error = worker.communicate(timeout=30)
+    assert (worker.returncode, out, error) == (0, "", "")
 
 
 def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, start: Start) -> None:
