@@ -1,5 +1,7 @@
 """`harness worker`: let a sweep elsewhere start its processes on this host."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -52,5 +54,13 @@ def command(
     settings = WorkerSettings(
         host, port or 0, found, address, data_dir.absolute() if data_dir is not None else None, wait, stay
     )
-    work(settings, lambda text: print(text, flush=True))
+    work(settings, _say)
     return 0
+
+
+def _say(text: str) -> None:
+    """Tell the person; when nobody reads it any more (head, a closed terminal), no sweep must lose its host for it."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

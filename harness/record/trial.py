@@ -193,6 +193,9 @@ class TrialRecord(_Part):
     phase: PhaseName | None = None
     """The phase under way when a trial that is not `ok` ended."""
     reason: str | None = None
+    may_pass: bool = False
+    """Of `unsupported`: the reason may be gone at another time, such as a host that is not there. The cell's other
+    trials are tried all the same, and `--resume` tries this one again."""
     started_utc: str
     phases: Phases = Phases()
     windows: Windows | None = None

@@ -28,9 +28,14 @@ PREPARE_LIMIT_S = 3600.0
 TOGETHER = 2
 """Trials of a block that are set up at the same time."""
 HOPELESS = ("unsupported", "wrong_result")
-"""Ends that another block would only repeat."""
+"""Ends that another block would only repeat, unless their reason may pass."""
 PATIENCE = 2
 """Blocks in a row in which an arm may crash before it is given up."""
+
+
+def is_hopeless(trial: TrialRecord) -> bool:
+    """Whether another block would only repeat how a trial ended."""
+    return trial.status in HOPELESS and not trial.may_pass
 
 
 @dataclass(frozen=True)

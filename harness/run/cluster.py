@@ -11,7 +11,7 @@ import socket
 import time
 from typing import Any
 
-from harness.run.launchers import CannotPlace, launchers
+from harness.run.launchers import CannotPlace, NotNow, launchers
 from harness.run.launchers.base import Links
 from harness.run.merged import Merged, Process
 from harness.run.zygote import EXIT_LIMIT_S, Zygote
@@ -148,13 +148,14 @@ class ClusterSpawned:
 class Refused:
     """Stands for processes that could not be started: its one report says why."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, error: CannotPlace) -> None:
         self.who = self.gone = ""
         self.status = 0
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         with theirs:
-            Channel(theirs).send(Report(outcome=Outcome(status="unsupported", reason=reason)))
+            outcome = Outcome(status="unsupported", reason=str(error), may_pass=isinstance(error, NotNow))
+            Channel(theirs).send(Report(outcome=outcome))
 
     def stderr_tail(self, characters: int = 4000) -> str:
         """Nothing was started, so nothing was written."""
@@ -173,7 +174,7 @@ class Cluster:
         try:
             placement = launchers()[request.launcher].place(request, self._zygote)
         except CannotPlace as error:
-            return Refused(str(error))
+            return Refused(error)
         processes = []
         for seat in placement.seats:
             own = request.model_copy(update={"member": seat.member, "scratch": seat.zygote.scratch})
@@ -237,7 +238,7 @@ class Elsewhere:
         try:
             self._host = launchers()[request.launcher].host_for(request, self._zygote)
         except CannotPlace as error:
-            return Refused(str(error))
+            return Refused(error)
         return self._host.spawn(request.model_copy(update={"scratch": self._host.scratch}))
 
     def signal(self, spawned: Any, number: int) -> None:

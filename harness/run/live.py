@@ -15,14 +15,13 @@ from harness.run.cluster import Cluster, ClusterSpawned, Elsewhere, handler_of
 from harness.run.figures import figures_of, phases_of, windows_of
 from harness.run.interrupts import Interrupts
 from harness.run.memory import OutOfMemoryCounter
+from harness.run.stacks import settled
 from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
-STACKS_S = 1.0
-"""How long a hung trial gets to write the stacks of its threads."""
 
 
 @dataclass(frozen=True)
@@ -215,8 +214,7 @@ class LiveTrial:
         self._close_phase()
         missing = awaited_words(self.spawned.merged) if isinstance(self.spawned, ClusterSpawned) else ""
         self.zygote.signal(self.spawned, signal.SIGUSR1)
-        time.sleep(STACKS_S)
-        self.evidence = self.spawned.stderr_tail() or None
+        self.evidence = settled(self.spawned.stderr_tail) or None
         self.zygote.kill(self.spawned)
         reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
         self._end("timeout", f"{reason}: {missing}" if missing else reason)
@@ -246,6 +244,7 @@ class LiveTrial:
             status=self.status or "crashed",
             phase=None if ended_well else self.phase,
             reason=self.reason,
+            may_pass=outcome.may_pass,
             started_utc=self._started_utc,
             phases=Phases(**phases_of(self, self._seconds)),
             windows=windows,

@@ -5,7 +5,8 @@ wrote is where every program begins, and not where this one hangs.
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 STACK = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
@@ -15,6 +16,27 @@ FEWEST = 4
 """Frames that every thread's stack gets, or else the one that matters has the room to itself."""
 LONGEST_LINE = 300
 """Characters of other lines: after a fatal error, Python names every extension module in one."""
+
+
+SLICE_S = 0.5
+USUAL_S = 2.0
+LIMIT_S = 8.0
+"""A stack is written character by character, which takes seconds where the processors are busy."""
+
+
+def settled(read: Callable[[], str]) -> str:
+    """What processes that were asked for their stacks have written, once no more of it comes.
+
+    They get USUAL_S to begin, and LIMIT_S in all.
+    """
+    began, before = time.monotonic(), ""
+    while True:
+        time.sleep(SLICE_S)
+        found, taken = read(), time.monotonic() - began
+        begun = any(STACK.match(line) for line in found.splitlines())
+        if taken >= LIMIT_S or (found == before and (begun or taken >= USUAL_S)):
+            return found
+        before = found
 
 
 @dataclass

@@ -33,7 +33,7 @@ def join(member: Membership) -> None:
 
 
 def _resolve_all(member: Membership) -> None:
-    """HarnessError when a process's host does not resolve here: TensorFlow would look for it until the trial's limit."""
+    """HarnessError when a process's host does not resolve here, where TensorFlow would try until the trial's limit."""
     for task, addresses in member.cluster.items():
         for index, address in enumerate(addresses):
             host = split_address("address", address)[0]

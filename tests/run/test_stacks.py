@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from harness.run.stacks import excerpt
+from harness.run import stacks
+from harness.run.stacks import LIMIT_S, USUAL_S, excerpt, settled
 
 DEEP = """
 import faulthandler, os, signal, threading
@@ -62,3 +63,24 @@ def test_what_has_room_is_kept_as_it_is_and_what_has_no_stacks_keeps_its_end() -
 def test_no_stack_is_too_long_for_its_room() -> None:
     text = "Thread 0x01 (most recent call first):\n" + '  File "x", line 1 in ' + "y" * 500
     assert len(excerpt(text, 100)) <= 100
+
+
+def test_stacks_are_waited_for_until_no_more_of_them_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, said = [0.0], []
+    header = "Thread 0x01 (most recent call first):"
+    monkeypatch.setattr(stacks, "SLICE_S", 0.5)
+    monkeypatch.setattr(stacks, "USUAL_S", USUAL_S)
+    monkeypatch.setattr("harness.run.stacks.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("harness.run.stacks.time.sleep", lambda s: clock.__setitem__(0, clock[0] + s))
+
+    def slow(parts: list[str]) -> str:
+        said.append(clock[0])
+        return "\n".join(parts[: len(said)])
+
+    assert settled(lambda: slow(["noise", header, "  one", "  two"])) == f"noise\n{header}\n  one\n  two"
+    began = clock[0]
+    assert settled(lambda: "noise alone") == "noise alone"
+    assert clock[0] - began == USUAL_S, "who is stopped writes nothing"
+    began = clock[0]
+    settled(lambda: str(clock[0]))
+    assert clock[0] - began == LIMIT_S

@@ -68,7 +68,7 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
     """Serve one run, or with `stay` one after the other until asked to end.
 
     Raises JoinError when it is refused, CannotConnect when nothing listens, ZygoteError when TensorFlow cannot be
-    imported.
+    imported or the process that has imported it is gone; the run is told that, too.
     """
     asked = Asked()
     while not asked.to_end:
@@ -96,6 +96,10 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[st
             if session.start():
                 say("ready; it ends with the run")
                 session.serve()
+        except ZygoteError as error:
+            with contextlib.suppress(WireError):  # the run may be over as well
+                wire.send(News(of="failed", text=str(error)))
+            raise
         except WireError as error:
             say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
         finally:
@@ -146,11 +150,7 @@ class Session:
                 return False
             if self._wire.connection in ready:
                 self._wire.take_in()  # WireError when the parent is gone
-        try:
-            self._zygote.start()
-        except ZygoteError as error:
-            self._wire.send(News(of="failed", text=str(error)))
-            raise
+        self._zygote.start()
         self._wire.send(News(of="ready", text=self._zygote.scratch))
         return True
 
@@ -206,6 +206,7 @@ class Session:
 
     def _spawn(self, order: Order) -> None:
         assert order.request is not None
+        self._expect_zygote()
         request = order.request
         if self._settings.data_dir is not None:
             request = request.model_copy(update={"data_dir": str(self._settings.data_dir)})
@@ -240,8 +241,12 @@ class Session:
                     self._pass_on(number)
                 self._reported.add(number)
                 self._wire.send(News(of="exited", number=number, status=process.status))
+        self._expect_zygote()
+
+    def _expect_zygote(self) -> None:
+        """ZygoteError when it is gone, and with it every process: another one would not know how they ended."""
         if not self._zygote.alive:
-            raise WireError("the preloaded process on this host is gone")
+            raise ZygoteError("the preloaded process on this host is gone")
 
     def _hold(self, order: Order) -> None:
         try:

@@ -1,6 +1,7 @@
 """Real agents: they fork, pass on, report how processes ended, and leave nothing when anybody is killed."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
-from harness.run.launchers.agents.remote import Agent, RemoteSpawned
+from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteSpawned
 from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
@@ -81,6 +82,64 @@ def test_ports_in_a_row_are_had_whole_or_not_at_all(agent: Agent) -> None:
         assert agent.hold(3, base) == []
         assert can_bind(base)
     assert agent.hold(3, base) == [base, base + 1, base + 2]
+
+
+def test_an_agent_that_does_not_answer_is_not_taken_for_one_without_ports_and_keeps_none(
+    meeting: Meeting, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    taken: list[int] = []
+    free = agent.free
+    monkeypatch.setattr(agent, "free", lambda ports: (taken.extend(ports), free(ports)))
+    monkeypatch.setattr("harness.run.launchers.agents.remote.ANSWER_LIMIT_S", 0.2)
+    monkeypatch.setattr(Agent.question, "__defaults__", (0.2,))
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(NoAnswer, match=rf"{re.escape(agent.name)} did not take ports within 0.2 s"):
+        agent.hold(2)
+    process.send_signal(signal.SIGCONT)
+    assert comes_true(lambda: len(taken) == 2), "what it takes too late"
+    assert comes_true(lambda: all(can_bind(port) for port in taken)), "is given back"
+
+
+def test_ports_of_an_agent_that_is_gone_are_no_answer(meeting: Meeting, start: Start) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    process.kill()
+    assert comes_true(lambda: agent.gone is not None)
+    with pytest.raises(NoAnswer, match="is gone"):
+        agent.hold(1)
+
+
+def test_when_the_preloaded_process_of_an_agent_dies_both_sides_are_told_why(
+    meeting: Meeting, start: Start, told: list[str]
+) -> None:
+    worker = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(HANGS))
+    assert spawned.channel.receive_line(20) is not None
+    [zygote] = psutil.Process(worker.pid).children()
+    zygote.kill()
+    out, error = worker.communicate(timeout=30)
+    reason = "the preloaded process on this host is gone"
+    assert (worker.returncode, error) == (4, f"harness: {reason}\n")
+    assert "is over" not in out
+    assert comes_true(lambda: agent.gone == reason)
+    assert any(reason in text for text in told)
+
+
+def test_nobody_who_reads_what_it_says_costs_a_sweep_its_host(meeting: Meeting, start: Start) -> None:
+    worker = start("--connect", meeting.address())
+    assert worker.stdout is not None
+    assert worker.stdout.readline().startswith("joined")
+    worker.stdout.close()
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(0))
+    assert agent.wait(spawned) == 0
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(GONE_WITHIN_S) == 0
+    assert worker.stderr is not None
+    assert worker.stderr.read() == ""
 
 
 def can_bind(port: int) -> bool:
