@@ -15,6 +15,7 @@ from harness.analysis.pairs import took_turns
 from harness.errors import HarnessError, Interrupted
 from harness.record.store import RunStore, load_run
 from harness.record.trial import TrialRecord
+from harness.run.hosts import note_hosts
 from harness.run.interrupts import Interrupts
 from harness.run.live import Ended, LiveTrial, Place
 from harness.run.progress import Progress
@@ -112,6 +113,8 @@ class ArmBlocks:
         kept: list[TrialRecord] = []
 
         def keep(record: TrialRecord) -> None:
+            for arm in arms:
+                note_hosts(self.store, record, arm.zygote.hosts)
             self.store.append(record)
             self.trials.append(record)
             kept.append(record)

@@ -165,6 +165,9 @@ class Refused:
 class Cluster:
     """Starts, signals and sees out the processes of a trial through its launcher; see `harness.run.zygote.Zygote`."""
 
+    host = None
+    """Each of its processes has its own."""
+
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
         self.scratch = zygote.scratch
@@ -232,6 +235,11 @@ class Elsewhere:
         self._zygote = zygote
         self._host: Any = None
         self.scratch = zygote.scratch
+
+    @property
+    def host(self) -> str | None:
+        """The name of the host that it was started on."""
+        return None if self._host is None else str(self._host.host)
 
     def spawn(self, request: Request) -> Any:
         """Start the process on the launcher's first host."""

@@ -254,6 +254,7 @@ class LiveTrial:
             checks=outcome.checks,
             executed=outcome.executed,
             resources=outcome.resources,
+            host=self.zygote.host,
             cluster=outcome.cluster or self._cluster(),
             updates=outcome.updates,
             trace=outcome.trace,

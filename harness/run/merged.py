@@ -198,6 +198,7 @@ def _member_record(process: Process) -> MemberRecord:
     return MemberRecord(
         name=member.name,
         address=member.cluster[member.task][member.index],
+        host=process.seat.zygote.host,
         phase=None if ended_well else process.phase,
         reason=outcome.reason if outcome is not None else None,
         peak_memory_bytes=outcome.peak_memory_bytes if outcome is not None else None,

@@ -2,16 +2,18 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.analysis.intervals import stein_trials
+from harness.environment import Facts
 from harness.errors import Interrupted
 from harness.plan import beside_bases, make_plan, missing_groups
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
+from harness.run.hosts import note_hosts
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.live import LiveTrial, Place
@@ -48,6 +50,7 @@ class SweepRun:
         self._interrupts = Interrupts()
         self._steps = StepCounts(self.trials)
         self._earlier = len(self.trials)
+        self._hosts: Mapping[str, Facts] = {}
         self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if is_final(t)}
 
     @property
@@ -66,6 +69,7 @@ class SweepRun:
 
     def run(self, zygote: Zygote, estimate_s: float) -> None:
         """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+        self._hosts = zygote.hosts
         self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
         try:
@@ -159,6 +163,7 @@ class SweepRun:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
 
     def _keep(self, record: TrialRecord) -> None:
+        note_hosts(self.store, record, self._hosts)
         self.store.append(record)
         self.trials.append(record)
         if is_final(record) and record.cell_id not in self._unsupported:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.run.interpreters import inherited
 from harness.run.scratch import Scratch
@@ -72,6 +73,9 @@ class Zygote:
     `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
     """
 
+    host: str | None = None
+    """What records call the host that its trials run on; None is this machine."""
+
     def __init__(
         self,
         environment: Mapping[str, str] | None = None,
@@ -83,6 +87,8 @@ class Zygote:
         self._python = python
         self.plain = not environment and python == sys.executable and path is None
         """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
+        self.hosts: dict[str, Facts] = {}
+        """What launchers know of hosts elsewhere that have joined the run, by name."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._folder = folder

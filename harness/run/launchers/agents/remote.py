@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
+from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
@@ -75,6 +76,10 @@ class Agent:
         self.address = identity.address or peer
         """What other hosts reach it at."""
         self.name = f"agent {joined} on {identity.node or identity.host} ({self.address})"
+        self.host = identity.node or identity.host
+        """What records call its host."""
+        self.facts: Facts = {}
+        """What its host is, known once it is ready."""
         self.gone: str | None = None
         """Why it is, once it is."""
         self.ready = False
@@ -105,6 +110,7 @@ class Agent:
     def _take_in(self, news: News) -> None:
         if news.of == "ready":
             self.scratch = news.text
+            self.facts = dict(news.facts)
             self.ready = True
             self._news(self)
             return

@@ -173,6 +173,7 @@ class AgentLauncher(Launcher, ABC):
         session = self.session(request, zygote)
         hosts = hosts_needed(request.cell, request.placing.hosts)
         agents = session.wait(hosts, zygote.check, self)
+        zygote.hosts.update({agent.host: agent.facts for agent in agents})
         session.prepare(agents, request, zygote.check)
         return agents
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.environment import facts
 from harness.errors import HarnessError
 from harness.run.launchers.agents.handshake import JoinError, ask
 from harness.run.launchers.agents.identity import own_identity
@@ -145,13 +146,14 @@ class Session:
     def start(self) -> bool:
         """Import TensorFlow; False when the run is over, or this process asked to end, before that is done."""
         self._zygote.launch()
+        found = facts()  # while the import is under way
         while self._zygote.connection not in (ready := self._wait([self._zygote.connection])):
             if self._asked.to_end:
                 return False
             if self._wire.connection in ready:
                 self._wire.take_in()  # WireError when the parent is gone
         self._zygote.start()
-        self._wire.send(News(of="ready", text=self._zygote.scratch))
+        self._wire.send(News(of="ready", text=self._zygote.scratch, facts=found))
         return True
 
     def serve(self) -> None:
