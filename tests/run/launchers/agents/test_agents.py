@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.environment import facts
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteSpawned
 from harness.run.launchers.agents.worker import RETRY_S
@@ -150,6 +151,34 @@ def can_bind(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def test_an_agent_says_what_its_host_is(agent: Agent) -> None:
+    here = facts()
+    assert agent.host == socket.gethostname()
+    for name in (
+        "machine.id",
+        "cpu.model",
+        "cpu.usable_cores",
+        "memory.total_bytes",
+        "python.version",
+        "package.keras",
+    ):
+        assert agent.facts[name] == here[name]
+    assert agent.facts.keys() >= here.keys()
+
+
+def test_two_machines_of_one_name_are_told_apart_and_two_agents_on_one_machine_are_not(
+    meeting: Meeting, start: Start
+) -> None:
+    start("--connect", meeting.address())
+    [first] = joined(meeting, 1)
+    first.facts["machine.id"] = "of another machine"
+    for count in (2, 3):
+        start("--connect", meeting.address(), "--address", "localhost")
+        joined(meeting, count)
+    name = socket.gethostname()
+    assert [agent.host for agent in meeting.agents] == [name, f"{name} (localhost)", f"{name} (localhost)"]
 
 
 def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
