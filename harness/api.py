@@ -128,7 +128,7 @@ def _validation(a: Run, b: Run | None, results: Folder) -> ValidationRecord | No
     """Of the one machine that measured; a noise floor of one machine says nothing of two."""
     from harness.record.validation import find_validation
 
-    machines = {run.manifest.machine.facts.get("machine.id") for run in (a, b) if run is not None}
+    machines = {run.manifest.facts.get("machine.id") for run in (a, b) if run is not None}
     machine = machines.pop() if len(machines) == 1 else None
     return find_validation(Path(results), machine if isinstance(machine, str) else None)
 

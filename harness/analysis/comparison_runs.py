@@ -142,7 +142,7 @@ def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
 
 def _facts(manifest: RunManifest) -> dict[str, Fact]:
     settings: dict[str, Fact] = {f"sweep.{name}": getattr(manifest.sweep, name) for name in SETTINGS}
-    return {**manifest.machine.facts, **settings, "harness.version": manifest.harness_version}
+    return {**manifest.facts, **settings, "harness.version": manifest.harness_version}
 
 
 def _refuse(changes: Sequence[Change]) -> None:

@@ -108,7 +108,7 @@ def _counts(run: Run) -> bool:
 
 
 def _machine(manifest: RunManifest) -> str:
-    return str(manifest.machine.facts.get("machine.id") or "")
+    return str(manifest.facts.get("machine.id") or "")
 
 
 def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
@@ -141,7 +141,7 @@ def _series(machine: str, cell: Cell, measure: Measure, seen: Sequence[_Seen]) -
         for item in here
         if cell.cell_id in item.failed
     )
-    processor = str(here[-1].manifest.machine.facts.get("cpu.model") or "unknown processor")
+    processor = str(here[-1].manifest.facts.get("cpu.model") or "unknown processor")
     changes = _changes(points, [item.manifest for item in with_value])
     return Series(machine, processor, cell, measure, points, gaps, changes)
 
@@ -172,5 +172,5 @@ def _sample(logs: Sequence[float], side: str) -> Sample:
 
 
 def _revision(manifest: RunManifest) -> str | None:
-    found: Fact = manifest.machine.facts.get("git.revision")
+    found: Fact = manifest.facts.get("git.revision")
     return found if isinstance(found, str) else None

@@ -23,7 +23,7 @@ def validation_of(run: Run) -> ValidationRecord:
     manifest, plan = run.manifest, run.manifest.validation
     assert plan is not None
     made = decisions_of(manifest, run.trials)
-    facts = manifest.machine.facts
+    facts = manifest.facts
     machine_id = facts.get("machine.id")
     return ValidationRecord(
         run_id=manifest.run_id,

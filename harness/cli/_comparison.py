@@ -57,5 +57,5 @@ def validation_of(run: "Run", results: Path) -> "ValidationRecord | None":
     """The newest validation in `results` of the machine that the run was measured on."""
     from harness.record.validation import find_validation
 
-    machine = run.manifest.machine.facts.get("machine.id")
+    machine = run.manifest.facts.get("machine.id")
     return find_validation(results, machine if isinstance(machine, str) else None)

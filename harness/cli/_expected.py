@@ -15,14 +15,14 @@ MOST_BYTES = 50_000_000
 def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
     """Scatter of a window by cell id, from the newest sweep on the same machine that has any of the cells."""
     wanted = {cell.cell_id for cell in manifest.cells}
-    machine = manifest.machine.facts.get("machine.id")
+    machine = manifest.facts.get("machine.id")
     for row in reversed(list_runs(results)):
         if row.problem is not None or row.run_id == manifest.run_id or machine is None:
             continue
         file = row.path / TRIALS_NAME
         try:
             earlier = load_manifest(row.path)
-            if earlier.machine.facts.get("machine.id") != machine or earlier.validation or earlier.comparison:
+            if earlier.facts.get("machine.id") != machine or earlier.validation or earlier.comparison:
                 continue
             if not wanted & {cell.cell_id for cell in earlier.cells} or file.stat().st_size > MOST_BYTES:
                 continue

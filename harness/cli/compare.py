@@ -83,7 +83,7 @@ def _validation(a: "Run", b: "Run | None", results: Path) -> "ValidationRecord |
     from harness.cli._comparison import validation_of
 
     found = validation_of(a, results)
-    same = b is None or b.manifest.machine.facts.get("machine.id") == a.manifest.machine.facts.get("machine.id")
+    same = b is None or b.manifest.facts.get("machine.id") == a.manifest.facts.get("machine.id")
     return found if same else None
 
 

@@ -136,7 +136,7 @@ def _against(base: "Run", run: "Run", results: Path, across_machines: bool) -> "
 
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
-    same = base.manifest.machine.facts.get("machine.id") == run.manifest.machine.facts.get("machine.id")
+    same = base.manifest.facts.get("machine.id") == run.manifest.facts.get("machine.id")
     validation = validation_of(run, results) if same else None
     margins = choose_margins(validation, unpaired=True)
     return compare_runs(base, run, margins, across_machines=across_machines, validation=validation)

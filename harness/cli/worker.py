@@ -1,5 +1,7 @@
 """`harness worker`: let a sweep elsewhere start its processes on this host."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,9 +36,11 @@ def command(
     """Run the verb."""
     from harness.run.launchers.agents.handshake import LEAST_TOKEN
     from harness.run.launchers.agents.worker import WorkerSettings, token_from, work
-    from harness.spec.address import split_address
+    from harness.spec.address import host_alone, split_address
 
     host, port = split_address("connect", connect, needs_port=True)
+    if address:
+        address = host_alone("address", address)
     try:
         found = token_from(token, token_file)
     except (OSError, UnicodeDecodeError) as error:
@@ -50,5 +54,13 @@ def command(
     settings = WorkerSettings(
         host, port or 0, found, address, data_dir.absolute() if data_dir is not None else None, wait, stay
     )
-    work(settings, lambda text: print(text, flush=True))
+    work(settings, _say)
     return 0
+
+
+def _say(text: str) -> None:
+    """Tell the person; when nobody reads it any more (head, a closed terminal), no sweep must lose its host for it."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -55,7 +55,7 @@ def baseline(rules: Rules) -> list[Run]:
             f"--gate-baseline: no baseline '{name}' in '{results}'; {known}; pytest --gate-save {name} makes it"
         )
     newest = there[name][0]
-    refused = [c for c in difference(newest.manifest.machine.facts, rules.machine) if c.severity == "refuse"]
+    refused = [c for c in difference(newest.manifest.facts, rules.machine) if c.severity == "refuse"]
     if refused:
         raise UsageError(
             f"--gate-baseline: '{name}' cannot be compared with: the machine was another or in another state "
@@ -127,7 +127,7 @@ def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rul
 
 def _origin(base: Run) -> str:
     """Of which commit and when: `3f2a91c of 2026-11-20`."""
-    revision, day = base.manifest.machine.facts.get("git.revision"), base.manifest.created_utc[:10]
+    revision, day = base.manifest.facts.get("git.revision"), base.manifest.created_utc[:10]
     if not isinstance(revision, str):
         return day
     commit, _, dirty = revision.partition("-")

@@ -16,6 +16,8 @@ class MemberRecord(_Part):
     """`worker 0`, `ps 1`, `coordinator`."""
     address: str
     """`host:port` that the others reach it at."""
+    host: str | None = None
+    """The host elsewhere that it ran on, by its name in `run.json`; None is the machine of the run."""
     phase: str | None = None
     """The phase it was last in, when the trial did not end well."""
     reason: str | None = None

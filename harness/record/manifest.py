@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
 from harness.record.faults import FaultsPlan
+from harness.record.hosts import together
 from harness.record.imported import ImportedRecord
 from harness.record.trial import Plant
 from harness.spec.cell import MOST, Cell
@@ -150,6 +151,14 @@ class RunManifest(_Part):
     imported: ImportedRecord | None = None
     """Set for a table that was imported: published figures, of which nothing was measured here."""
     machine: Machine
+    """Where the run was started."""
+    hosts: dict[str, Machine] = {}
+    """The hosts elsewhere on which trials ran, by the name that trials call them; empty where all ran on `machine`."""
+
+    @property
+    def facts(self) -> dict[str, str | int | float | bool | None]:
+        """Of what measured: the machine, or the hosts elsewhere together (`harness.record.hosts`)."""
+        return together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
 
     @property
     def kind(self) -> Literal["sweep", "ab", "validation", "faults", "import"]:

@@ -193,6 +193,9 @@ class TrialRecord(_Part):
     phase: PhaseName | None = None
     """The phase under way when a trial that is not `ok` ended."""
     reason: str | None = None
+    may_pass: bool = False
+    """Of `unsupported`: the reason may be gone at another time, such as a host that is not there. The cell's other
+    trials are tried all the same, and `--resume` tries this one again."""
     started_utc: Utc
     phases: Phases = Phases()
     windows: Windows | None = None
@@ -205,14 +208,23 @@ class TrialRecord(_Part):
     checks: Checks = Checks()
     executed: Annotated[Executed, AfterValidator(shared)] = Executed()
     resources: Annotated[Resources, AfterValidator(shared)] = Resources()
+    host: str | None = None
+    """Of a trial of one process: the host elsewhere that it ran on; None is the machine of the run. `run.json` has
+    the facts of each."""
     cluster: ClusterRecord | None = None
-    """The processes of a trial that has several."""
+    """The processes of a trial that has several; each names its host."""
     updates: AsynchronousUpdates | None = None
     """What became of the updates that parameter servers were sent."""
     trace: TraceRecord | None = None
     """Set where the trial was traced."""
     evidence: str | None = None
     """Stacks or the end of standard error, for a trial that hung or crashed."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts elsewhere that it ran on, each once."""
+        members = self.cluster.members if self.cluster is not None else []
+        return tuple(dict.fromkeys(host for host in (self.host, *(m.host for m in members)) if host is not None))
 
     @model_validator(mode="after")
     def _a_wrong_answer_has_no_throughput(self) -> "TrialRecord":

@@ -113,7 +113,7 @@ def _place(folder: Path) -> str:
 
 def _machine(manifest: RunManifest) -> str:
     """What it was measured on, in a few words; empty when that is not recorded."""
-    facts = manifest.machine.facts
+    facts = manifest.facts
     model, cores, gpus = (facts.get(name) for name in ("cpu.model", "cpu.usable_cores", "gpu.count"))
     words = [str(model)] if model else []
     words += [

@@ -47,7 +47,7 @@ def shown(
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
-    facts = manifest.machine.facts
+    facts = manifest.facts
     model, cores = facts.get("cpu.model"), facts.get("cpu.usable_cores")
     machine = f" on {model}" + (f", {plural(cores, 'core')}" if isinstance(cores, int) else "") if model else ""
     windows = f"{plural(manifest.sweep.windows, 'window')} of at least {manifest.sweep.window:g} s each"

@@ -19,7 +19,7 @@ from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
-from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
+from harness.run.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
 from harness.run.ending import end_recorded
 from harness.run.launchers import open_launchers
@@ -86,7 +86,7 @@ class AbRun:
                 return False
             self._progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
             ended = self._blocks.run(block, self._arms, [NAMES])
-            if any(trial.status in HOPELESS for trial in ended) or self._blocks.failed_in_a_row >= PATIENCE:
+            if any(map(is_hopeless, ended)) or self._blocks.failed_in_a_row >= PATIENCE:
                 return False
         return True
 

@@ -15,6 +15,7 @@ from harness.analysis.pairs import took_turns
 from harness.errors import HarnessError, Interrupted
 from harness.record.store import RunStore, load_run
 from harness.record.trial import TrialRecord
+from harness.run.hosts import note_hosts
 from harness.run.interrupts import Interrupts
 from harness.run.live import Ended, LiveTrial, Place
 from harness.run.progress import Progress
@@ -28,9 +29,14 @@ PREPARE_LIMIT_S = 3600.0
 TOGETHER = 2
 """Trials of a block that are set up at the same time."""
 HOPELESS = ("unsupported", "wrong_result")
-"""Ends that another block would only repeat."""
+"""Ends that another block would only repeat, unless their reason may pass."""
 PATIENCE = 2
 """Blocks in a row in which an arm may crash before it is given up."""
+
+
+def is_hopeless(trial: TrialRecord) -> bool:
+    """Whether another block would only repeat how a trial ended."""
+    return trial.status in HOPELESS and not trial.may_pass
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,8 @@ class ArmBlocks:
         kept: list[TrialRecord] = []
 
         def keep(record: TrialRecord) -> None:
+            for arm in arms:
+                note_hosts(self.store, record, arm.zygote.hosts)
             self.store.append(record)
             self.trials.append(record)
             kept.append(record)

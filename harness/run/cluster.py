@@ -11,7 +11,7 @@ import socket
 import time
 from typing import Any
 
-from harness.run.launchers import CannotPlace, launchers
+from harness.run.launchers import CannotPlace, NotNow, launchers
 from harness.run.launchers.base import Links
 from harness.run.merged import Merged, Process
 from harness.run.zygote import EXIT_LIMIT_S, Zygote
@@ -46,6 +46,7 @@ class ClusterChannel:
 
     def send(self, turn: Turn) -> None:
         """Pass the turn to every worker at once; OSError when one is gone."""
+        self.merged.asked = turn.do
         for worker in self.merged.workers:
             worker.tell(turn)
 
@@ -134,25 +135,27 @@ class ClusterSpawned:
         return self.merged.placement.links
 
     def stderr_tail(self, characters: int = 4000) -> str:
-        """The end of what each process wrote, and its phase."""
+        """The end of what each process wrote, and its phase; `characters` are shared out, but each has TAIL."""
+        each = max(TAIL, characters // len(self.merged.processes))
         trouble = self.merged.placement.trouble()
         parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
-            if tail := process.spawned.stderr_tail(TAIL).strip():
+            if tail := process.spawned.stderr_tail(each).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")
-        return "\n\n".join(parts)[-max(characters, TAIL * len(self.merged.processes)) :]
+        return "\n\n".join(parts)
 
 
 class Refused:
     """Stands for processes that could not be started: its one report says why."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, error: CannotPlace) -> None:
         self.who = self.gone = ""
         self.status = 0
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         with theirs:
-            Channel(theirs).send(Report(outcome=Outcome(status="unsupported", reason=reason)))
+            outcome = Outcome(status="unsupported", reason=str(error), may_pass=isinstance(error, NotNow))
+            Channel(theirs).send(Report(outcome=outcome))
 
     def stderr_tail(self, characters: int = 4000) -> str:
         """Nothing was started, so nothing was written."""
@@ -161,6 +164,9 @@ class Refused:
 
 class Cluster:
     """Starts, signals and sees out the processes of a trial through its launcher; see `harness.run.zygote.Zygote`."""
+
+    host = None
+    """Each of its processes has its own."""
 
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
@@ -171,7 +177,7 @@ class Cluster:
         try:
             placement = launchers()[request.launcher].place(request, self._zygote)
         except CannotPlace as error:
-            return Refused(str(error))
+            return Refused(error)
         processes = []
         for seat in placement.seats:
             own = request.model_copy(update={"member": seat.member, "scratch": seat.zygote.scratch})
@@ -230,12 +236,17 @@ class Elsewhere:
         self._host: Any = None
         self.scratch = zygote.scratch
 
+    @property
+    def host(self) -> str | None:
+        """The name of the host that it was started on."""
+        return None if self._host is None else str(self._host.host)
+
     def spawn(self, request: Request) -> Any:
         """Start the process on the launcher's first host."""
         try:
             self._host = launchers()[request.launcher].host_for(request, self._zygote)
         except CannotPlace as error:
-            return Refused(str(error))
+            return Refused(error)
         return self._host.spawn(request.model_copy(update={"scratch": self._host.scratch}))
 
     def signal(self, spawned: Any, number: int) -> None:

@@ -8,19 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
+from harness.record.cluster import ClusterRecord
 from harness.record.trial import PhaseName, Phases, Status, TrialRecord
-from harness.run.cluster import Cluster, Elsewhere, handler_of
+from harness.run.awaited import awaited_words
+from harness.run.cluster import Cluster, ClusterSpawned, Elsewhere, handler_of
 from harness.run.figures import figures_of, phases_of, windows_of
 from harness.run.interrupts import Interrupts
 from harness.run.memory import OutOfMemoryCounter
+from harness.run.stacks import settled
 from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
-STACKS_S = 1.0
-"""How long a hung trial gets to write the stacks of its threads."""
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,12 @@ class LiveTrial:
 
     def _hung(self) -> NoReturn:
         self._close_phase()
+        missing = awaited_words(self.spawned.merged) if isinstance(self.spawned, ClusterSpawned) else ""
         self.zygote.signal(self.spawned, signal.SIGUSR1)
-        time.sleep(STACKS_S)
-        self.evidence = self.spawned.stderr_tail() or None
+        self.evidence = settled(self.spawned.stderr_tail) or None
         self.zygote.kill(self.spawned)
-        self._end("timeout", f"no sign of life within {self.timeout_s:g} s during {self.phase}")
+        reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
+        self._end("timeout", f"{reason}: {missing}" if missing else reason)
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
         self.status, self.reason = status, reason
@@ -242,6 +244,7 @@ class LiveTrial:
             status=self.status or "crashed",
             phase=None if ended_well else self.phase,
             reason=self.reason,
+            may_pass=outcome.may_pass,
             started_utc=self._started_utc,
             phases=Phases(**phases_of(self, self._seconds)),
             windows=windows,
@@ -251,12 +254,17 @@ class LiveTrial:
             checks=outcome.checks,
             executed=outcome.executed,
             resources=outcome.resources,
-            cluster=outcome.cluster,
+            host=self.zygote.host,
+            cluster=outcome.cluster or self._cluster(),
             updates=outcome.updates,
             trace=outcome.trace,
             evidence=self.evidence,
             **figures,
         )
+
+    def _cluster(self) -> ClusterRecord | None:
+        """The processes of a trial that ended without an outcome: killed, hung, interrupted."""
+        return self.spawned.merged.record() if isinstance(self.spawned, ClusterSpawned) else None
 
 
 def _signal_name(number: int) -> str:

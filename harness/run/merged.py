@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.run.launchers.base import Placement, Seat
@@ -43,6 +44,8 @@ class Merged:
     placement: Placement
     launcher: str
     out: list[Report] = field(default_factory=list)
+    asked: Literal["window", "finish", "usage", "leave"] | None = None
+    """What the workers were told last; None before their first turn."""
     _outcome_due: bool = False
 
     def __post_init__(self) -> None:
@@ -202,6 +205,7 @@ def _member_record(process: Process) -> MemberRecord:
     return MemberRecord(
         name=member.name,
         address=member.cluster[member.task][member.index],
+        host=process.seat.zygote.host,
         phase=None if ended_well else process.phase,
         reason=outcome.reason if outcome is not None else None,
         peak_memory_bytes=outcome.peak_memory_bytes if outcome is not None else None,

@@ -2,17 +2,20 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.analysis.intervals import stein_trials
+from harness.environment import Facts
 from harness.errors import Interrupted
 from harness.plan import beside_bases, make_plan, missing_groups
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
+from harness.run.hosts import note_hosts
 from harness.run.interrupts import Interrupts
+from harness.run.launchers import launchers
 from harness.run.live import LiveTrial, Place
 from harness.run.pilot import log_deviation
 from harness.run.progress import Progress
@@ -46,7 +49,9 @@ class SweepRun:
         self.cells = {cell.cell_id: cell for cell in self.store.manifest.cells}
         self._interrupts = Interrupts()
         self._steps = StepCounts(self.trials)
-        self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if t.status in FINAL}
+        self._earlier = len(self.trials)
+        self._hosts: Mapping[str, Facts] = {}
+        self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if is_final(t)}
 
     @property
     def left(self) -> int:
@@ -64,6 +69,7 @@ class SweepRun:
 
     def run(self, zygote: Zygote, estimate_s: float) -> None:
         """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+        self._hosts = zygote.hosts
         self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
         try:
@@ -157,9 +163,10 @@ class SweepRun:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
 
     def _keep(self, record: TrialRecord) -> None:
+        note_hosts(self.store, record, self._hosts)
         self.store.append(record)
         self.trials.append(record)
-        if record.status in FINAL and record.cell_id not in self._unsupported:
+        if is_final(record) and record.cell_id not in self._unsupported:
             self._unsupported[record.cell_id] = record.reason or ""
             self.progress.skipped(self._still_planned(record.cell_id))
 
@@ -174,14 +181,21 @@ class SweepRun:
         )
 
     def _done_in(self, block: int) -> set[str]:
-        return {t.cell_id for t in self.trials if t.block == block and t.status != "interrupted"}
+        return {t.cell_id for t in self._done() if t.block == block}
+
+    def _done(self) -> list[TrialRecord]:
+        """Trials that are not to be run again; of earlier sittings, what was refused for a reason that may pass is."""
+        return [
+            trial
+            for number, trial in enumerate(self.trials)
+            if trial.status != "interrupted" and not (trial.may_pass and number < self._earlier)
+        ]
 
     def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
         """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""
         done: defaultdict[int, set[str]] = defaultdict(set, {block: set(group)})
-        for trial in self.trials:
-            if trial.status != "interrupted":
-                done[trial.block].add(trial.cell_id)
+        for trial in self._done():
+            done[trial.block].add(trial.cell_id)
         second = self._second_stage()
         return [
             [self.cells[cell_id] for cell_id in left]
@@ -200,7 +214,12 @@ class SweepRun:
         )
 
     def _prepare_data(self, zygote: Zygote) -> None:
-        """Make each data set ready once; where that fails, its cells are unsupported with the reason."""
+        """Make each data set ready once; where that fails, its cells are unsupported with the reason.
+
+        A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
+        """
+        if launchers()[self.sweep.launcher].elsewhere:
+            return
         for name in dict.fromkeys(cell.data for cell in self.cells.values()):
             cells = [cell for cell in self.cells.values() if cell.data == name]
             request = self._request(cells[0]).model_copy(update={"task": "prepare"})
@@ -233,6 +252,11 @@ class SweepRun:
         cells = list(self.cells.values())
         first = len(plans[0].blocks)
         return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, self.catalogue), 2, first)
+
+
+def is_final(trial: TrialRecord) -> bool:
+    """Whether another block, or the same one resumed, would only repeat how a trial ended."""
+    return trial.status in FINAL and not trial.may_pass
 
 
 def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:

@@ -18,7 +18,7 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
-from harness.run.arms import HOPELESS, PATIENCE, Arm, ArmBlocks, start_order, taken_back_when_empty
+from harness.run.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order, taken_back_when_empty
 from harness.run.decision import AbSettings
 from harness.run.ending import end_recorded
 from harness.run.launchers import open_launchers
@@ -143,7 +143,7 @@ class ValidationRun:
                 self._progress.block(number, len(self.plan.rounds), len(arms))
                 ended = self._blocks.run(block, arms, _pairs(of))
                 failed = [trial for trial in ended if trial.status != "ok"]
-                hopeless = [trial for trial in failed if trial.status in HOPELESS]
+                hopeless = [trial for trial in failed if is_hopeless(trial)]
                 if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
                     trial = (hopeless or failed)[0]
                     raise HarnessError(

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.run.interpreters import inherited
 from harness.run.scratch import Scratch
+from harness.run.stacks import excerpt
 from harness.trial.protocol import Channel, Request, encode
 
 START_LIMIT_S = 180.0
@@ -48,9 +50,9 @@ class Spawned:
         self._stderr = stderr
 
     def stderr_tail(self, characters: int = 4000) -> str:
-        """The end of what the trial wrote to standard error and output."""
+        """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
         try:
-            return self._stderr.read_text(errors="replace")[-characters:]
+            return excerpt(self._stderr.read_text(errors="replace"), characters)
         except OSError:
             return ""
 
@@ -73,8 +75,10 @@ class Zygote:
     `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
     """
 
-    host = ""
+    machine = ""
     """Which machine its trials run on: this one."""
+    host: str | None = None
+    """What records call the host that its trials run on; None is this machine."""
 
     def __init__(
         self,
@@ -87,6 +91,8 @@ class Zygote:
         self._python = python
         self.plain = not environment and python == sys.executable and path is None
         """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
+        self.hosts: dict[str, Facts] = {}
+        """What launchers know of hosts elsewhere that have joined the run, by name."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._folder = folder

@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.spec.address import split_address
 from harness.trial.namespace import enter
 from harness.trial.protocol import Channel, Membership, SlurmShape, Turn
 
@@ -20,6 +22,7 @@ def join(member: Membership) -> None:
     """
     if member.namespace:
         enter(member.namespace, member.user_namespace or None)
+    _resolve_all(member)
     os.environ["TF_GRPC_REUSE_PORT"] = "true"
     if member.slurm is not None:
         _join_by_slurm(member, member.slurm)
@@ -27,6 +30,20 @@ def join(member: Membership) -> None:
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": member.cluster, "task": {"type": member.task, "index": member.index}}
     )
+
+
+def _resolve_all(member: Membership) -> None:
+    """HarnessError when a process's host does not resolve here, where TensorFlow would try until the trial's limit."""
+    for task, addresses in member.cluster.items():
+        for index, address in enumerate(addresses):
+            host = split_address("address", address)[0]
+            try:
+                socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            except OSError as error:
+                whose = member.model_copy(update={"task": task, "index": index}).name
+                raise HarnessError(
+                    f"{whose}'s address '{host}' does not resolve on {socket.gethostname()}: {error.strerror or error}"
+                ) from None
 
 
 def cluster_resolver() -> Any:

@@ -173,6 +173,8 @@ class Outcome(_Message):
 
     status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
     reason: str | None = None
+    may_pass: bool = False
+    """Of `unsupported`: whether another trial of the cell may fare better."""
     evidence: str | None = None
     checks: Checks = Checks()
     executed: Executed = Executed()

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from harness.record import RunStore
+from harness.record import Machine, RunStore
 from tests.synthetic import make_cell, make_run
 
 Run = Callable[..., tuple[int, str, str]]
 CELLS = [make_cell("none"), make_cell("mirrored", 2)]
 
 
-def store(results: Path, number: int, slow: float = 1.0, machine: str = "here", **facts: Any) -> str:
+def store(
+    results: Path, number: int, slow: float = 1.0, machine: str = "here", hosts: dict[str, Any] | None = None,
+    **facts: Any,
+) -> str:  # fmt: skip
     """A run of two cells in `results`, the mirrored one slower by `slow`; its id."""
 
     def slower(record: Any) -> Any:
@@ -35,7 +38,9 @@ def store(results: Path, number: int, slow: float = 1.0, machine: str = "here", 
         created_utc=created,
     )  # fmt: skip
     known = {**manifest.machine.facts, "machine.id": machine, **facts}
-    manifest = manifest.model_copy(update={"machine": manifest.machine.model_copy(update={"facts": known})})
+    elsewhere = {name: Machine(facts={**known, **more}) for name, more in (hosts or {}).items()}
+    started = manifest.machine.model_copy(update={"facts": known})
+    manifest = manifest.model_copy(update={"machine": started, "hosts": elsewhere})
     with RunStore.create(results, manifest) as writer:
         for trial in trials:
             writer.append(trial.model_copy(update={"run_id": run_id}))
@@ -85,6 +90,24 @@ def test_the_page_has_a_figure_for_each_series_with_caption_and_text_alternative
     assert "14 runs, each with its own 95 % interval; lines are levels, dashed where they change: −9." in page
     assert "E-divisive" in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+NODES = {"n1": {"machine.id": "aaa", "cpu.model": "one"}, "n2": {"machine.id": "bbb", "cpu.model": "one"}}
+OTHER_NODES = {"n1": NODES["n1"], "n3": {"machine.id": "ccc", "cpu.model": "another"}}
+
+
+def test_runs_on_other_nodes_are_of_other_machines_though_started_on_the_same_one(harness: Run, tmp_path: Path) -> None:
+    first = store(tmp_path / "results", 0, hosts=NODES)
+    store(tmp_path / "results", 1, hosts=NODES)
+    other = store(tmp_path / "results", 2, hosts=OTHER_NODES)
+    found = json.loads(harness("history", "--cell", "mirrored", "--json")[1])
+    assert {(series["machine"], len(series["points"])) for series in found["series"]} == {
+        ("aaa | bbb", 2), ("aaa | ccc", 1),
+    }  # fmt: skip
+    code, _, error = harness("compare", first, other)
+    assert code == 4
+    assert "the runs' machines differ in what decides speed" in error
+    assert "cpu.model: one → another | one" in error
 
 
 def test_machines_are_kept_apart_and_few_runs_are_said_to_be_few(harness: Run, tmp_path: Path) -> None:

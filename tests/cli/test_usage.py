@@ -43,6 +43,13 @@ Run = Callable[..., tuple[int, str, str]]
         ("worker", "--connect"),
         ("worker --connect nowhere", "connect: given 'nowhere', expected HOST:PORT, such as 10.0.0.1:7000"),
         ("worker --connect a:70000", "connect: given 'a:70000'"),
+        (
+            "worker --connect foo..bar:7000",
+            "connect: given 'foo..bar:7000', expected HOST:PORT, such as 10.0.0.1:7000: each part of a name between",
+        ),
+        ("worker --connect a:7000 --address b:7001", "address: given 'b:7001', expected HOST alone"),
+        (f"worker --connect a:7000 --address {'b.' * 200}c", "address: given 'b.b."),
+        ("sweep --launcher attach --listen foo..bar", "listen: given 'foo..bar', expected HOST:PORT"),
         ("worker --connect a:7000", "token: there is none; give --token-file, --token or HARNESS_TOKEN"),
         ("worker --connect a:7000 --token short", "token: it has 5 characters, expected at least 16"),
         ("worker --connect a:7000 --token-file none", "token_file: cannot read 'none'"),

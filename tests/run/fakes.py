@@ -149,6 +149,9 @@ class FakeZygote:
         self.name = name
         self.alive = True
         self.plain = True
+        self.machine = ""
+        self.host: str | None = None
+        self.hosts: dict[str, Any] = {}
         self.closing = contextlib.ExitStack()
         self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []

@@ -118,6 +118,10 @@ def test_a_process_that_is_killed_ends_the_trial_which_says_who_it_was(
         take_turns(trial, 2)
     record = trial.record()
     assert (record.status, record.reason) == ("crashed", f"{name} ended by SIGKILL during warmup")
+    assert record.cluster is not None
+    assert (record.cluster.launcher, record.cluster.isolated) == ("local", trial.spawned.merged.placement.isolated)
+    assert {member.name for member in record.cluster.members} == {process.member.name for process in processes}
+    assert all(member.phase for member in record.cluster.members)
     deadline = time.monotonic() + 10
     while any(psutil.pid_exists(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -136,7 +140,26 @@ def test_a_worker_that_hangs_is_recorded_with_its_stacks_by_name(zygote: Zygote)
         trial.take_turn(0)
     record = trial.record()
     assert record.status == "timeout"
+    assert str(record.reason).endswith("during warmup: worker 0 in warmup and worker 1 in warmup have not reported")
     assert "worker 0, in warmup" in str(record.evidence)
+    assert "in quick_execute" in str(record.evidence), "the frames next to where it hangs are those that are kept"
+    assert record.cluster is not None
+    assert [member.phase for member in record.cluster.members] == ["warmup", "warmup"]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_one_worker_does_not_join_says_who_has_not_reported(zygote: Zygote) -> None:
+    trial = live(zygote, cell(**SYNCHRONOUS), timeout_s=6.0)
+    trial.start()
+    victim = trial.spawned.merged.processes[1]
+    zygote.signal(victim.spawned, signal.SIGSTOP)
+    with pytest.raises(Ended):
+        trial.set_up()
+    record = trial.record()
+    assert record.status == "timeout"
+    assert "worker 1 in start" in str(record.reason)
+    assert record.cluster is not None
+    assert [member.name for member in record.cluster.members] == ["worker 0", "worker 1"]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.record.trial import Checks
+from harness.run.awaited import awaited_words
 from harness.run.launchers import Placement, Seat
 from harness.run.merged import Merged, Process
 from harness.run.zygote import Spawned, Zygote
@@ -124,3 +125,32 @@ def test_a_failure_on_a_network_that_broke_names_the_network_first() -> None:
     assert report.outcome is not None
     assert report.outcome.reason is not None
     assert report.outcome.reason.startswith("the process that holds its network is gone; worker 0: Unavailable")
+
+
+def test_who_has_not_reported_is_named_with_where_it_is() -> None:
+    trial = merged(CLUSTER)
+    trial.take_in(trial.processes[0], Report(ready=True, steps=4))
+    trial.take_in(trial.processes[1], Report(phase="build"))
+    assert awaited_words(trial) == "worker 1 in build has not reported"
+    trial.take_in(trial.processes[1], Report(ready=True, steps=4))
+    assert awaited_words(trial) == ""
+
+
+def test_in_a_window_the_server_is_named_only_once_the_workers_have_reported() -> None:
+    trial = merged(SERVED)
+    tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True))
+    for server in trial.servers:
+        trial.take_in(server, Report(usage_cpu_seconds=1.0))
+    trial.asked = "window"
+    assert awaited_words(trial) == "coordinator in start has not reported"
+    trial.take_in(trial.processes[0], window(1.0))
+    assert awaited_words(trial) == "worker 0 in start and ps 0 in start have not reported"
+
+
+def test_at_the_end_those_without_an_outcome_are_named_and_of_many_the_first_few() -> None:
+    trial = merged({"worker": [f"127.0.0.1:{port}" for port in range(1, 8)]})
+    trial.asked = "finish"
+    trial.take_in(trial.processes[0], ended())
+    words = awaited_words(trial)
+    assert words.startswith("worker 1 in start, worker 2 in start, ")
+    assert words.endswith(" and 2 more have not reported")

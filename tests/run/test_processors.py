@@ -15,7 +15,7 @@ SERVED = {"chief": ["a:9"], "worker": ["a:1", "a:2"], "ps": ["a:3"]}
 class Host:
     """What a process is forked from."""
 
-    host: str
+    machine: str
 
 
 @dataclass

@@ -12,7 +12,7 @@ from harness.errors import Interrupted, StorageError
 from harness.record import RunStore, TrialRecord, load_run
 from harness.run.progress import Quiet
 from harness.spec.expand import base_of
-from harness.trial.protocol import Outcome, Request
+from harness.trial.protocol import Outcome, Report, Request
 from tests.record.examples import cell
 from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
 
@@ -97,6 +97,48 @@ def test_what_is_unsupported_is_not_tried_in_later_blocks(tmp_path: Path) -> Non
     assert statuses(run.trials, THREE) == ["ok"] * 3
     assert bench.zygote.trials().count(TWO.cell_id) == 1
     assert (listening.done, listening.total) == (7, 7)
+
+
+def refused_for_now(times: int) -> Play:
+    """A trial whose launcher has no place for it, so often."""
+    left = [times]
+
+    def refuse(actor: Actor) -> None:
+        if left[0]:
+            left[0] -= 1
+            outcome = Outcome(status="unsupported", reason="1 of 2 hosts joined", may_pass=True)
+            actor.channel.send(Report(outcome=outcome))
+            actor.end(0)
+
+    return Play("build", refuse)
+
+
+def test_what_is_refused_for_a_reason_that_may_pass_is_tried_in_later_blocks(tmp_path: Path) -> None:
+    listening = Listening()
+    run = Bench(tmp_path, CELLS, only(TWO, refused_for_now(1)), sweep={"trials": 3}, progress=listening).start()
+    assert statuses(run.trials, TWO) == ["unsupported", "ok", "ok"]
+    assert [record.may_pass for record in run.trials if record.cell == TWO] == [True, False, False]
+    assert (listening.done, listening.total) == (9, 9)
+    assert run.left == 0
+
+
+def test_a_resumed_run_tries_again_what_was_refused_for_a_reason_that_may_pass(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, refused_for_now(2)), sweep={"trials": 2})
+    bench.start()
+    assert statuses(load_run(bench.path).trials, TWO) == ["unsupported", "unsupported"]
+    again = bench.resume()
+    found = [record for record in again.trials if record.cell == TWO]
+    assert [(record.status, record.block, record.attempt) for record in found] == [
+        ("unsupported", 0, 1), ("unsupported", 1, 1), ("ok", 0, 2), ("ok", 1, 2),
+    ]  # fmt: skip
+    assert again.complete
+
+
+@pytest.mark.parametrize(("launcher", "tasks"), [("local", ["prepare", "trial"]), ("attach", ["trial"])])
+def test_data_are_prepared_here_only_for_trials_that_run_here(tmp_path: Path, launcher: str, tasks: list[str]) -> None:
+    bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
+    bench.start()
+    assert [request.task for request in bench.zygote.spawned] == tasks
 
 
 def test_a_base_case_that_is_unsupported_is_not_tried_in_later_blocks_either(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _facts(manifest: RunManifest) -> list[tuple[str, str]]:
     found: dict[str, Fact] = {
         "measured": manifest.created_utc,
         "command": " ".join(manifest.command) or NOTHING,
-        **manifest.machine.facts,
+        **manifest.facts,
     }
     return [(printable(name), _shown(value)) for name, value in found.items()]
 

@@ -44,7 +44,7 @@ class _Asv:
         """See Exporter."""
         if target is None:
             raise UsageError("output: asv is a folder and cannot be printed; name asv's results_dir with --output DIR")
-        facts = run.manifest.machine.facts
+        facts = run.manifest.facts
         commit = facts.get("git.revision")
         if not isinstance(commit, str):
             raise HarnessError(
@@ -73,7 +73,7 @@ class _Asv:
 
 
 def _results(run: RunData, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
-    facts = run.manifest.machine.facts
+    facts = run.manifest.facts
     requirements = {name: str(facts.get(f"package.{name}") or "") for name in ("tensorflow", "keras", "numpy")}
     python = _python(facts)
     return {

@@ -39,7 +39,7 @@ class Action:
 def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
     interval = "no interval: one trial" if value.low is None else f"95 % interval {bounds(value)}"
     lines = [f"{interval}, {value.count} trials", f"cell {cell.cell_id}", f"run {run.manifest.run_id}"]
-    revision = run.manifest.machine.facts.get("git.revision")
+    revision = run.manifest.facts.get("git.revision")
     return "\n".join([*lines, *([f"commit {revision}"] if revision else [])])
 
 

@@ -35,7 +35,7 @@ class _PytestBenchmark:
         cells = measured_cells(summary, self.name)
         names = names_of([cell.trials.cell for cell in summary.cells])
         name_of = dict(zip((cell.cell_id for cell in summary.cells), names, strict=True))
-        facts = run.manifest.machine.facts
+        facts = run.manifest.facts
         document = {
             "machine_info": _machine(facts),
             "commit_info": {"id": facts.get("git.revision"), "time": None, "author_time": None, "dirty": None,

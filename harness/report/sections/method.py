@@ -94,15 +94,17 @@ def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
 def _versions(manifest: RunManifest) -> Iterator[tuple[str, str]]:
     yield "harness", manifest.harness_version
     yield "records", f"schema version {manifest.schema_version}"
-    names = [name for name in manifest.machine.facts if name.startswith("package.")]
+    names = [name for name in manifest.facts if name.startswith("package.")]
     for name in ("python.version", *names, "os.distribution", "os.release", "git.revision"):
-        if manifest.machine.facts.get(name) is not None:
-            yield printable(name.removeprefix("package.")), printable(str(manifest.machine.facts[name]))
+        if manifest.facts.get(name) is not None:
+            yield printable(name.removeprefix("package.")), printable(str(manifest.facts[name]))
 
 
 def _facts(manifest: RunManifest) -> list[tuple[str, str]]:
     facts = [("harness", manifest.harness_version), ("command", " ".join(manifest.command) or NOTHING)]
-    for name, value in manifest.machine.facts.items():
+    if manifest.hosts:
+        facts.append(("hosts", ", ".join(manifest.hosts)))
+    for name, value in manifest.facts.items():
         if value is None:
             shown = "not known"
         elif isinstance(value, bool):

@@ -14,6 +14,7 @@ from harness.record.faults import DetectedBy, Detection
 from harness.run.faults.crew import Crew, Event, Hand
 from harness.run.faults.history import History
 from harness.run.interrupts import Interrupts
+from harness.run.stacks import settled
 from harness.trial.protocol import JobReport
 
 SLICE_S = 0.1
@@ -29,7 +30,6 @@ ASK_S = 1.0
 SILENT_S = 2.0
 """A server that has not answered for so long is what a stalled job is put down to."""
 MOST_RESTARTS = 3
-STACKS_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,7 @@ class Supervisor:
         elif self.clock() - self.history.began_s > self.rules.limit_s:
             for hand in self.crew.hands:
                 self.crew.signal(hand, signal.SIGUSR1)
-            time.sleep(STACKS_S)
-            self.history.evidence = self.crew.words()
+            self.history.evidence = settled(self.crew.words)
             where = self.history.steps[-1][1] if self.history.steps else 0
             self._end("hung", f"not done within {self.rules.limit_s:g} s; the last step was {where}")
         return self._ended

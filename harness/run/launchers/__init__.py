@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from harness.run.launchers.base import CannotPlace, Launcher, Placement, Seat
+from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, Seat
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Request
 from harness.trial.registry import registered
@@ -20,4 +20,4 @@ def open_launchers(requests: Sequence[Request], zygote: Zygote) -> None:
         launchers()[name].open([request for request in requests if request.launcher == name], zygote)
 
 
-__all__ = ["CannotPlace", "Launcher", "Placement", "Seat", "launchers", "open_launchers"]
+__all__ = ["CannotPlace", "Launcher", "NotNow", "Placement", "Seat", "launchers", "open_launchers"]

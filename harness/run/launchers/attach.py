@@ -1,6 +1,7 @@
 """Processes on hosts where somebody has started `python -m harness worker`."""
 
 import contextlib
+from collections.abc import Callable
 
 from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.identity import own_identity
@@ -8,8 +9,8 @@ from harness.run.launchers.agents.meeting import LOOPBACK
 from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
-from harness.run.launchers.base import Placement, Seat, seated, tasks_of
-from harness.run.network.held import NotAvailable
+from harness.run.launchers.base import EXPOSED, NotNow, Placement, Seat, seated, tasks_of
+from harness.run.network.held import NotAvailable, TooSlow
 from harness.run.network.loopback import private_loopback
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
@@ -42,20 +43,25 @@ class Attach(AgentLauncher):
     def place(self, request: Request, zygote: Zygote) -> Placement:
         """The agents in the order in which they joined, workers first."""
         agents = self.agents_for(request, zygote)
-        private = _placed_privately(request, agents)
+        session = self.session(request, zygote)
+        private = _placed_privately(request, agents, session.warn_once)
         return private if private is not None else place_by_ports(self.name, request, agents)
 
 
-def _placed_privately(request: Request, agents: list[Agent]) -> Placement | None:
+def _placed_privately(request: Request, agents: list[Agent], warn: Callable[[str], None]) -> Placement | None:
     """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
-    address that they find, and on loopback alone is what was asked for. None where that cannot be had."""
-    here = own_identity().machine
+    address that they find, and on loopback alone is what was asked for. None where that cannot be had, or is not
+    wanted."""
+    here = own_identity().machine if request.isolate else ""
     if not here or any(agent.identity.machine != here or agent.address != LOOPBACK for agent in agents):
         return None
     stack = contextlib.ExitStack()
     try:
         host = stack.enter_context(private_loopback())
-    except NotAvailable:
+    except TooSlow as error:
+        raise NotNow(f"launcher 'attach': {error}; --no-isolate does without namespaces") from None
+    except NotAvailable as error:
+        warn(f"{error}: {EXPOSED}")
         return None
     tasks = tasks_of(request.cell)
     hosts = dealt(tasks, len(agents))

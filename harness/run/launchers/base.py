@@ -1,9 +1,11 @@
 """What a launcher must be able to do: give every process of a trial its place."""
 
+import contextlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from harness.errors import HarnessError
 from harness.record.cluster import NetworkRecord
@@ -11,9 +13,19 @@ from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.trial.protocol import Membership, Request
 
+EXPOSED = (
+    "trials of several processes are not isolated; TensorFlow's servers listen on every address of this machine while "
+    "they run, and do what anybody who reaches them says"
+)
+"""What a person should know who wanted trials to be alone on their network."""
+
 
 class CannotPlace(HarnessError):
     """The processes of a trial cannot be started here; the text is the reason."""
+
+
+class NotNow(CannotPlace):
+    """They cannot be started at this moment: a host is not there, or did not answer in time. Later trials try again."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +37,9 @@ class Seat:
     """A Zygote, or what does the same on another host (`harness.run.launchers.agents.remote.Agent`)."""
 
     @property
-    def host(self) -> str:
+    def machine(self) -> str:
         """The same for seats that share processors: an emulated network's hosts are one machine."""
-        return str(self.zygote.host)
+        return str(self.zygote.machine)
 
 
 class Links(Protocol):
@@ -60,6 +72,14 @@ class Placement:
     """The processes' cables where the network between them is emulated; None where nobody can pull any."""
     trouble: Callable[[], str | None] = field(default=lambda: None)
     """What is wrong with what the processes were placed on, as the cause of whatever they report; None is nothing."""
+
+
+def tell(launcher: str, text: str, out: TextIO | None = None) -> None:
+    """Tell the person what a launcher does, on standard error, whatever else is written to standard output."""
+    stream = out or sys.stderr
+    with contextlib.suppress(OSError, ValueError):  # a closed terminal must not cost the measurement
+        stream.write(f"launcher '{launcher}': {text}\n")
+        stream.flush()
 
 
 class Launcher(ABC):

@@ -6,8 +6,8 @@ import weakref
 from collections.abc import Sequence
 
 from harness.record.cluster import NetworkRecord
-from harness.run.launchers.base import CannotPlace, Launcher, Placement, Seat, seated, tasks_of
-from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable
+from harness.run.launchers.base import EXPOSED, CannotPlace, Launcher, NotNow, Placement, Seat, seated, tasks_of, tell
+from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable, TooSlow
 from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.trial.protocol import Membership, Request
@@ -30,6 +30,8 @@ class Local(Launcher):
 
     def __init__(self) -> None:
         self._grounds: weakref.WeakKeyDictionary[Zygote, Grounds] = weakref.WeakKeyDictionary()
+        self._warned: weakref.WeakSet[Zygote] = weakref.WeakSet()
+        """Runs that have been told that their processes are not isolated."""
 
     def available(self) -> str | None:
         """Always available."""
@@ -47,20 +49,29 @@ class Local(Launcher):
         """A fork and an address for each process. A second trial on a network at once waits for one of its own."""
         if request.cell.network:
             return self._on_network(request, zygote)
-        if request.isolate:
-            try:
-                ground = self._of(zygote).loopback()
-            except NotAvailable:
-                return _on_own_loopback(request, zygote)
-            return self._on(ground, request, zygote)
-        return _on_own_loopback(request, zygote)
+        if not request.isolate:
+            return _on_own_loopback(request, zygote)
+        try:
+            ground = self._of(zygote).loopback()
+        except TooSlow as error:
+            raise NotNow(f"launcher 'local': {error}; --no-isolate does without namespaces") from None
+        except NotAvailable as error:
+            self._say_once(zygote, f"{error}: {EXPOSED}")
+            return _on_own_loopback(request, zygote)
+        return self._on(ground, request, zygote)
+
+    def _say_once(self, zygote: Zygote, text: str) -> None:
+        if zygote not in self._warned:
+            self._warned.add(zygote)
+            tell(self.name, text)
 
     def _on_network(self, request: Request, zygote: Zygote) -> Placement:
         """A host for each process."""
         try:
             ground = self._of(zygote).network(request.cell.network, len(tasks_of(request.cell)))
         except NetworkError as error:
-            raise CannotPlace(f"network '{request.cell.network}': {error}") from None
+            kind = CannotPlace if isinstance(error, NotAvailable) else NotNow
+            raise kind(f"network '{request.cell.network}': {error}") from None
         return self._on(ground, request, zygote)
 
     def _on(self, ground: Ground, request: Request, zygote: Zygote) -> Placement:
@@ -115,7 +126,7 @@ def _on_own_loopback(request: Request, zygote: Zygote) -> Placement:
             addresses[task] = f"{LOOPBACK}:{held[-1].getsockname()[1]}"
     except OSError as error:
         _close(held)
-        raise CannotPlace(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
+        raise NotNow(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
     seats = [Seat(_with_devices(request.cell, member), zygote) for member in seated(request, addresses)]
     return Placement(seats, release=lambda: _close(held))
 

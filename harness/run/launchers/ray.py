@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.run.launchers.agents.identity import VARIABLES
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace
@@ -57,6 +58,7 @@ class Ray(AgentLauncher):
         command = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
                    f"{CONNECT_S:g}"]  # fmt: skip
         own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        same = {name: os.environ.get(name) for name in VARIABLES}
         strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
         tasks = [
             ray.remote(_be_an_agent)
@@ -66,7 +68,7 @@ class Ray(AgentLauncher):
                 max_retries=0,
                 scheduling_strategy=strategy(group, placement_group_bundle_index=number),
             )
-            .remote(command, own, str(Path.cwd()))
+            .remote(command, own, same, str(Path.cwd()))
             for number in range(hosts)
         ]
         self._started[id(session)] = Begun(ray, group, tasks)
@@ -129,12 +131,15 @@ def _whole_node(ray: Any, hosts: int) -> dict[str, float]:
     return {"CPU": cpus, **({"GPU": gpus} if gpus else {})}
 
 
-def _be_an_agent(command: list[str], environment: dict[str, str], folder: str) -> str:
+def _be_an_agent(command: list[str], environment: dict[str, str], same: dict[str, str | None], folder: str) -> str:
     """In a task: run the agent to its end; what it said last where that was no good one."""
     with contextlib.suppress(OSError):  # a host without that folder uses its own
         os.chdir(folder)
     own = {key: value for key, value in environment.items() if value}
-    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+    # Ray sets OMP_NUM_THREADS for its own purposes; what must be the same on every host is as the sweep has it.
+    kept = {key: value for key, value in os.environ.items() if key not in same}
+    set_there = {key: value for key, value in same.items() if value is not None}
+    done = subprocess.run(command, env={**kept, **set_there, **own}, capture_output=True, text=True, check=False)
     said = (done.stderr or done.stdout).strip().splitlines()
     return said[-1] if said else f"exit status {done.returncode}"
 

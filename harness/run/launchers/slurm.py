@@ -17,10 +17,10 @@ from pathlib import Path
 from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
 from harness.run.launchers.agents.minded import Answer, Minded
-from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.remote import Agent, NoAnswer
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
+from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, seated, tasks_of
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request, SlurmShape
 
@@ -63,9 +63,8 @@ class Slurm(AgentLauncher):
 
     def available(self) -> str | None:
         """Whether Slurm's programs are here and its controller answers."""
-        missing = [name for name in PROGRAMS if shutil.which(name) is None]
-        if missing:
-            return f"no program {', '.join(missing)} on the PATH: this is no host of a Slurm cluster"
+        if (reason := _lacking()) is not None:
+            return reason
         try:
             _said("sinfo", "--noheader", "--format=%P")
         except CannotPlace as error:
@@ -74,7 +73,7 @@ class Slurm(AgentLauncher):
 
     def begin(self, placing: Placing, hosts: int) -> Session:
         """Listen where nodes reach this host, and have Slurm start an agent on each."""
-        if (reason := self.available()) is not None:
+        if (reason := _lacking()) is not None:
             raise CannotPlace(f"launcher 'slurm': {reason}")
         allocated = os.environ.get("SLURM_JOB_NODELIST") if "SLURM_JOB_ID" in os.environ else None
         more = shlex.split(placing.slurm_args)
@@ -82,7 +81,7 @@ class Slurm(AgentLauncher):
             nodes = _allocated(hosts, allocated) if allocated else _addresses(())
             session = Session(self.name, placing.listen or facing(nodes[0]) or "0.0.0.0", placing)
         except CannotPlace as error:
-            raise CannotPlace(f"launcher 'slurm': {error}") from None
+            raise type(error)(f"launcher 'slurm': {error}") from None
         agent = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
                  f"{CONNECT_S:g}"]  # fmt: skip
         environment = {**os.environ, TOKEN_VARIABLE: session.meeting.token}
@@ -90,7 +89,7 @@ class Slurm(AgentLauncher):
             begun = (_step if allocated else _job)(hosts, agent, more, environment)
         except CannotPlace as error:
             session.meeting.close()
-            raise CannotPlace(f"launcher 'slurm': {error}") from None
+            raise type(error)(f"launcher 'slurm': {error}") from None
         self._started[id(session)] = begun
         what = f"job {begun.job}" if begun.job else f"a step of job {os.environ['SLURM_JOB_ID']}"
         session.say(f"{what} starts {hosts} agents; waits {placing.join_timeout_s:g} s for them")
@@ -151,6 +150,12 @@ class Slurm(AgentLauncher):
         return Placement(seats, release=release.close)
 
 
+def _lacking() -> str | None:
+    """Which of Slurm's programs are not here, or None."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"no program {', '.join(missing)} on the PATH: this is no host of a Slurm cluster" if missing else None
+
+
 def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
     command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more, *agent]
@@ -202,7 +207,7 @@ def _addresses(which: Sequence[str]) -> list[str]:
 
 
 def _said(*command: str) -> str:
-    """What one of Slurm's programs says; CannotPlace with its own reason when it fails or does not answer."""
+    """What one of Slurm's programs says; NotNow with its own reason when it fails or does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -215,11 +220,11 @@ def _said(*command: str) -> str:
 def _judged(program: str, answer: Answer) -> str:
     """What a program of Slurm's has said; see `_said`."""
     if answer.status is None:
-        raise CannotPlace(f"{program} did not answer within {ANSWER_LIMIT_S:g} s")
+        raise NotNow(f"{program} did not answer within {ANSWER_LIMIT_S:g} s")
     if answer.status:
         lines = [line.strip() for line in answer.error.splitlines() if line.strip()]
         said = next((line for line in lines if ": fatal:" in line), lines[0] if lines else None)
-        raise CannotPlace(said or f"{program} ended with status {answer.status}")
+        raise NotNow(said or f"{program} ended with status {answer.status}")
     return answer.output.strip()
 
 
@@ -234,12 +239,21 @@ def _last_line(path: Path | None) -> str:
 def _common_ports(agents: Sequence[Agent], counts: Sequence[int]) -> int:
     """A port that is free on every node, with those that follow it: the resolver counts from one base everywhere."""
     for base in random.SystemRandom().sample(PORTS, TRIES):
-        held = [(agent, agent.hold(count, base)) for agent, count in zip(agents, counts, strict=True)]
-        if all(len(ports) == count for (_, ports), count in zip(held, counts, strict=True)):
-            return base
-        for agent, ports in held:
-            agent.free(ports)
-    raise CannotPlace(f"launcher 'slurm': no {max(counts)} ports in a row are free on every node, in {TRIES} tries")
+        with contextlib.ExitStack() as held:
+            if all(_held(agent, count, base, held) for agent, count in zip(agents, counts, strict=True)):
+                held.pop_all()
+                return base
+    raise NotNow(f"launcher 'slurm': no {max(counts)} ports in a row are free on every node, in {TRIES} tries")
+
+
+def _held(agent: Agent, count: int, base: int, held: contextlib.ExitStack) -> bool:
+    """Whether the agent holds `count` ports from `base` on, until `held` is closed; NotNow when it does not answer."""
+    try:
+        ports = agent.hold(count, base)
+    except NoAnswer as error:
+        raise NotNow(f"launcher 'slurm': {error}") from None
+    held.callback(agent.free, ports)
+    return len(ports) == count
 
 
 LAUNCHER = Slurm()

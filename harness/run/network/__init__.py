@@ -1,7 +1,7 @@
 """Hosts on one machine that leave nothing behind: network namespaces that live as long as a process does."""
 
 from harness.run.network.emulated import EmulatedNetwork, Measured, available
-from harness.run.network.held import Host, NetworkError, NotAvailable
+from harness.run.network.held import Host, NetworkError, NotAvailable, TooSlow
 from harness.run.network.kept import Ground, Grounds
 from harness.run.network.loopback import PrivateLoopback, loopback_available, private_loopback
 
@@ -14,6 +14,7 @@ __all__ = [
     "NetworkError",
     "NotAvailable",
     "PrivateLoopback",
+    "TooSlow",
     "available",
     "loopback_available",
     "private_loopback",

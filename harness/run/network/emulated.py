@@ -7,7 +7,7 @@ from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.run.network.held import HERE, PYTHON, Held, Host, NetworkError, NotAvailable
+from harness.run.network.held import HERE, PYTHON, Held, Host, NetworkError, NotAvailable, TooSlow
 from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 
@@ -60,7 +60,7 @@ class EmulatedNetwork:
             self._connect()
         except NetworkError as error:
             self.close()
-            raise NotAvailable(str(error)) from None
+            raise error if isinstance(error, TooSlow) else NotAvailable(str(error)) from None
         except BaseException:
             self.close()
             raise
@@ -154,7 +154,7 @@ def available() -> str | None:
     """Why networks cannot be emulated here, or None. It builds a small one, which takes about 0.2 s."""
     try:
         EmulatedNetwork(Network(rate=10**9), hosts=1).close()
-    except NotAvailable as error:
+    except NetworkError as error:
         return str(error)
     return None
 

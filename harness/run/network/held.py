@@ -29,6 +29,10 @@ class NotAvailable(NetworkError):
     """This machine, or this user, cannot have an emulated network; the text is the reason."""
 
 
+class TooSlow(NetworkError):
+    """A namespace did not answer in time, which may be this moment's fault."""
+
+
 @dataclass(frozen=True)
 class Host:
     """A network namespace, as a process that wants to join it needs to know it (`harness.trial.namespace`)."""
@@ -83,9 +87,11 @@ class Held:
         return Host(address, f"/proc/{self.pid}/ns/net", user)
 
     def wait(self) -> None:
-        """Until the namespace is there, its loopback up. NotAvailable with the kernel's reason when refused."""
+        """Until the namespace is there, its loopback up. NotAvailable with the kernel's reason; TooSlow."""
         try:
             answer = self._answer(START_LIMIT_S)
+        except TooSlow:
+            raise
         except NetworkError as error:
             raise NotAvailable(str(error)) from None
         if "ready" not in answer:
@@ -134,7 +140,7 @@ class Held:
             raise NetworkError("the process that holds a network namespace is gone") from None
         if line is None:
             self.close()  # an answer that comes later would be taken for that to the next question
-            raise NetworkError(f"a network namespace did not answer within {limit_s:g} s")
+            raise TooSlow(f"a network namespace did not answer within {limit_s:g} s")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

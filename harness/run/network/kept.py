@@ -50,7 +50,7 @@ class Grounds:
         self._used: list[Ground] = []
 
     def network(self, text: str, hosts: int) -> Ground:
-        """A network, by its canonical text. A new one is measured first. NotAvailable, NetworkError: the reason."""
+        """A network, by its canonical text. A new one is measured first. NetworkError, of any kind, is the reason."""
         ground = self._taken(text, hosts)
         if ground is None:
             with contextlib.ExitStack() as stack:
@@ -61,7 +61,7 @@ class Grounds:
         return ground
 
     def loopback(self) -> Ground:
-        """A loopback of its own. NotAvailable where the kernel refuses."""
+        """A loopback of its own. NotAvailable where the kernel refuses, TooSlow."""
         ground = self._taken("", 1)
         if ground is None:
             ground = Ground(PrivateLoopback())

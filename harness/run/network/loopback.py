@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from harness.run.network.held import Held, Host, NotAvailable
+from harness.run.network.held import Held, Host, NetworkError, NotAvailable
 
 ADDRESS = "127.0.0.1"
 
@@ -52,7 +52,7 @@ def loopback_available() -> str | None:
     """Why there is no private loopback here, or None; tried, which takes less than 0.1 s."""
     try:
         PrivateLoopback().close()
-    except NotAvailable as error:
+    except NetworkError as error:
         return str(error)
     return None
 

@@ -20,11 +20,6 @@ def nothing(_: FakeCrew) -> None:
     """A fault that changes nothing."""
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.faults.supervisor.STACKS_S", 0.0)
-
-
 def trains(name: str, again_from: int = 0, stops_at: int = STEPS) -> Says:
     """Trains to the last step in its first life, and from `again_from` on in later ones."""
 

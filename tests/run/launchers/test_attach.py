@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from harness.environment import usable_cores
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.launchers.attach import Attach
 from harness.run.live import Ended, LiveTrial, Place
+from harness.run.network import loopback_available
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
 from tests.cli.real import ROOT, SMALL, only_run
@@ -87,6 +90,8 @@ def test_two_workers_on_two_agents_pass_the_gate_and_the_survivor_goes_on_when_o
     assert (record.status, record.reason) == ("ok", None)
     assert record.cluster is not None
     assert (record.cluster.launcher, len(record.cluster.members)) == ("attach", 2)
+    assert record.hosts == (socket.gethostname(),)
+    assert zygote.hosts[socket.gethostname()]["cpu.usable_cores"] == usable_cores()
     assert record.checks.replicas_agree
 
     trial = live(zygote, request_of(**PAIR))
@@ -108,11 +113,12 @@ def test_two_workers_on_two_agents_pass_the_gate_and_the_survivor_goes_on_when_o
     assert not isinstance(session, Exception)
     session.placing = Placing(join_timeout_s=NOBODY_S)
     missing = measured(live(zygote, request_of(**PAIR)))
-    assert missing.status == "unsupported"
+    assert (missing.status, missing.may_pass) == ("unsupported", True)
     assert "1 of 2 hosts" in str(missing.reason)
     assert "is gone" in str(missing.reason)
     alone = measured(live(zygote, request_of(**ALONE)))
     assert (alone.status, alone.reason) == ("ok", None)
+    assert (alone.host, alone.hosts) == (socket.gethostname(), (socket.gethostname(),))
 
 
 def test_nobody_who_comes_is_a_record_that_says_how_many_are_missing_and_where_they_were_to_join() -> None:
@@ -179,3 +185,21 @@ def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
         ("multi_worker_mirrored", "ok"),
     }
     assert comes_true(lambda: all(host.poll() is not None for host in hosts))
+    described = only_run(tmp_path / "results").manifest.hosts
+    assert list(described) == [socket.gethostname()]
+    assert described[socket.gethostname()].facts["cpu.usable_cores"] == usable_cores()
+    assert {trial.hosts for trial in trials} == {(socket.gethostname(),)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolate", [True, False])
+def test_agents_of_this_machine_are_isolated_unless_that_is_not_wanted(
+    workers: tuple[Zygote, list["subprocess.Popen[bytes]"]], isolate: bool
+) -> None:
+    zygote, _ = workers
+    launcher = launchers()["attach"]
+    placement = launcher.place(request_of(**PAIR).model_copy(update={"isolate": isolate}), zygote)
+    wanted = isolate and loopback_available() is None
+    assert placement.isolated == wanted
+    assert all(bool(seat.member.namespace) == wanted for seat in placement.seats)
+    placement.release()

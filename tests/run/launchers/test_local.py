@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.launchers import CannotPlace, Placement, launchers
+from harness.run.launchers import CannotPlace, NotNow, Placement, launchers
 from harness.run.launchers.base import tasks_of
-from harness.run.network import EmulatedNetwork, Ground, Grounds, NotAvailable
+from harness.run.network import EmulatedNetwork, Ground, Grounds, NotAvailable, TooSlow
 from harness.run.zygote import Zygote
 from harness.spec import Cell
 from harness.trial.protocol import Request
@@ -113,7 +113,7 @@ def test_nothing_is_left_when_the_run_is_over(zygote: Zygote) -> None:
 
 
 def test_where_the_kernel_gives_no_namespace_it_says_so_and_holds_ports(
-    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: Grounds) -> Ground:
         raise NotAvailable("the kernel refuses a network namespace")
@@ -123,12 +123,49 @@ def test_where_the_kernel_gives_no_namespace_it_says_so_and_holds_ports(
     assert not placement.isolated
     assert {seat.member.namespace for seat in placement.seats} == {""}
     placement.release()
+    placed(SYNCHRONOUS, zygote).release()
+    said = capsys.readouterr().err
+    assert said.startswith("launcher 'local': the kernel refuses a network namespace: ")
+    assert "listen on every address" in said
+    assert said.count("\n") == 1, "it is said once a run"
+
+
+def test_a_namespace_that_is_slow_to_come_exposes_nobody_and_the_next_trial_asks_again(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(_: Grounds) -> Ground:
+        raise TooSlow("a network namespace did not answer within 10 s")
+
+    with monkeypatch.context() as at_first:
+        at_first.setattr(Grounds, "loopback", slow)
+        with pytest.raises(NotNow, match="did not answer within 10 s; --no-isolate does without namespaces"):
+            placed(SYNCHRONOUS, zygote)
+    placed(SYNCHRONOUS, zygote).release()
+
+
+def test_a_network_that_is_slow_to_come_may_come_for_the_next_trial(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object) -> Ground:
+        raise TooSlow("a network namespace did not answer within 10 s")
+
+    monkeypatch.setattr(Grounds, "network", slow)
+    with pytest.raises(NotNow, match="network 'rate=100mbit': a network namespace did not answer"):
+        placed(NETWORKED, zygote)
+
+
+def test_who_wants_no_namespace_is_not_warned(zygote: Zygote, capsys: pytest.CaptureFixture[str]) -> None:
+    placement = placed(SYNCHRONOUS, zygote, isolate=False)
+    assert not placement.isolated
+    placement.release()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_network_that_cannot_be_had_is_the_trials_reason(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(CannotPlace, match=r"network 'rate=100mbit': emulated networks need root"):
+    with pytest.raises(CannotPlace, match=r"network 'rate=100mbit': emulated networks need root") as refused:
         placed(NETWORKED, zygote)
+    assert not isinstance(refused.value, NotNow), "no other trial of this run would fare better"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.network.held import PYTHON, Held, NetworkError, NotAvailable
+from harness.run.network.held import PYTHON, Held, NetworkError, NotAvailable, TooSlow
 from tests.run.network.conftest import ended, link_of, members, within
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("emulation")]
@@ -81,6 +81,18 @@ def test_closing_leaves_no_process_and_may_be_done_twice(held: Held) -> None:
     assert within(5, lambda: ended(pid))
     assert not members(link)
     assert not Path(held.host("").namespace).exists()
+
+
+def test_one_that_is_too_slow_is_not_taken_for_one_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "holder.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setattr("harness.run.network.held.HERE", tmp_path)
+    monkeypatch.setattr("harness.run.network.held.START_LIMIT_S", 0.1)
+    slow = Held()
+    with pytest.raises(TooSlow, match=r"did not answer within 0.1 s"):
+        slow.wait()
+    assert ended(slow.pid)
 
 
 def test_a_python_that_cannot_be_started_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ class Meeting:
     def _news(self, agent: Agent) -> None:
         """An agent is ready, or gone."""
         with self.changed:
+            agent.host = self._name_of(agent)
             self.changed.notify_all()
         if self._closed:
             return
@@ -119,6 +120,14 @@ class Meeting:
         else:
             confined = agent.identity.confined
             self._tell(f"{agent.name} is ready" + (f"; it may use {confined} of its host" if confined else ""))
+
+    def _name_of(self, agent: Agent) -> str:
+        """What records call its host: two machines of one name are told apart by their addresses."""
+        machine = agent.facts.get("machine.id")
+        others = (other for other in self.agents if other.host == agent.host and other.facts)
+        if any(other.facts.get("machine.id") != machine for other in others):
+            return f"{agent.host} ({agent.address})"
+        return agent.host
 
 
 def facing(host: str) -> str | None:

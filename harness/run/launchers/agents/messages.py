@@ -6,10 +6,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.trial.protocol import Request
 
-PROTOCOL = 1
+PROTOCOL = 2
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(max_length=253)]
+Text = Annotated[str, Field(max_length=4000)]
 
 
 class _Message(BaseModel):
@@ -35,6 +36,8 @@ class Identity(_Message):
     """Slurm's name of the host, where Slurm started the agent."""
     confined: Name = ""
     """`1 of 64 processors`: what it may use, where that is not all that the host has."""
+    variables: Annotated[dict[Name, Name], Field(max_length=64)] = {}
+    """Environment variables, of those that must be the same, that are set there."""
 
 
 class Greeting(_Message):
@@ -83,3 +86,5 @@ class News(_Message):
     text: str = ""
     status: int = 0
     ports: list[Number] = []
+    facts: Annotated[dict[Name, Text | int | float | bool | None], Field(max_length=2000)] = {}
+    """`ready`: what the host is (`harness.environment`)."""

@@ -4,26 +4,30 @@ import contextlib
 from collections.abc import Sequence
 
 from harness.run.launchers.agents.dealing import dealt, first_devices
-from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.base import CannotPlace, Placement, Seat, seated, tasks_of
+from harness.run.launchers.agents.remote import Agent, NoAnswer
+from harness.run.launchers.base import NotNow, Placement, Seat, seated, tasks_of
 from harness.spec.address import joined
 from harness.trial.protocol import Request
 
 
 def place_by_ports(launcher: str, request: Request, agents: Sequence[Agent]) -> Placement:
-    """The processes of `request`, workers first, over `agents` in their order; CannotPlace when ports are short."""
+    """The processes of `request`, workers first, over `agents` in their order; NotNow when ports are short."""
     tasks = tasks_of(request.cell)
     hosts = dealt(tasks, len(agents))
     first = first_devices(hosts, tasks, request.cell.replicas)
     release = contextlib.ExitStack()
     free = []
     for number, agent in enumerate(agents):
-        ports = agent.hold(hosts.count(number))
+        try:
+            ports = agent.hold(hosts.count(number))
+        except NoAnswer as error:
+            release.close()
+            raise NotNow(f"launcher '{launcher}': {error}") from None
         release.callback(agent.free, list(ports))
         free.append(ports)
         if len(ports) != hosts.count(number):
             release.close()
-            raise CannotPlace(f"launcher '{launcher}': {agent.name} could not take {hosts.count(number)} ports")
+            raise NotNow(f"launcher '{launcher}': {agent.name} could not take {hosts.count(number)} ports")
     addresses = {task: joined(agents[host].address, free[host].pop(0)) for task, host in zip(tasks, hosts, strict=True)}
     seats = [
         Seat(member.model_copy(update={"first_device": device}), agents[host])

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
+from harness.environment import Facts
+from harness.errors import HarnessError
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
 from harness.run.zygote import EXIT_LIMIT_S
@@ -17,6 +19,10 @@ from harness.trial.protocol import Channel, Report, Request
 
 ANSWER_LIMIT_S = 5.0
 """How long an agent may take to answer a question that it need not wait for anything to answer."""
+
+
+class NoAnswer(HarnessError):
+    """An agent did not answer a question in time, or is gone."""
 
 
 class RemoteChannel(Channel):
@@ -70,8 +76,12 @@ class Agent:
         self.address = identity.address or peer
         """What other hosts reach it at."""
         self.name = f"agent {joined} on {identity.node or identity.host} ({self.address})"
-        self.host = identity.machine.partition(" ")[0] or identity.host
+        self.machine = identity.machine.partition(" ")[0] or identity.host
         """Which machine its trials run on: agents in several namespaces of one share its processors."""
+        self.host = identity.node or identity.host
+        """What records call its host."""
+        self.facts: Facts = {}
+        """What its host is, known once it is ready."""
         self.gone: str | None = None
         """Why it is, once it is."""
         self.ready = False
@@ -84,13 +94,15 @@ class Agent:
         self._spawned: dict[int, RemoteSpawned] = {}
         self._next = 0
         self._heard = threading.Condition()
+        self._asked: set[tuple[str, int]] = set()
+        """Questions that somebody waits for."""
         self._answers: dict[tuple[str, int], News] = {}
         self._left_with: int | None = None
 
     def listen(self) -> None:
         """Take in what the agent says until it is gone; for a thread."""
         try:
-            while True:
+            while self.gone is None:
                 self._take_in(News.model_validate_json(self._wire.receive()))
         except WireError as error:
             self.hang_up(str(error))
@@ -100,19 +112,25 @@ class Agent:
     def _take_in(self, news: News) -> None:
         if news.of == "ready":
             self.scratch = news.text
+            self.facts = dict(news.facts)
             self.ready = True
             self._news(self)
             return
         if news.of == "failed":
             self.hang_up(news.text)
             return
+        late = False
         with self._heard:
             target = self._spawned.get(news.number)
             if news.of in ("tail", "held"):
-                self._answers[news.of, news.number] = news
+                late = (news.of, news.number) not in self._asked
+                if not late:
+                    self._answers[news.of, news.number] = news
             elif target is not None:
                 self._about(target, news)
             self._heard.notify_all()
+        if late:
+            self.free(news.ports)  # nobody waits for these ports any more, and nobody else would give them back
 
     def _about(self, target: RemoteSpawned, news: News) -> None:
         if news.of == "exited":
@@ -138,19 +156,28 @@ class Agent:
         key = (of, order.number)
         with self._heard:
             self._answers.pop(key, None)
-        try:
+            self._asked.add(key)
+        with contextlib.suppress(OSError):
             self.order(order)
-        except OSError:
-            return None
         with self._heard:
             self._heard.wait_for(lambda: key in self._answers or self.gone is not None, limit_s)
+            self._asked.discard(key)
             return self._answers.pop(key, None)
 
     def hold(self, count: int, base: int = 0) -> list[int]:
-        """`count` ports of its host that nobody else is given until `free`; none when they cannot be had."""
+        """`count` ports of its host that nobody else is given until `free`; none when they cannot be had.
+
+        NoAnswer when it does not say so in time; ports that it takes later are given back then.
+        """
         number = self._number()
         answer = self.question(Order(do="hold", number=number, count=count, base=base), "held")
-        if answer is None or len(answer.ports) != count:
+        if answer is None:
+            raise NoAnswer(
+                f"{self.name} did not take ports within {ANSWER_LIMIT_S:g} s" if self.gone is None
+                else f"{self.name} is gone ({self.gone})"
+            )  # fmt: skip
+        if len(answer.ports) != count:
+            self.free(answer.ports)
             return []
         return answer.ports
 

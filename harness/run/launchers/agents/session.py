@@ -1,7 +1,7 @@
 """The agents of one run as a launcher uses them: asked for once, waited for, given processes to start."""
 
 import os
-import sys
+import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,12 +13,14 @@ from harness.run.launchers.agents.meeting import ListenError, Meeting
 from harness.run.launchers.agents.placed import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, Launcher, Placement
+from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Placing, Request
 
 SLICE_S = 0.2
 MOST_WAITS = 3
+AGAIN_S = 30.0
+"""A launcher that could not begin is asked no more often than this."""
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""
 
@@ -37,24 +39,27 @@ class Session:
         self.since = time.monotonic()
         """When something last changed: from then on those who are missing have their time."""
         self._known: list[bool] = []
+        self._warned: set[str] = set()
 
     def say(self, text: str) -> None:
         """Tell the person, whatever else is written to standard output."""
-        try:
-            out = self._out or sys.stderr
-            out.write(f"launcher '{self._launcher}': {text}\n")
-            out.flush()
-        except (OSError, ValueError):
-            pass  # a closed terminal must not cost the measurement
+        tell(self._launcher, text, self._out)
+
+    def warn_once(self, text: str) -> None:
+        """Tell the person what every trial would have to say."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self.say(text)
 
     def command(self) -> str:
         """What is to be run on each host."""
-        return f"{TOKEN_VARIABLE}={self.meeting.token} python -m harness worker --connect {self.meeting.address()}"
+        token, address = map(shlex.quote, (self.meeting.token, self.meeting.address()))
+        return f"{TOKEN_VARIABLE}={token} python -m harness worker --connect {address}"
 
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
 
-        CannotPlace when they are not there `join_timeout` after the last change, or three times that after this
+        NotNow when they are not there `join_timeout` after the last change, or three times that after this
         began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
         not come.
         """
@@ -64,9 +69,9 @@ class Session:
             if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
-                raise CannotPlace(f"launcher '{self._launcher}': {why}")
+                raise NotNow(f"launcher '{self._launcher}': {why}")
             if time.monotonic() >= min(limit, self.since + self.placing.join_timeout_s):
-                raise CannotPlace(self._missing(hosts, living, launcher.detail(self)))
+                raise NotNow(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
         return sorted(living, key=lambda agent: agent.identity.node)[:hosts]
@@ -100,6 +105,7 @@ class AgentLauncher(Launcher, ABC):
 
     def __init__(self) -> None:
         self._sessions: dict[Placing, Session | CannotPlace] = {}
+        self._tried_at: dict[Placing, float] = {}
 
     @abstractmethod
     def begin(self, placing: Placing, hosts: int) -> Session:
@@ -137,7 +143,10 @@ class AgentLauncher(Launcher, ABC):
                 "revision of its own needs launcher 'local'"
             )
         found = self._sessions.get(request.placing)
+        if isinstance(found, NotNow) and time.monotonic() >= self._tried_at[request.placing] + AGAIN_S:
+            found = None
         if found is None:
+            self._tried_at[request.placing] = time.monotonic()
             found = self._begun(request, hosts or hosts_needed(request.cell, request.placing.hosts))
             self._sessions[request.placing] = found
             zygote.closing.callback(self._end, request.placing)
@@ -149,7 +158,7 @@ class AgentLauncher(Launcher, ABC):
         try:
             return self.begin(request.placing, hosts)
         except ListenError as error:
-            return CannotPlace(f"launcher '{self.name}': {error}")
+            return NotNow(f"launcher '{self.name}': {error}")
         except CannotPlace as error:
             return error
 
@@ -164,6 +173,7 @@ class AgentLauncher(Launcher, ABC):
         session = self.session(request, zygote)
         hosts = hosts_needed(request.cell, request.placing.hosts)
         agents = session.wait(hosts, zygote.check, self)
+        zygote.hosts.update({agent.host: agent.facts for agent in agents})
         session.prepare(agents, request, zygote.check)
         return agents
 

@@ -54,11 +54,13 @@ class Wire:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise WireError("no answer in time")
-            self.connection.settimeout(left)
             try:
+                self.connection.settimeout(left)
                 self.take_in()
             except TimeoutError:
                 continue
+            except OSError as error:  # closed by this side meanwhile
+                raise WireError(error.strerror or str(error)) from None
             finally:
                 with contextlib.suppress(OSError):
                     self.connection.settimeout(None)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.environment import facts
 from harness.errors import HarnessError
 from harness.run.launchers.agents.handshake import JoinError, ask
 from harness.run.launchers.agents.identity import own_identity
@@ -68,11 +69,11 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
     """Serve one run, or with `stay` one after the other until asked to end.
 
     Raises JoinError when it is refused, CannotConnect when nothing listens, ZygoteError when TensorFlow cannot be
-    imported.
+    imported or the process that has imported it is gone; the run is told that, too.
     """
     asked = Asked()
     while not asked.to_end:
-        wire = _connected(settings, asked)
+        wire = _connected(settings, asked, say)
         if wire is None:
             return
         try:
@@ -96,25 +97,33 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[st
             if session.start():
                 say("ready; it ends with the run")
                 session.serve()
+        except ZygoteError as error:
+            with contextlib.suppress(WireError):  # the run may be over as well
+                wire.send(News(of="failed", text=str(error)))
+            raise
         except WireError as error:
             say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
         finally:
             session.close()
 
 
-def _connected(settings: WorkerSettings, asked: Asked) -> Wire | None:
-    """A connection; None when asked to end. With `stay` it is waited for as long as it takes."""
+def _connected(settings: WorkerSettings, asked: Asked, say: Callable[[str], None]) -> Wire | None:
+    """A connection; None when asked to end. With `stay` it is waited for as long as it takes, each reason said once."""
+    there = joined(settings.host, settings.port)
     deadline = time.monotonic() + settings.wait_s
+    said = ""
     while not asked.to_end:
         try:
             return Wire(socket.create_connection((settings.host, settings.port), timeout=HANDSHAKE_S))
         except OSError as error:
+            reason = error.strerror or str(error)
             if not settings.stay and time.monotonic() >= deadline:
-                there = joined(settings.host, settings.port)
-                reason = error.strerror or str(error)
                 raise CannotConnect(
                     f"connect: no sweep answers at {there} ({reason}); waited {settings.wait_s:g} s"
                 ) from None
+            if settings.stay and reason != said:
+                say(f"no sweep answers at {there} ({reason}); tries on")
+                said = reason
         select.select([asked.read], [], [], RETRY_S)
     return None
 
@@ -137,17 +146,14 @@ class Session:
     def start(self) -> bool:
         """Import TensorFlow; False when the run is over, or this process asked to end, before that is done."""
         self._zygote.launch()
+        found = facts()  # while the import is under way
         while self._zygote.connection not in (ready := self._wait([self._zygote.connection])):
             if self._asked.to_end:
                 return False
             if self._wire.connection in ready:
                 self._wire.take_in()  # WireError when the parent is gone
-        try:
-            self._zygote.start()
-        except ZygoteError as error:
-            self._wire.send(News(of="failed", text=str(error)))
-            raise
-        self._wire.send(News(of="ready", text=self._zygote.scratch))
+        self._zygote.start()
+        self._wire.send(News(of="ready", text=self._zygote.scratch, facts=found))
         return True
 
     def serve(self) -> None:
@@ -202,6 +208,7 @@ class Session:
 
     def _spawn(self, order: Order) -> None:
         assert order.request is not None
+        self._expect_zygote()
         request = order.request
         if self._settings.data_dir is not None:
             request = request.model_copy(update={"data_dir": str(self._settings.data_dir)})
@@ -236,8 +243,12 @@ class Session:
                     self._pass_on(number)
                 self._reported.add(number)
                 self._wire.send(News(of="exited", number=number, status=process.status))
+        self._expect_zygote()
+
+    def _expect_zygote(self) -> None:
+        """ZygoteError when it is gone, and with it every process: another one would not know how they ended."""
         if not self._zygote.alive:
-            raise WireError("the preloaded process on this host is gone")
+            raise ZygoteError("the preloaded process on this host is gone")
 
     def _hold(self, order: Order) -> None:
         try:

@@ -1,6 +1,7 @@
 """Real agents: they fork, pass on, report how processes ended, and leave nothing when anybody is killed."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.environment import facts
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
-from harness.run.launchers.agents.remote import Agent, RemoteSpawned
+from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteSpawned
+from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
 from harness.spec.network import Network
@@ -82,6 +85,64 @@ def test_ports_in_a_row_are_had_whole_or_not_at_all(agent: Agent) -> None:
     assert agent.hold(3, base) == [base, base + 1, base + 2]
 
 
+def test_an_agent_that_does_not_answer_is_not_taken_for_one_without_ports_and_keeps_none(
+    meeting: Meeting, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    taken: list[int] = []
+    free = agent.free
+    monkeypatch.setattr(agent, "free", lambda ports: (taken.extend(ports), free(ports)))
+    monkeypatch.setattr("harness.run.launchers.agents.remote.ANSWER_LIMIT_S", 0.2)
+    monkeypatch.setattr(Agent.question, "__defaults__", (0.2,))
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(NoAnswer, match=rf"{re.escape(agent.name)} did not take ports within 0.2 s"):
+        agent.hold(2)
+    process.send_signal(signal.SIGCONT)
+    assert comes_true(lambda: len(taken) == 2), "what it takes too late"
+    assert comes_true(lambda: all(can_bind(port) for port in taken)), "is given back"
+
+
+def test_ports_of_an_agent_that_is_gone_are_no_answer(meeting: Meeting, start: Start) -> None:
+    process = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    process.kill()
+    assert comes_true(lambda: agent.gone is not None)
+    with pytest.raises(NoAnswer, match="is gone"):
+        agent.hold(1)
+
+
+def test_when_the_preloaded_process_of_an_agent_dies_both_sides_are_told_why(
+    meeting: Meeting, start: Start, told: list[str]
+) -> None:
+    worker = start("--connect", meeting.address())
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(HANGS))
+    assert spawned.channel.receive_line(20) is not None
+    [zygote] = psutil.Process(worker.pid).children()
+    zygote.kill()
+    out, error = worker.communicate(timeout=30)
+    reason = "the preloaded process on this host is gone"
+    assert (worker.returncode, error) == (4, f"harness: {reason}\n")
+    assert "is over" not in out
+    assert comes_true(lambda: agent.gone == reason)
+    assert any(reason in text for text in told)
+
+
+def test_nobody_who_reads_what_it_says_costs_a_sweep_its_host(meeting: Meeting, start: Start) -> None:
+    worker = start("--connect", meeting.address())
+    assert worker.stdout is not None
+    assert worker.stdout.readline().startswith("joined")
+    worker.stdout.close()
+    [agent] = joined(meeting, 1)
+    spawned = agent.spawn(request(0))
+    assert agent.wait(spawned) == 0
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(GONE_WITHIN_S) == 0
+    assert worker.stderr is not None
+    assert worker.stderr.read() == ""
+
+
 def can_bind(port: int) -> bool:
     """Whether another program could take the port."""
     with socket.socket() as other:
@@ -90,6 +151,34 @@ def can_bind(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def test_an_agent_says_what_its_host_is(agent: Agent) -> None:
+    here = facts()
+    assert agent.host == socket.gethostname()
+    for name in (
+        "machine.id",
+        "cpu.model",
+        "cpu.usable_cores",
+        "memory.total_bytes",
+        "python.version",
+        "package.keras",
+    ):
+        assert agent.facts[name] == here[name]
+    assert agent.facts.keys() >= here.keys()
+
+
+def test_two_machines_of_one_name_are_told_apart_and_two_agents_on_one_machine_are_not(
+    meeting: Meeting, start: Start
+) -> None:
+    start("--connect", meeting.address())
+    [first] = joined(meeting, 1)
+    first.facts["machine.id"] = "of another machine"
+    for count in (2, 3):
+        start("--connect", meeting.address(), "--address", "localhost")
+        joined(meeting, count)
+    name = socket.gethostname()
+    assert [agent.host for agent in meeting.agents] == [name, f"{name} (localhost)", f"{name} (localhost)"]
 
 
 def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
@@ -229,6 +318,19 @@ def test_a_worker_that_finds_nobody_says_so_within_its_time(start: Start) -> Non
         _, error = worker.communicate(timeout=30)
     assert worker.returncode == 4
     assert f"no sweep answers at {there} (Connection refused); waited 0.2 s" in error
+
+
+def test_one_that_stays_says_once_why_it_does_not_come_through(start: Start) -> None:
+    with socket.socket() as deaf:
+        deaf.bind((LOOPBACK, 0))
+        there = address_of(LOOPBACK, deaf.getsockname()[1])
+        worker = start("--connect", there, "--stay")
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == f"no sweep answers at {there} (Connection refused); tries on\n"
+        time.sleep(3 * RETRY_S)
+        worker.send_signal(signal.SIGTERM)
+        out, error = worker.communicate(timeout=30)
+    assert (worker.returncode, out, error) == (0, "", "")
 
 
 def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, start: Start) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.run.launchers.agents.handshake import JoinError, WrongToken, admit, ask
-from harness.run.launchers.agents.identity import own_identity, unequal
+from harness.run.launchers.agents.identity import VARIABLES, own_identity, telling_variables, unequal
 from harness.run.launchers.agents.messages import PROTOCOL, Greeting, Verdict
 from harness.run.launchers.agents.wire import HANDSHAKE_BYTES, Wire, WireError
 
@@ -80,6 +80,42 @@ def test_unequal_versions_are_refused_and_both_are_named(key: str) -> None:
     assert not isinstance(refused, WrongToken)
     assert f"is 9.9 there and {getattr(own_identity(), key)} here" in str(refused)
     assert str(said) == str(refused)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "reason"),
+    [
+        ({}, {"TF_USE_LEGACY_KERAS": "1"}, "TF_USE_LEGACY_KERAS is 1 there and not set here"),
+        ({"OMP_NUM_THREADS": "2"}, {}, "OMP_NUM_THREADS is not set there and 2 here"),
+        ({"XLA_FLAGS": "a", "KERAS_BACKEND": "jax"}, {"XLA_FLAGS": "b"}, "KERAS_BACKEND is not set there and jax here"),
+        ({"XLA_FLAGS": "x" * 500}, {"XLA_FLAGS": "x" * 499 + "y"}, "XLA_FLAGS is xxx"),
+    ],
+)  # fmt: skip
+def test_variables_that_change_what_is_computed_must_be_the_same_and_the_first_that_is_not_is_named(
+    here: dict[str, str], there: dict[str, str], reason: str
+) -> None:
+    ours, theirs = (own_identity().model_copy(update={"variables": telling_variables(side)}) for side in (here, there))
+    refused, said = both(lambda wire: admit(wire, TOKEN, ours), lambda wire: ask(wire, TOKEN, theirs))
+    assert str(refused).startswith(reason)
+    assert str(refused).endswith("; both must have the same")
+    assert str(said) == str(refused)
+
+
+def test_variables_are_this_processs_own_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    monkeypatch.setenv("XLA_FLAGS", " ")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert own_identity().variables == {"KERAS_BACKEND": "tensorflow"}
+
+
+def test_as_many_and_as_long_variables_as_there_can_be_fit_into_a_hello() -> None:
+    variables = telling_variables(dict.fromkeys(VARIABLES, "ü" * 10000))
+    ours = own_identity().model_copy(update={"variables": variables})
+    assert len(variables) == len(VARIABLES)
+    taken, said = both(lambda wire: admit(wire, TOKEN, ours), lambda wire: ask(wire, TOKEN, ours))
+    assert (taken, said) == (ours, None)
 
 
 def test_where_a_process_is_need_not_be_equal() -> None:

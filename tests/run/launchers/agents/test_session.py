@@ -1,6 +1,8 @@
 """How long hosts are waited for, and what is said of those who did not come."""
 
+import contextlib
 import io
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +13,10 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
-from harness.run.launchers.base import CannotPlace
-from harness.trial.protocol import Placing
+from harness.run.launchers.base import CannotPlace, NotNow
+from harness.run.zygote import Zygote
+from harness.trial.protocol import Placing, Request
+from tests.record.examples import cell
 
 PATIENT_S = 0.3
 
@@ -100,6 +104,63 @@ def test_a_reason_why_nobody_will_come_ends_the_waiting(session: Session, monkey
     session.placing = Placing(join_timeout_s=3600)
     with pytest.raises(CannotPlace, match="somewhere': the job has ended"):
         session.wait(1, lambda: None, launcher)
+
+
+def test_hosts_that_are_missing_may_come_for_a_later_trial(session: Session) -> None:
+    with pytest.raises(NotNow):
+        session.wait(1, lambda: None, Somewhere())
+    session.meeting.agents.append(agent("agent 1"))
+    assert [one.name for one in session.wait(1, lambda: None, Somewhere())] == ["agent 1"]
+
+
+class AtSecondTry(Somewhere):
+    """A launcher whose first attempt to begin fails."""
+
+    def __init__(self, error: CannotPlace) -> None:
+        super().__init__()
+        self.error = error
+        self.tries = 0
+
+    def begin(self, placing: Placing, hosts: int) -> Session:
+        self.tries += 1
+        if self.tries == 1:
+            raise self.error
+        return super().begin(placing, hosts)
+
+
+@pytest.mark.parametrize(("error", "tries"), [(NotNow("the controller is busy"), 2), (CannotPlace("no srun here"), 1)])
+def test_a_launcher_that_could_not_begin_is_asked_again_after_a_while_unless_it_never_can(
+    monkeypatch: pytest.MonkeyPatch, error: CannotPlace, tries: int
+) -> None:
+    launcher = AtSecondTry(error)
+    request = Request(cell=cell(), seed=0, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    with contextlib.closing(Zygote()) as zygote:
+        for _ in range(2):
+            with pytest.raises(type(error), match=str(error)):
+                launcher.session(request, zygote)
+        assert launcher.tries == 1, "not at every trial"
+        monkeypatch.setattr("harness.run.launchers.agents.session.AGAIN_S", 0.0)
+        with contextlib.suppress(CannotPlace):
+            launcher.session(request, zygote)
+        assert launcher.tries == tries
+
+
+@pytest.mark.parametrize("token", ["sixteen characters; and a $HOME", "it's a quoted token", "plain-token-of-16"])
+def test_the_printed_command_is_read_by_a_shell_as_it_is_meant(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setenv("HARNESS_TOKEN", token)
+    session = Somewhere().begin(Placing(), 1)
+    command, address = session.command(), session.meeting.address()
+    session.meeting.close()
+    assignment, *words = shlex.split(command)
+    assert assignment == f"HARNESS_TOKEN={token}"
+    assert words == ["python", "-m", "harness", "worker", "--connect", address]
+
+
+def test_what_every_trial_would_say_is_said_once(session: Session) -> None:
+    session.warn_once("no namespace")
+    session.warn_once("no namespace")
+    assert session._out is not None
+    assert session._out.getvalue() == "launcher 'somewhere': no namespace\n"  # type: ignore[attr-defined]
 
 
 def test_what_is_told_to_a_closed_terminal_costs_nothing() -> None:

@@ -1,0 +1,29 @@
+"""What a process says of a cluster that it cannot reach, before TensorFlow would try in silence."""
+
+import json
+import os
+
+import pytest
+
+from harness.errors import HarnessError
+from harness.trial.membership import join
+from harness.trial.protocol import Membership
+
+
+@pytest.fixture(autouse=True)
+def _variables_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TF_CONFIG", "TF_GRPC_REUSE_PORT"):
+        monkeypatch.setenv(name, "")
+
+
+@pytest.mark.parametrize("host", ["nosuch.invalid", "h" * 60 + ".invalid"])
+def test_an_address_that_does_not_resolve_is_named_with_whose_it_is(host: str) -> None:
+    member = Membership(task="worker", index=0, cluster={"worker": ["127.0.0.1:1", f"{host}:2"]})
+    with pytest.raises(HarnessError, match=rf"^worker 1's address '{host}' does not resolve on \S+: ."):
+        join(member)
+
+
+def test_addresses_of_either_kind_and_names_are_taken_as_they_are() -> None:
+    cluster = {"chief": ["localhost:1"], "worker": ["[::1]:2"], "ps": ["10.0.0.1:3"]}
+    join(Membership(task="ps", index=0, cluster=cluster))
+    assert json.loads(os.environ["TF_CONFIG"])["cluster"] == cluster
