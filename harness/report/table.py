@@ -8,7 +8,7 @@ from harness.analysis.batch import BatchCurve
 from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.verdict import EPSILON, Margins
-from harness.analysis.workers import CellTimes, StepTimes
+from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import Executed
 from harness.report.downloads import Download, csv_download
 from harness.report.exactness import ranking_note
@@ -179,9 +179,8 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
             of = times[cell.cell_id]
             rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING, NOTHING, NOTHING)))
             for one in of.workers:
-                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.straggles else "")
-                alone = (seconds(one.alone.seconds), ratio(one.alone.against_fastest)) if one.alone else (NOTHING,) * 2
-                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *alone)))
+                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late else "")
+                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *_alone(one))))
     columns = (
         Column("cell", False), Column("of", False), Column("p50"), Column("p95"), Column("p99"), Column("smallest"),
         Column("largest"), Column("windows"), Column("was last in"), Column("alone"), Column("÷ the fastest's"),
@@ -193,6 +192,15 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
         "its median is more than 2 % behind the fastest's and it is last in most windows."
     )
     return Table("Step time", columns, tuple(rows), note)
+
+
+def _alone(worker: WorkerTimes) -> tuple[str, str]:
+    """What a worker computes by itself, and how that is to the fastest worker's."""
+    if worker.alone is None:
+        return NOTHING, NOTHING
+    against = worker.alone.against_fastest
+    words = "the fastest" if against.value == 1 else ratio(against) + (", straggles" if worker.slower else "")
+    return seconds(worker.alone.seconds), words
 
 
 def batch_table(curves: Sequence[BatchCurve]) -> Table:

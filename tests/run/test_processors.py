@@ -28,7 +28,7 @@ class Ended:
 
 def process(host: str, physical: int, replicas: int = 1, task: str = "worker", index: int = 0) -> Ended:
     """One on a host with so many processors."""
-    member = Membership(task=task, index=index, cluster=SERVED if task != "worker" else WORKERS)  # type: ignore[arg-type]
+    member = Membership(task=task, index=index, cluster=SERVED if task != "worker" else WORKERS)
     resources = Resources(logical_devices=["d"] * replicas, physical_devices=physical, shared=replicas > physical)
     return Ended(Seat(member, Host(host)), Outcome(status="ok", resources=resources))
 

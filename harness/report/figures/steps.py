@@ -84,14 +84,14 @@ def _how_late(worker: WorkerTimes) -> str:
 def _found(late: Sequence[str], alone: bool) -> str:
     """What the figure shows of stragglers, and what it cannot."""
     waits = "Workers in lock-step wait for one another within a step, so windows show no more than the lag at their end"
-    if not alone:
-        none = "No worker is more than 2 % behind at the end of its windows."
-        return f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}."
-    none = "No worker's own forward and backward are shown to take more than 2 % longer than the fastest's."
-    how = "Diamond: a step's forward and backward alone, without the reduction, timed after the last window."
-    return (
-        f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}; the diamond is what each computes. {how}"
-    )
+    none = "No worker is more than 2 % behind at the end of its windows."
+    if alone:
+        none = "No worker's own forward and backward are shown to take more than 2 % longer than the fastest's."
+        waits += (
+            "; what each computes is the diamond: a step's forward and backward without the reduction, timed after "
+            "the last window"
+        )
+    return f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}."
 
 
 def _row_alone(alone: Alone | None) -> Row:

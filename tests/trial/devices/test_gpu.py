@@ -150,6 +150,6 @@ def test_the_devices_of_a_coordinators_trial_are_its_workers_of_the_cells_kind(
     monkeypatch.setattr(
         tf.config, "list_logical_devices", lambda wanted: [d for d in cluster if d.device_type == wanted]
     )
-    found = strategies()["parameter_server"].devices_of(None, Devices((f"/device:{kind}:0",), 1, False))  # type: ignore[arg-type]
+    found = strategies()["parameter_server"].devices_of(None, Devices((f"/device:{kind}:0",), 1, False))
     assert found.names == tuple(f"/job:worker/replica:0/task:{index}/device:{kind}:0" for index in range(2))
     assert kind in found.reference
