@@ -6,20 +6,28 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from harness.report.markup import body_of
+
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
-def rendered(template: str, **values: Any) -> str:
-    """A template of this room with `values`: escaped, and an error where one is missing."""
-    environment = Environment(
+def environment() -> Environment:
+    """The templates of this room: what they show is escaped, and what is missing is an error."""
+    made = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["unbroken"] = unbroken
-    return environment.get_template(template).render(**values)
+    made.filters["body"] = body_of
+    made.filters["unbroken"] = unbroken
+    return made
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this room with `values`."""
+    return environment().get_template(template).render(**values)
 
 
 def unbroken(text: str) -> Markup:

@@ -6,10 +6,9 @@ import gzip
 import io
 from urllib.parse import unquote
 
-from jinja2 import Environment, PackageLoader
-
 from harness.report.drawn import drawn
 from harness.report.table import MOST_ROWS, Column, Table
+from harness.report.templating import environment
 from tests.report.test_page import Page
 
 COLUMNS = (Column("cell", False), Column("examples/s"))
@@ -21,9 +20,8 @@ def table(rows: int, marked: frozenset[int] = frozenset()) -> Table:
 
 def on_a_page(of: Table) -> Page:
     """The table as pages set it."""
-    environment = Environment(loader=PackageLoader("harness.report"), autoescape=True, trim_blocks=True)
     text = '{% from "table.html.j2" import table_of %}{{ table_of(table, "a label") }}'
-    return Page(environment.from_string(text).render(table=of))
+    return Page(environment().from_string(text).render(table=of))
 
 
 def saved(page: Page) -> list[dict[str, str]]:
@@ -69,3 +67,11 @@ def test_on_a_terminal_without_bold_a_marked_row_begins_with_a_star() -> None:
     lines = drawn(table(3, frozenset({1}))).splitlines()
     assert [line.split()[:2] for line in lines if "cell" in line][1:] == [["cell", "0"], ["*", "cell"], ["cell", "2"]]
     assert "\x1b" not in "".join(lines)
+
+
+def test_names_are_text_and_never_markup() -> None:
+    odd = Table("t", COLUMNS, (('<b>&"', "</td><script>"),), marked=frozenset({0}))
+    page = on_a_page(odd)
+    assert page.named("script") == page.named("b") == []
+    assert '<b>&"' in page.words
+    assert "</td><script>" in page.words
