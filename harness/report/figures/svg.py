@@ -166,7 +166,7 @@ def _entry(key: Key, name: str) -> str:
     sample = _named(_sample(key.colour, key.marker, key.dash), name)
     width = round(_SAMPLE_IN[0] * 96)
     return (
-        f'<span class="key" aria-hidden="true"><svg width="{width}"{sample.removeprefix("<svg")}'
+        f'<span class="key" aria-hidden="true"><svg aria-hidden="true" width="{width}"{sample.removeprefix("<svg")}'
         f"{html.escape(printable(key.label))}</span>"
     )
 
