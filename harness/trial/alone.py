@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 ROUNDS = 9
 """Rather many short ones: workers are compared round by round, so that what disturbs all of them does not matter."""
-ROUND_S = 0.03
+ROUND_S = 0.02
 """About how long a round lasts; at least one pass."""
 
 
