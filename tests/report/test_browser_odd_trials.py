@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from harness.record.trial import Windows
 from harness.report.page import write_report
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_cell, make_run
@@ -72,11 +73,13 @@ def test_enter_opens_a_trial_though_text_is_selected_and_a_click_that_selects_do
         it.page.get_by_role("dialog").wait_for()
 
 
+def good_trial() -> tuple[int, Windows]:
+    """The place of the first good trial of `report`, and its windows."""
+    return next((n, trial.windows) for n, trial in enumerate(make_run()[1]) if trial.status == "ok" and trial.windows)
+
+
 def test_the_windows_of_a_trial_can_be_saved_as_csv(opened: Open, report: Path) -> None:
-    _, trials = make_run()
-    number = next(n for n, trial in enumerate(trials) if trial.status == "ok")
-    windows = trials[number].windows
-    assert windows is not None
+    number, windows = good_trial()
     with opened(report, at=f"#trial-{number + 1}") as it:
         link = it.page.get_by_role("dialog").locator("a.csv")
         text = unquote((link.get_attribute("href") or "").partition(",")[2])
@@ -98,7 +101,7 @@ def test_the_windows_of_a_trial_can_be_saved_as_csv(opened: Open, report: Path) 
 def test_the_chart_of_windows_has_letters_that_can_be_read_at_every_width(
     opened: Open, report: Path, width: int
 ) -> None:
-    with opened(report, width, at="#trial-1") as it:
+    with opened(report, width, at=f"#trial-{good_trial()[0] + 1}") as it:
         letters = it.page.get_by_role("dialog").locator("svg[role=img] text").first
         letters.wait_for()
         drawn = it.page.evaluate(
