@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from harness.report.export.as_csv import to_csv
-from harness.report.flat import Row, plain
+from harness.report.flat import Row
 
 LONGEST_PLAIN = 20_000
 """Letters of a CSV that stands in its link as it is."""
@@ -28,7 +28,7 @@ class Download:
 
 def csv_download(rows: Sequence[Row], name: str) -> Download:
     """`rows` as the CSV file `name`.csv, or `name`.csv.gz where it is long. The same rows give the same link."""
-    text = to_csv([plain(row) for row in rows])
+    text = to_csv(rows)
     if len(text) <= LONGEST_PLAIN:
         short = quote(text, safe=",:;/@+=.!*'()[]|-_~ ").replace(" ", "%20")
         return Download(f"{name}.csv", f"data:text/csv;charset=utf-8,{short}")

@@ -1,6 +1,7 @@
 """The table of every trial with odd names, selected text, on a phone and on paper."""
 
 import csv
+import gzip
 import io
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from harness.record.trial import Windows
 from harness.report.page import write_report
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_cell, make_run
@@ -72,11 +74,13 @@ def test_enter_opens_a_trial_though_text_is_selected_and_a_click_that_selects_do
         it.page.get_by_role("dialog").wait_for()
 
 
+def good_trial() -> tuple[int, Windows]:
+    """The place of the first good trial of `report`, and its windows."""
+    return next((n, trial.windows) for n, trial in enumerate(make_run()[1]) if trial.status == "ok" and trial.windows)
+
+
 def test_the_windows_of_a_trial_can_be_saved_as_csv(opened: Open, report: Path) -> None:
-    _, trials = make_run()
-    number = next(n for n, trial in enumerate(trials) if trial.status == "ok")
-    windows = trials[number].windows
-    assert windows is not None
+    number, windows = good_trial()
     with opened(report, at=f"#trial-{number + 1}") as it:
         link = it.page.get_by_role("dialog").locator("a.csv")
         text = unquote((link.get_attribute("href") or "").partition(",")[2])
@@ -98,7 +102,7 @@ def test_the_windows_of_a_trial_can_be_saved_as_csv(opened: Open, report: Path) 
 def test_the_chart_of_windows_has_letters_that_can_be_read_at_every_width(
     opened: Open, report: Path, width: int
 ) -> None:
-    with opened(report, width, at="#trial-1") as it:
+    with opened(report, width, at=f"#trial-{good_trial()[0] + 1}") as it:
         letters = it.page.get_by_role("dialog").locator("svg[role=img] text").first
         letters.wait_for()
         drawn = it.page.evaluate(
@@ -151,11 +155,15 @@ def test_a_long_csv_is_saved_as_plain_csv_by_the_page_and_gzipped_without_a_scri
     manifest, trials = make_run(cells, blocks=1, faults=False)
     write_report(manifest, trials, tmp_path / "long.html")
     link = "#ranking figcaption a.csv"
-    with opened(tmp_path / "long.html") as it, it.page.expect_download() as download:
-        it.page.locator(link).click()
-    assert download.value.suggested_filename == "ranking-w0.csv"
-    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
-    assert len(rows) == len(cells)
-    with opened(tmp_path / "long.html", script=False) as it, it.page.expect_download() as download:
-        it.page.locator(link).click()
-    assert download.value.suggested_filename == "ranking-w0.csv.gz"
+    with opened(tmp_path / "long.html") as it:
+        with it.page.expect_download() as download:
+            it.page.locator(link).click()
+        assert download.value.suggested_filename == "ranking-w0.csv"
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        it.quiet()
+    assert len(list(csv.DictReader(io.StringIO(text)))) == len(cells)
+    with opened(tmp_path / "long.html", script=False) as it:
+        with it.page.expect_download() as download:
+            it.page.locator(link).click()
+        assert download.value.suggested_filename == "ranking-w0.csv.gz"
+        assert gzip.decompress(Path(download.value.path()).read_bytes()).decode() == text

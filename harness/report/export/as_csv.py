@@ -2,9 +2,11 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.report.export.base import Exporter, RunData, deliver
 from harness.report.flat import Row, trial_rows
@@ -23,14 +25,19 @@ class _Csv:
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """RFC 4180 with a header; the columns are the union over rows, an unknown value is an empty field."""
+    """RFC 4180 with a header; the columns are the union over rows, what is unknown or no number is an empty field."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: printable(value) if isinstance(value, str) else value for key, value in row.items()})
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_field(row.get(key)) for key in columns] for row in rows)
     return text.getvalue()
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 EXPORTER: Exporter = _Csv()

@@ -8,7 +8,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, Phases, Resources, TrialRecord
 from harness.report.table import executed_text
 from harness.report.text import STATUS_WORDS, printable, shortened
-from harness.report.trials.command import repeat_command
+from harness.report.trials.command import repeat_commands
 from harness.report.trials.packed import Coded, rounded
 from harness.spec.cell import Cell
 
@@ -90,9 +90,9 @@ def described_cells(manifest: RunManifest, cells: Sequence[Cell]) -> list[dict[s
             "label": label,
             "keys": {key: printable(value) if isinstance(value, str) else value
                      for key, value in cell.model_dump(mode="json").items()},
-            "command": repeat_command(cell, manifest),
+            "command": command,
         }
-        for label, cell in zip(labels_of(cells), cells, strict=True)
+        for label, cell, command in zip(labels_of(cells), cells, repeat_commands(cells, manifest), strict=True)
     ]  # fmt: skip
 
 

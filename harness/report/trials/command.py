@@ -1,6 +1,7 @@
 """The command that measures a trial's cell again, with the same settings."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from harness.errors import UsageError
@@ -21,17 +22,29 @@ def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
 
     A step of a user's own is measured by the test that holds it, and a name with a comma is no single value of a flag.
     """
-    if cell.loop == OWN_LOOP:
-        return None
-    flags = [*_axes(cell), *_settings(manifest.sweep)]
+    return repeat_commands([cell], manifest)[0]
+
+
+def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | None]:
+    """The same of each of `cells`, which share the run's settings."""
+    settings = _words(_settings(manifest.sweep))
+    found: list[str | None] = []
+    for cell in cells:
+        own = None if cell.loop == OWN_LOOP else _words(_axes(cell))
+        whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
+        found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
+    return found
+
+
+def _words(flags: Sequence[tuple[str, str, Any]]) -> list[str] | None:
+    """The flags as one types them; None where one of them would not be read back as what it says."""
     try:
         faithful = all(value_of(key, text) == value for key, text, value in flags)
     except UsageError:
         return None
     if not faithful or not all(text.isprintable() for _, text, _ in flags):
         return None
-    words = [_flag(key, text, value) for key, text, value in flags]
-    return " ".join(["python -m harness sweep", *words, "--trials 1"])
+    return [_flag(key, text, value) for key, text, value in flags]
 
 
 def _flag(key: str, text: str, value: Any) -> str:

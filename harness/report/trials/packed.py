@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
-_LEVEL = 6
-"""Of zlib: level 9 takes three times as long for 2 % less."""
+_LEVEL = 5
+"""Of zlib: level 6 takes more than twice as long for 6 % less."""
 
 
 def packed(value: Any) -> str:
