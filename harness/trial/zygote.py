@@ -28,6 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from harness.trial.guardian import guard
 from harness.trial.revision import keep_out
 
 PR_SET_PDEATHSIG = 1
@@ -209,6 +210,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, clean_up)
     die_with_parent(parent_pid, signal.SIGTERM)
+    guard(parent_pid, remove_scratch)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for root in sys.argv[3:]:
         keep_out(root)

@@ -92,6 +92,11 @@ def gone(pid: int, within_s: float = 5.0) -> bool:
     return False
 
 
+def running(process: psutil.Process) -> bool:
+    """Whether a process has not ended."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
 def test_versions_are_told_at_the_start(zygote: Zygote) -> None:
     assert zygote.versions == {"tensorflow": "none"}
     assert zygote.alive
@@ -173,7 +178,10 @@ def test_the_end_of_the_fork_server_ends_every_trial_and_removes_the_scratch_fol
     assert not scratch.exists()
 
 
-def test_a_parent_that_is_killed_leaves_no_process_and_no_scratch_folder_behind(python: str) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_parent_that_is_killed_leaves_no_process_and_no_scratch_folder_behind(python: str, stopped: bool) -> None:
+    if stopped and not hasattr(os, "pidfd_open"):
+        pytest.skip("this system does not tell of the end of a process that is not a child")
     code = f"""
 import sys, time
 from harness.run.zygote import Zygote
@@ -189,11 +197,18 @@ time.sleep(60)
     pids = [int(word) for word in said]
     assert len(pids) == 3
     assert Path(scratch).is_dir()
+    family = psutil.Process(parent.pid).children(recursive=True)
+    if stopped:
+        os.kill(pids[0], signal.SIGSTOP)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert all(gone(pid) for pid in pids)
+    assert all(gone(pid, 10.0) for pid in pids)
+    deadline = time.monotonic() + 5.0
+    while (Path(scratch).exists() or any(map(running, family))) and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert not Path(scratch).exists()
+    assert not any(map(running, family))
 
 
 def test_tensorflow_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -187,7 +188,7 @@ def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
     process = start("--connect", meeting.address())
     [agent] = joined(meeting, 1)
     spawned = agent.spawn(request(HANGS))
-    assert comes_true(lambda: len(psutil.Process(process.pid).children(recursive=True)) == 2)
+    assert comes_true(lambda: bool(select.select([spawned.channel.connection], [], [], 0)[0])), "it has been forked"
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     assert [report.phase for report in lines_of(spawned)] == ["build"]
@@ -233,7 +234,7 @@ def test_when_the_sweep_is_killed_the_agent_and_what_it_forked_end(start: Start)
     worker = start("--connect", parent.stdout.readline().strip())
     assert parent.stdout.readline() == "forked\n"
     family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
-    assert len(family) == 3
+    assert len(family) >= 3
     parent.kill()
     parent.communicate()
     assert comes_true(lambda: not any(alive(member) for member in family), GONE_WITHIN_S)
