@@ -34,6 +34,8 @@ SWEEP = [
 ]  # fmt: skip
 LONG = [*SWEEP, "--windows", "100", "--window", "1"]
 SHORT = [*SWEEP, "--windows", "5", "--window", "0.02"]
+ON_TWO_HOSTS = ["--hosts", "2"]
+"""Two workers and a server would otherwise have a host each."""
 CLUSTER_OF_TWO = 2
 """Trials' processes that listen, from which on a cluster is up."""
 ZYGOTE = ("-m", "harness.trial.zygote")
@@ -170,7 +172,7 @@ def _commands(ground: Ground, way: Way) -> Iterator[list[str]]:
         return
     with socket.create_server(("127.0.0.1", 0)) as free:
         at = f"127.0.0.1:{free.getsockname()[1]}"
-    yield [*way.command, "--launcher", "attach", "--listen", at]
+    yield [*way.command, "--launcher", "attach", *ON_TWO_HOSTS, "--listen", at]
     for _ in range(way.agents):
         yield [*HARNESS, "worker", "--connect", at]
 
@@ -262,7 +264,9 @@ def _slurm() -> Iterator[tuple[Ground, list[Way]]]:
             "slurm, sbatch", slurm.command, slurm.environment, lambda: len(slurm.jobs()),
             frozenset(str(Path(namespace).readlink()) for namespace in slurm.namespaces),
         )  # fmt: skip
-        on_slurm = [replace(way, command=[*way.command, "--launcher", "slurm"]) for way in (*WAYS, KILL_AGENT)]
+        on_slurm = [
+            replace(way, command=[*way.command, "--launcher", "slurm", *ON_TWO_HOSTS]) for way in (*WAYS, KILL_AGENT)
+        ]
         control = Way("(control: a program that leaves a job)", [sys.executable, "-c", LEAKY_JOB], leaves=True)
         yield ground, [control, *on_slurm]
         slurm.run("scancel", "--user=root")

@@ -3,11 +3,16 @@
 import contextlib
 import importlib.util
 import os
+import queue
+import socket
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from harness.run.launchers.agents.identity import VARIABLES
 from harness.run.launchers.agents.session import AgentLauncher, Session
@@ -16,6 +21,10 @@ from harness.run.launchers.base import CannotPlace
 from harness.trial.protocol import Placing
 
 CONNECT_S = 20.0
+REACH_LIMIT_S = 10.0
+"""For a connection to the cluster's address."""
+JOIN_LIMIT_S = 90.0
+"""For Ray to answer on it; joining takes seconds, and on a busy machine some tens."""
 INSTALL = "ray is not installed; pip install 'ray>=2.40', or pip install -e '.[ray]' in a checkout"
 START = "start one with `ray start --head`, or name one in RAY_ADDRESS"
 
@@ -40,38 +49,28 @@ class Ray(AgentLauncher):
         self._started: dict[int, Begun] = {}
 
     def available(self) -> str | None:
-        """Whether ray is installed; whether a cluster answers is known only once one is asked."""
-        return None if importlib.util.find_spec("ray") is not None else INSTALL
+        """Whether ray is installed, and a cluster is named or runs on this host; whether it has room, only it knows."""
+        if importlib.util.find_spec("ray") is None:
+            return INSTALL
+        if os.environ.get("RAY_ADDRESS") or _runs_here():
+            return None
+        return f"no Ray cluster: RAY_ADDRESS names none, and none runs on this host; {START}"
 
     def begin(self, placing: Placing, hosts: int) -> Session:
         """Join the Ray cluster as a driver, and ask it for whole nodes."""
         if (reason := self.available()) is not None:
             raise CannotPlace(f"launcher 'ray': {reason}")
         ray = _joined()
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(ray.shutdown)
             bundle = _whole_node(ray, hosts)
             session = Session(self.name, placing.listen or ray.util.get_node_ip_address(), placing)
-        except BaseException:
-            ray.shutdown()
-            raise
-        group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
-        command = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
-                   f"{CONNECT_S:g}"]  # fmt: skip
-        own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-        same = {name: os.environ.get(name) for name in VARIABLES}
-        strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
-        tasks = [
-            ray.remote(_be_an_agent)
-            .options(
-                num_cpus=bundle["CPU"],
-                num_gpus=bundle.get("GPU", 0),
-                max_retries=0,
-                scheduling_strategy=strategy(group, placement_group_bundle_index=number),
-            )
-            .remote(command, own, same, str(Path.cwd()))
-            for number in range(hosts)
-        ]
-        self._started[id(session)] = Begun(ray, group, tasks)
+            undo.callback(session.meeting.close)
+            try:
+                self._started[id(session)] = _asked(ray, bundle, hosts, session)
+            except (ValueError, ray.exceptions.RayError) as error:
+                raise CannotPlace(f"launcher 'ray': Ray refuses: {_first_line(error)}") from None
+            undo.pop_all()
         nodes = "a whole node" if hosts == 1 else f"{hosts} whole nodes"
         session.say(f"asks Ray for {nodes}; waits {placing.join_timeout_s:g} s")
         return session
@@ -93,7 +92,7 @@ class Ray(AgentLauncher):
         try:
             return f"an agent has ended: {begun.ray.get(ended[0])}"
         except begun.ray.exceptions.RayError as error:
-            return f"an agent has ended: {str(error).splitlines()[0]}"
+            return f"an agent has ended: {_first_line(error)}"
 
     def detail(self, session: Session) -> str | None:
         """Whether Ray has found the nodes."""
@@ -102,29 +101,87 @@ class Ray(AgentLauncher):
         return f"Ray's placement group is {state}"
 
 
+def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> Begun:
+    """Ask for `hosts` nodes with `bundle` each, and for an agent on each; ValueError where Ray refuses."""
+    group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
+    command = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
+               f"{CONNECT_S:g}"]  # fmt: skip
+    own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    same = {name: os.environ.get(name) for name in VARIABLES}
+    strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
+    tasks = [
+        ray.remote(_be_an_agent)
+        .options(
+            num_cpus=bundle["CPU"],
+            num_gpus=bundle.get("GPU", 0),
+            max_retries=0,
+            scheduling_strategy=strategy(group, placement_group_bundle_index=number),
+        )
+        .remote(command, own, same, str(Path.cwd()))
+        for number in range(hosts)
+    ]
+    return Begun(ray, group, tasks)
+
+
+def _runs_here() -> bool:
+    """Whether a node of a cluster does: each has a raylet."""
+    return any(process.info["name"] == "raylet" for process in psutil.process_iter(["name"]))
+
+
 def _joined() -> Any:
     """The ray module, this process a driver of a cluster that runs already; CannotPlace when there is none."""
     import ray
     import ray.util.scheduling_strategies  # not imported by ray itself
 
+    address, ended = os.environ.get("RAY_ADDRESS") or "auto", queue.SimpleQueue[Exception | None]()
+
+    def join() -> None:
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True)
+        except Exception as error:  # noqa: BLE001  it is raised by who waits
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    _reach(address)
+    # Ray itself has no limit for a host that takes the connection and says nothing; the thread then stays behind.
+    threading.Thread(target=join, name="ray", daemon=True).start()
     try:
-        ray.init(
-            address=os.environ.get("RAY_ADDRESS") or "auto", log_to_driver=False, logging_level="ERROR",
-            ignore_reinit_error=True,
-        )  # fmt: skip
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise CannotPlace(f"launcher 'ray': no Ray cluster: {lines[0]}; {START}") from None
+        error = ended.get(timeout=JOIN_LIMIT_S)
+    except queue.Empty:
+        raise CannotPlace(f"launcher 'ray': {address} did not answer within {JOIN_LIMIT_S:g} s; {START}") from None
+    if isinstance(error, ConnectionError | ValueError | RuntimeError | TimeoutError):
+        raise CannotPlace(f"launcher 'ray': no Ray cluster: {_first_line(error)}; {START}")
+    if error is not None:
+        raise error
     return ray
+
+
+def _reach(address: str) -> None:
+    """CannotPlace where nothing takes a connection at `host:port`, `ray://host:port`; other texts are Ray's to read."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_LIMIT_S).close()
+    except (OSError, UnicodeError, OverflowError) as error:
+        reason = f"no answer within {REACH_LIMIT_S:g} s" if isinstance(error, TimeoutError) else _first_line(error)
+        raise CannotPlace(f"launcher 'ray': no Ray cluster at {address}: {reason}; {START}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (said.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _whole_node(ray: Any, hosts: int) -> dict[str, float]:
     """What the smallest of the `hosts` largest nodes has: so much is asked of each."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    nodes = [node for node in nodes if node.get("CPU")]  # a head with --num-cpus=0 computes nothing
     if len(nodes) < hosts:
+        remedy = f"; --hosts {len(nodes)} places several processes on one" if nodes else ""
         raise CannotPlace(
-            f"launcher 'ray': the sweep wants {hosts} nodes and the cluster has {len(nodes)}; --hosts {len(nodes)} "
-            "places several processes on one"
+            f"launcher 'ray': the sweep wants {hosts} nodes and the cluster has {len(nodes)} with processors{remedy}"
         )
     largest = sorted(((n.get("GPU", 0.0), n.get("CPU", 0.0)) for n in nodes), reverse=True)[:hosts]
     gpus, cpus = (min(column) for column in zip(*largest, strict=True))

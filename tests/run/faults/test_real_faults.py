@@ -14,7 +14,7 @@ from harness.record.fault_log import load_faults
 from harness.record.faults import FaultRecord
 from harness.run.faults.progress import FaultLines
 from harness.run.faults.run import measure_faults, resume_faults
-from harness.run.network import available
+from harness.run.network import EmulatedNetwork, available
 from harness.spec.faults import Faults, faults_from
 
 SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic", "stall": 6.0, "timeout": 90.0}
@@ -43,6 +43,17 @@ def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(tmp
     assert cost is not None
     assert min(cost.with_s + cost.without_s) > 0
     assert cost.bytes > 10**6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one_device", "central_storage", "dtensor"])
+def test_the_other_strategies_of_one_process_come_back_with_the_same_weights_too(tmp_path: Path, strategy: str) -> None:
+    found = measured(tmp_path, strategy=strategy, fault=["restart", "sigterm"])
+    assert {name: (record.status, record.reason) for name, record in found.items()} == {
+        "none": ("undisturbed", None), "restart": ("recovered", None), "sigterm": ("recovered", None)
+    }  # fmt: skip
+    assert found["restart"].resumed_from in (10, 20)
+    assert found["sigterm"].steps_lost == 0
 
 
 @pytest.mark.slow
@@ -83,6 +94,16 @@ def test_a_coordinator_outlives_its_worker_but_not_its_parameter_server(tmp_path
 
 
 @pytest.mark.slow
+def test_a_parameter_server_that_does_not_answer_is_replaced_with_everything_else(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="parameter_server", fault="freeze_ps")["freeze_ps"]
+    assert found.status == "recovered", found.reason
+    assert (found.target, found.detections[0].who, found.detections[0].by) == ("ps 0", "ps 0", "heartbeat")
+    assert len(found.restarted) == 4
+    assert found.updates is not None
+    assert found.updates.once == 30
+
+
+@pytest.mark.slow
 def test_a_short_freeze_is_ridden_out_without_a_restart(tmp_path: Path) -> None:
     found = measured(tmp_path, strategy="multi_worker_mirrored", fault="freeze_worker", outage=1.5)["freeze_worker"]
     assert found.status == "recovered", found.reason
@@ -99,6 +120,25 @@ def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(tmp_path: Path) -> No
     found = measured(tmp_path, strategy="multi_worker_mirrored", fault="cut_link")["cut_link"]
     assert found.status == "recovered", found.reason
     assert found.restarted == ["worker 0", "worker 1"]
+
+
+@pytest.mark.slow
+def test_a_link_that_cannot_be_cut_since_its_network_is_gone_is_one_failed_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := available():
+        pytest.skip(reason)
+    cut = EmulatedNetwork.cut
+
+    def after_its_switch_was_killed(network: EmulatedNetwork, host: int) -> None:
+        os.kill(network._switch.pid, signal.SIGKILL)
+        cut(network, host)
+
+    monkeypatch.setattr(EmulatedNetwork, "cut", after_its_switch_was_killed)
+    found = measured(tmp_path, strategy="multi_worker_mirrored", fault=["cut_link", "kill_worker"])
+    assert found["cut_link"].status == "failed"
+    assert "network namespace is gone" in (found["cut_link"].reason or "")
+    assert found["kill_worker"].status == "recovered", found["kill_worker"].reason
 
 
 def zygotes_of(results: Path) -> list[psutil.Process]:
