@@ -156,9 +156,9 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     if len(known) > 1 and len(known) == len(curve.points):
         axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=BAND, linewidth=0)
     if known:
-        xs = [value for point in known for value in (point.x, point.x, np.nan)]
-        ys = [value for low, high in zip(lows, highs, strict=True) for value in (low, high, np.nan)]
-        axes.plot(xs, ys, color=colour, linewidth=1.2)
+        stems = [value for point in known for value in (float(point.x), float(point.x), math.nan)]
+        ends = [value for low, high in zip(lows, highs, strict=True) for value in (low, high, math.nan)]
+        axes.plot(stems, ends, color=colour, linewidth=1.2)
 
 
 def _draw_overlay(axes: Axes, panel: Panel) -> None:
