@@ -162,11 +162,11 @@ def _document(figure: Figure) -> str:
 
 
 def _entry(key: Key, name: str) -> str:
-    """The sample of a curve and its label, hidden from those who have the names in the panels' descriptions."""
+    """The sample of a curve, which is nothing to read out, and its label."""
     sample = _named(_sample(key.colour, key.marker, key.dash), name)
     width = round(_SAMPLE_IN[0] * 96)
     return (
-        f'<span class="key" aria-hidden="true"><svg width="{width}"{sample.removeprefix("<svg")}'
+        f'<span class="key"><svg aria-hidden="true" width="{width}"{sample.removeprefix("<svg")}'
         f"{html.escape(printable(key.label))}</span>"
     )
 
