@@ -222,10 +222,12 @@ def _first(victim: Callable[[Going], psutil.Process]) -> End:
     """Kill something of the run, let the run notice and go on, then interrupt it."""
 
     def end(going: Going) -> None:
+        sweep = going.sweep
         victim(going).kill()
         time.sleep(RECORDED_S)
         going.watched.look()
-        _interrupt(going)
+        with contextlib.suppress(psutil.NoSuchProcess):  # nothing can run any more, and it has ended by itself
+            sweep.send_signal(signal.SIGINT)
 
     return end
 

@@ -35,6 +35,7 @@ NOT_CANCELLED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
 CONNECT_S = 20.0
 """How long an agent tries to reach the sweep; one whose sweep is gone ends its job after so long."""
 END_S = 3.0
+"""Agents leave by themselves when their sweep is gone, and take their scratch files along."""
 PORTS = range(20000, 32000)
 """Below those that Linux gives out by itself."""
 TRIES = 20
@@ -99,7 +100,7 @@ class Slurm(AgentLauncher):
         """End the step or the job."""
         begun = self._started.pop(id(session), None)
         if begun is not None:
-            begun.minded.close(0.0 if begun.job else END_S)
+            begun.minded.close()
 
     def trouble(self, session: Session) -> str | None:
         """Whether the step or the job has ended already, and what it said last."""
@@ -159,7 +160,7 @@ def _lacking() -> str | None:
 def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
     command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more, *agent]
-    return Begun(Minded(run=command, environment=environment))
+    return Begun(Minded(run=command, environment=environment, patience_s=END_S))
 
 
 def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:

@@ -39,10 +39,11 @@ class Minded:
         text: str = "",
         left: Sequence[str] = (),
         limit_s: float = END_LIMIT_S,
+        patience_s: float = 0.0,
     ) -> None:
         told = {
-            "first": list(first), "text": text, "limit_s": limit_s, "run": list(run), "afterwards": list(afterwards),
-            "left": list(left), "remove": [str(path) for path in remove],
+            "first": list(first), "text": text, "limit_s": limit_s, "run": list(run), "patience_s": patience_s,
+            "afterwards": list(afterwards), "left": list(left), "remove": [str(path) for path in remove],
         }  # fmt: skip
         self._limit_s = limit_s
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  it is read until this ends
@@ -78,10 +79,8 @@ class Minded:
         written = self._said.fileno()
         return os.pread(written, os.fstat(written).st_size, 0).decode(errors="replace")
 
-    def close(self, wait_s: float = 0.0) -> None:
-        """Give the program `wait_s` to end by itself, then end it, and wait for the clean-up."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(wait_s)
+    def close(self) -> None:
+        """Give the program its time to end by itself, then end it, and wait for the clean-up."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()

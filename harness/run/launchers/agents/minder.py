@@ -1,12 +1,13 @@
 """A process that sees to it that nothing is left when the sweep that started it is gone, however it went.
 
-`python -I -S minder.py '{"first": [...], "text": "...", "limit_s": 20, "run": [...], "afterwards": [...],
-"left": [...], "remove": [...]}'`; an empty list stands for nothing. It runs `first` to its end, with `text` as its
-standard input, also when the sweep is gone meanwhile: a program that was broken off may have had its effect or may have
-it yet. How it ended is told in a line of JSON, `{"status": s, "output": text, "error": text}`, with a null status
-where it did not end within `limit_s`. Then it starts `run` and waits until that has ended or its own standard input is
-closed, which the kernel does for a sweep that is killed; without `run` it waits for the latter. It ends what still
-runs, does `afterwards` until `left` says nothing, and removes the files. Its exit status is that of `run`.
+`python -I -S minder.py '{"first": [...], "text": "...", "limit_s": 20, "run": [...], "patience_s": 3,
+"afterwards": [...], "left": [...], "remove": [...]}'`; an empty list stands for nothing. It runs `first` to its end,
+with `text` as its standard input, also when the sweep is gone meanwhile: a program that was broken off may have had
+its effect or may have it yet. How it ended is told in a line of JSON, `{"status": s, "output": text, "error": text}`,
+with a null status where it did not end within `limit_s`. Then it starts `run` and waits until that has ended or its own
+standard input is closed, which the kernel does for a sweep that is killed; without `run` it waits for the latter. It
+ends what still runs `patience_s` later, does `afterwards` until `left` says nothing, and removes the files. Its exit
+status is that of `run`.
 
 It is run as a file and imports nothing of this package, so that it starts in hundredths of a second.
 """
@@ -37,7 +38,7 @@ def main() -> int:
         child = subprocess.Popen(told["run"], stdin=subprocess.DEVNULL, restore_signals=True, preexec_fn=_listening)
     status = _await(child)
     if child is not None and child.poll() is None:
-        status = _ended(child)
+        status = _ended(child, told["patience_s"])
     if told["afterwards"]:
         _clean_up(told["afterwards"], told["left"], sure)
     for path in told["remove"]:
@@ -89,7 +90,10 @@ def _await(child: "subprocess.Popen[bytes] | None") -> int:
     return child.returncode
 
 
-def _ended(child: "subprocess.Popen[bytes]") -> int:
+def _ended(child: "subprocess.Popen[bytes]", patience_s: float) -> int:
+    """See it out. What ends by itself can tidy up; srun, asked to end, kills what it has started at once."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return child.wait(patience_s)
     child.terminate()
     try:
         return child.wait(GRACE_S)

@@ -91,3 +91,13 @@ def test_what_is_left_is_taken_back_again_until_nothing_is(queue: Path, tmp_path
         minded.first_answer()
     assert not list(queue.iterdir())
     assert tries.read_text() == "x\nx\n"
+
+
+def test_a_program_is_given_its_time_to_end_by_itself_before_it_is_ended(tmp_path: Path) -> None:
+    tidied = tmp_path / "tidied"
+    program = ["sh", "-c", f"trap 'exit 1' TERM; sleep 0.3; touch {tidied}"]
+    Minded(run=program, patience_s=20.0).close()
+    assert tidied.exists()
+    tidied.unlink()
+    Minded(run=["sh", "-c", f"trap 'exit 1' TERM; sleep 5 & wait; touch {tidied}"]).close()
+    assert not tidied.exists()
