@@ -22,6 +22,9 @@ from harness.trial.protocol import Outcome, Report, Request, Turn, WindowTimes
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
+ALONE_BLOCKS = 3
+"""Blocks in whose trials workers also time what each computes alone. Which host is slow does not change from block to
+block, and tracing the pass would be a good part of every trial's fixed cost."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class LiveTrial:
         if isinstance(self.zygote, Zygote):
             self.zygote.check = self.interrupts.check
             self.zygote = handler_of(self.request, self.zygote)
-        request = self.request.model_copy(update={"scratch": self.zygote.scratch})
+        alone = self.place.block < ALONE_BLOCKS
+        request = self.request.model_copy(update={"scratch": self.zygote.scratch, "times_alone": alone})
         self.spawned: Any = self.zygote.spawn(request)
         """A Spawned, or what a Cluster has for one."""
         self.deadline = time.monotonic() + self.timeout_s

@@ -90,7 +90,7 @@ class Trial(Attempt):
         self._outcome["trace"] = tracer.record if tracer else None
         self._enter("check")
         self._prove_afterwards(training, clock, counted_before, served)
-        if isinstance(loop, CustomLoop) and training.cell.workers > 1:
+        if self._request.times_alone and isinstance(loop, CustomLoop) and training.cell.workers > 1:
             self._outcome["compute_s"] = times_alone(loop.alone, agree)
 
     @property

@@ -134,6 +134,8 @@ class Request(_Message):
     """A slow-down to plant (`harness.trial.plants`), for a validation."""
     trace: TraceRequest | None = None
     """Profile a few steps after the last window; None does not."""
+    times_alone: bool = False
+    """Whether workers in lock-step also time what each computes by itself (`harness.trial.alone`)."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     placing: Placing = Placing()

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from harness.run.live import LiveTrial, Place
 from harness.run.zygote import Zygote
 from harness.trial.protocol import Request
 from tests.record.examples import cell
+from tests.run.fakes import FakeZygote, Play, all_play
 
 CELL = cell(strategy="multi_worker_mirrored", workers=2, replicas=1, data="synthetic", model="mnist_cnn")
 SLICE_S = 0.01
@@ -71,3 +73,12 @@ def test_the_worker_that_the_others_wait_for_is_named() -> None:
     found = workers(slow=1)
     assert [worker.slower for worker in found] == [False, True]
     assert found[1].times.p50_s < 1.5 * found[0].times.p50_s  # which windows alone would not have shown
+
+
+def test_only_the_first_blocks_pay_for_what_each_worker_computes_alone(tmp_path: Path) -> None:
+    zygote = FakeZygote(tmp_path, all_play(Play()))
+    request = Request(cell=cell(), seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
+    for block in range(5):
+        place = Place("r", block, f"{block}.0", 0, 1, "none")
+        LiveTrial(request.cell, place, zygote, request, 60.0, Interrupts()).start()  # type: ignore[arg-type]
+    assert [one.times_alone for one in zygote.spawned] == [True, True, True, False, False]
