@@ -202,6 +202,9 @@ def _counted(
         for process in started:
             process.poll()
     after = f"{time.monotonic() - ended:.1f} s" if left.nothing else "never"
+    for process in started:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # it may be on its last instruction
     codes = ", ".join("runs" if process.poll() is None else str(process.returncode) for process in started)
     counts = (left.processes, left.ports, left.namespaces, left.files)
     jobs = "–" if left.jobs is None else str(left.jobs)
