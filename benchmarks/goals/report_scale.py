@@ -46,8 +46,10 @@ def main() -> None:
 
     from tests.many import write_run
 
-    rows = [("trials", "cells", "records", "read", "summarise", "page", "all", "CPU", "peak memory", "page size",
-             "ready", "search, slowest", "sort", "open one", "goal")]  # fmt: skip
+    rows: list[tuple[str, ...]] = [
+        ("trials", "cells", "records", "read", "summarise", "page", "all", "CPU", "peak memory", "page size",
+         "ready", "search, slowest", "sort", "open one", "goal")
+    ]  # fmt: skip
     for trials, cells in SIZES:
         if trials > given.most:
             continue

@@ -51,8 +51,8 @@ def _em(letter: str) -> float:
 
 
 def row_axes(
-    names: Mapping[float, str], rows: int, *, width: float, row: float, panels: int = 1, keys: Sequence[Artist] = (),
-    columns: int = 1,
+    names: Mapping[int, str] | Mapping[float, str], rows: int, *, width: float, row: float, panels: int = 1,
+    keys: Sequence[Artist] = (), columns: int = 1,
 ) -> tuple[Figure, list[Axes]]:  # fmt: skip
     """A figure `width` inches wide with `panels` axes of `rows` rows, each `row` inches high, and names left of them.
 
@@ -84,12 +84,19 @@ def row_axes(
 
 def points_wide(axes: Axes) -> float:
     """How wide the axes are, in points."""
-    return float(axes.get_position().width * axes.get_figure(root=True).get_figwidth() * POINTS)
+    return _whole(axes)[0] * float(axes.get_position().width)
 
 
 def points_high(axes: Axes) -> float:
     """How high the axes are, in points."""
-    return float(axes.get_position().height * axes.get_figure(root=True).get_figheight() * POINTS)
+    return _whole(axes)[1] * float(axes.get_position().height)
+
+
+def _whole(axes: Axes) -> tuple[float, float]:
+    """Width and height of the figure that the axes are in, in points."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return POINTS * float(figure.get_figwidth()), POINTS * float(figure.get_figheight())
 
 
 def x_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str, *, grid: bool = True) -> None:
@@ -128,7 +135,7 @@ def round_ticks(low: float, high: float, most: int) -> tuple[list[float], list[s
     return ticks, [f"{round(tick, decimals) + 0.0:,.{decimals}f}" for tick in ticks]
 
 
-def bars(axes: Axes, rows: Sequence[float], ends: Sequence[tuple[float, float]], **look: object) -> None:
+def bars(axes: Axes, rows: Sequence[float], ends: Sequence[tuple[float, float]], **look: Any) -> None:
     """A line from the one end to the other in each row, all of them one drawn thing."""
     if rows:
         xs = [value for low, high in ends for value in (low, high, np.nan)]

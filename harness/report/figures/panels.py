@@ -150,9 +150,9 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     if len(known) > 1 and len(known) == len(curve.points):
         axes.fill_between([point.x for point in known], lows, highs, color=colour, alpha=BAND, linewidth=0)
     if known:
-        xs = [value for point in known for value in (point.x, point.x, np.nan)]
-        ys = [value for low, high in zip(lows, highs, strict=True) for value in (low, high, np.nan)]
-        axes.plot(xs, ys, color=colour, linewidth=1.2)
+        across = [value for point in known for value in (point.x, point.x, np.nan)]
+        up = [value for low, high in zip(lows, highs, strict=True) for value in (low, high, np.nan)]
+        axes.plot(across, up, color=colour, linewidth=1.2)
 
 
 def _draw_overlay(axes: Axes, panel: Panel) -> None:
