@@ -136,6 +136,7 @@ def _seen(page: Path) -> dict[str, float] | None:
 
 
 _OPEN = """async () => {
+  for (const _ of [1, 2]) await new Promise(requestAnimationFrame); // what was sorted is drawn by then
   const start = performance.now();
   document.querySelector("#trials-table tbody button").click();
   while (!document.getElementById("trial").open) await new Promise(requestAnimationFrame);
