@@ -84,18 +84,19 @@ def row_axes(
 
 def points_wide(axes: Axes) -> float:
     """How wide the axes are, in points."""
-    return float(axes.get_position().width * _figure(axes).get_figwidth() * POINTS)
+    return _whole(axes)[0] * float(axes.get_position().width)
 
 
 def points_high(axes: Axes) -> float:
     """How high the axes are, in points."""
-    return float(axes.get_position().height * _figure(axes).get_figheight() * POINTS)
+    return _whole(axes)[1] * float(axes.get_position().height)
 
 
-def _figure(axes: Axes) -> Figure:
+def _whole(axes: Axes) -> tuple[float, float]:
+    """Width and height of the figure that the axes are in, in points."""
     figure = axes.get_figure(root=True)
-    assert figure is not None, "axes are drawn in a figure"
-    return figure
+    assert figure is not None
+    return POINTS * float(figure.get_figwidth()), POINTS * float(figure.get_figheight())
 
 
 def x_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str, *, grid: bool = True) -> None:

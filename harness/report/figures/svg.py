@@ -17,6 +17,8 @@ from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from harness.report.downloads import Download, csv_download
 from harness.report.figures.compact import compact
@@ -174,18 +176,17 @@ def _entry(key: Key, name: str) -> str:
 @functools.cache
 def _sample(colour: str, marker: str, dash: Hashable) -> str:
     """A short piece of the curve: the same in every legend of every page, so drawn once."""
-    wide, high = (72 * inches for inches in _SAMPLE_IN)
+    edge = 2 / (72 * _SAMPLE_IN[0])
     with style():
         figure = Figure(figsize=_SAMPLE_IN)
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set(xlim=(0, wide), ylim=(0, high))
-        if not dash:
-            axes.fill_between([2, wide - 2], high / 2 - 5, high / 2 + 5, color=colour, alpha=2 * BAND, linewidth=0)
-        else:
-            axes.plot([2, wide - 2], [high / 2] * 2, color=colour, linestyle=dash)
+        if dash:
+            # without axes, which take as long to make as everything else of a figure this small
+            figure.add_artist(Line2D([edge, 1 - edge], [0.5, 0.5], color=colour, linestyle=dash))
             if marker:
-                axes.plot([wide / 2], [high / 2], color=colour, marker=marker, linestyle="none")
+                figure.add_artist(Line2D([0.5], [0.5], color=colour, marker=marker, linestyle="none"))
+        else:
+            band = Rectangle((edge, 0.15), 1 - 2 * edge, 0.7, facecolor=colour, alpha=2 * BAND, linewidth=0)
+            figure.add_artist(band)
         return _compacted(_document(figure))
 
 
