@@ -2,8 +2,8 @@
 
 Promises: 10,000 trials of up to 2,000 cells are a page in under 10 s (read, summarised, rendered, written) and under
 5 MB that is ready in 2 s and then searches and sorts in 0.1 s each and opens a trial in 0.2 s; 100,000 trials take
-under 60 s and 2 GB. Each size runs in a process of its own, so that its peak of memory is its own. The browser figures need a Chromium
-and the `dev` extra; without them they are left out, it says so, and a goal is met without them.
+under 60 s and 2 GB. Each size runs in a process of its own, so that its peak of memory is its own. The browser figures
+need a Chromium and the `dev` extra; without them they are left out, it says so, and a goal is met without them.
 """
 
 import argparse
@@ -65,7 +65,8 @@ def main() -> None:
     table(rows)
     print(f"\n{WINDOWS} windows a trial and 5 of warm-up. all: read, summarised, rendered and written, in one process.")
     print("CPU: processor time of that process with its imports; on an idle machine it is what all takes.")
-    print("ready: from opening the file to a table that answers. Limits:", *(f"{k} {v} ms" for k, v in LIMITS_MS.items()))
+    limits = ", ".join(f"{name} {limit:,} ms" for name, limit in LIMITS_MS.items())
+    print(f"ready: from opening the file to a table that answers. Limits: {limits}.")
 
 
 def _made(run: Path, page: Path) -> dict[str, float]:
