@@ -1,9 +1,9 @@
 """How long a report of many trials takes, what memory, how large it is, and how it feels in a browser.
 
 Promises: 10,000 trials of up to 2,000 cells are a page in under 10 s (read, summarised, rendered, written) and under
-5 MB that is ready in 2 s and then searches, sorts and opens a trial in 0.1 s each; 100,000 trials take under 60 s and
-2 GB. Each size runs in a process of its own, so that its peak of memory is its own. The browser figures need a Chromium
-and the `dev` extra; without them they are left out, it says so, and a goal is met without them.
+5 MB that is ready in 2 s and then searches and sorts in 0.1 s each and opens a trial in 0.2 s; 100,000 trials take
+under 60 s and 2 GB. Each size runs in a process of its own, so that its peak of memory is its own. The browser figures
+need a Chromium and the `dev` extra; without them they are left out, it says so, and a goal is met without them.
 """
 
 import argparse
@@ -24,10 +24,9 @@ SIZES = ((100, 22), (1_000, 22), (10_000, 22), (10_000, 1_000), (10_000, 2_000),
 GOALS = {10_000: (10.0, None, 5e6), 100_000: (60.0, 2e9, None)}
 """trials → (seconds, bytes of memory, bytes of the page)."""
 WINDOWS = 60
-READY_MS, ANSWER_MS = 2_000, 100
-"""What a reader waits for without wondering (Nielsen's second, and one for opening the browser); what feels immediate
-(RAIL's limit for a response)."""
-LIMITS_MS = {"ready": READY_MS, "search": ANSWER_MS, "sort": ANSWER_MS, "open": ANSWER_MS}
+LIMITS_MS = {"ready": 2_000, "search": 100, "sort": 100, "open": 200}
+"""A second that nobody wonders at (Nielsen), and one for the browser itself; RAIL's limit for a response to what is
+typed or clicked; twice that for a dialog, whose time is that of its first picture too."""
 LARGEST_SEEN = 10_000
 """Trials up to which a page is held against `LIMITS_MS`; larger ones are timed all the same."""
 SEARCHES = ("m", "mi", "mirrored", "mirrored b128", "nccl", "b1g0", "")
@@ -66,7 +65,8 @@ def main() -> None:
     table(rows)
     print(f"\n{WINDOWS} windows a trial and 5 of warm-up. all: read, summarised, rendered and written, in one process.")
     print("CPU: processor time of that process with its imports; on an idle machine it is what all takes.")
-    print(f"ready: from opening the file to a table that answers, at most {READY_MS:,} ms; the others {ANSWER_MS} ms.")
+    limits = ", ".join(f"{name} {limit:,} ms" for name, limit in LIMITS_MS.items())
+    print(f"ready: from opening the file to a table that answers. Limits: {limits}.")
 
 
 def _made(run: Path, page: Path) -> dict[str, float]:

@@ -14,7 +14,7 @@ from harness.report.trials.packed import packed
 
 BUDGET_BYTES = 1_500_000
 """Of all details on the page, as they stand in it."""
-PER_CHUNK = 200
+PER_CHUNK = 100
 """Trials that are inflated together when one of them is opened."""
 GRAIN = 1000
 """Window times are kept in thousandths of the trial's median window."""

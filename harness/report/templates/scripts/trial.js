@@ -54,14 +54,25 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
     const csv = csvOf(["window", "round", "used", "wall_s", "processor_s", "step_s", ...(k || []).map((_, worker) => `worker_${worker}_wall_s`)],
       times.map((values, at) => [at + 1, rounds[at], used(at), ...values.map((value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : ""))]));
     parts.push(element("p", {}, words + (k ? ` Thin lines: each of ${k.length} workers.` : "") + " ", csv));
-    const rows = s.map((grains, at) =>
-      element("tr", {}, ...[at + 1, rounds[at], used(at), seconds(grains * u), seconds(c[at] * u), seconds(step[at])].map((value) =>
-        element("td", { class: "number" }, String(value))))
-    );
-    const names = ["window", "round", "used", "wall", "processor", "step"].map((name) => element("th", { scope: "col", class: "number" }, name));
-    const list = element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows));
-    parts.push(element("details", {}, element("summary", {}, "Every window"), element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every window" }, list)));
+    parts.push(folded("Every window", () => {
+      const rows = s.map((grains, at) =>
+        element("tr", {}, ...[at + 1, rounds[at], used(at), seconds(grains * u), seconds(c[at] * u), seconds(step[at])].map((value) =>
+          element("td", { class: "number" }, String(value))))
+      );
+      const names = ["window", "round", "used", "wall", "processor", "step"].map((name) => element("th", { scope: "col", class: "number" }, name));
+      const list = element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows));
+      return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Every window" }, list);
+    }));
     return parts;
+  }
+
+  // What is folded is made when it is unfolded: most trials are looked at for a second.
+  function folded(words, make) {
+    const summary = element("summary", {}, words), details = element("details", {}, summary);
+    const fill = () => details.children.length === 1 && details.append(make());
+    summary.addEventListener("click", fill);
+    details.addEventListener("toggle", fill); // whatever else unfolds it
+    return details;
   }
 
   // Numbers and our own words only: nothing in them needs a quote.
@@ -124,7 +135,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
     const [words, fingerprint] = named("executed", i);
     const [devices, physical, shared, intra, inter] = named("resources", i);
     const machine = document.querySelector("#environment dl");
-    const environment = machine ? [element("details", {}, element("summary", {}, "Machine and software of the run"), machine.cloneNode(true))] : [];
+    const environment = machine ? [folded("Machine and software of the run", () => machine.cloneNode(true))] : [];
     return [
       heading("What ran, and on what"),
       facts([["one step", words], ["fingerprint", fingerprint], ["devices", devices], ["processors", devices && physical],
