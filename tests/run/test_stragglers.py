@@ -19,21 +19,21 @@ from tests.record.examples import cell
 from tests.run.fakes import FakeZygote, Play, all_play
 
 CELL = cell(strategy="multi_worker_mirrored", workers=2, replicas=1, data="synthetic", model="mnist_cnn")
-SLICE_S = 0.01
+RUNS_S, STANDS_S = 0.01, 0.05
 
 
 @contextlib.contextmanager
-def half_as_fast(pid: int) -> Iterator[None]:
-    """While entered, the process is stopped for half of the time."""
+def a_sixth_as_fast(pid: int) -> Iterator[None]:
+    """While entered, the process is stopped for most of the time: other work on the machine cannot hide that."""
     over = threading.Event()
 
     def stop_and_go() -> None:
         with contextlib.suppress(ProcessLookupError):  # it has ended
             while not over.is_set():
                 os.kill(pid, signal.SIGSTOP)
-                over.wait(SLICE_S)
+                over.wait(STANDS_S)
                 os.kill(pid, signal.SIGCONT)
-                over.wait(SLICE_S)
+                over.wait(RUNS_S)
 
     thread = threading.Thread(target=stop_and_go)
     thread.start()
@@ -53,7 +53,7 @@ def measured(zygote: Zygote, block: int, slow: int | None) -> TrialRecord:
     trial.measured_from = 0
     zygote.drain()
     pid = None if slow is None else trial.spawned.merged.processes[slow].spawned.pid
-    with contextlib.nullcontext() if pid is None else half_as_fast(pid):
+    with contextlib.nullcontext() if pid is None else a_sixth_as_fast(pid):
         for number in range(4):
             trial.take_turn(number)
         trial.finish()
