@@ -6,10 +6,13 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 NAME = re.compile(r"harness-\d+-\w+")
 """What the folders are called: the number is the process that made it, for a person who wonders."""
+DYING_S = 4.0
+"""How long a process that was killed may yet hold its folder."""
 
 
 class Scratch:
@@ -57,3 +60,20 @@ def _remove_abandoned(place: Path) -> None:
                 shutil.rmtree(entry.path, ignore_errors=True)
             finally:
                 os.close(lock)
+
+
+def _tidied(place: Path) -> bool:
+    """Remove abandoned folders; whether no other is there."""
+    _remove_abandoned(place)
+    return not any(NAME.fullmatch(entry.name) for entry in place.iterdir())
+
+
+def main() -> None:
+    """`python -m harness.run.scratch`: remove what killed processes have left here, some of which may be dying yet."""
+    deadline = time.monotonic() + DYING_S
+    while not _tidied(Path(tempfile.gettempdir())) and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    main()

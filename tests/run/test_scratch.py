@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.run import scratch
 from harness.run.scratch import NAME, Scratch
 
 HOLDS = """
@@ -111,3 +112,22 @@ def test_the_name_tells_a_person_which_process_it_was() -> None:
     scratch = Scratch()
     assert NAME.fullmatch(scratch.path.name)
     scratch.close()
+
+
+def test_a_command_waits_for_who_is_dying_and_removes_what_it_leaves(
+    other: "tuple[subprocess.Popen[str], Path]",
+) -> None:
+    process, folder = other
+    tidy = subprocess.Popen([sys.executable, "-m", "harness.run.scratch"])
+    process.kill()
+    process.wait()
+    assert tidy.wait() == 0
+    assert not folder.exists()
+
+
+def test_the_command_leaves_alone_what_is_in_use(
+    other: "tuple[subprocess.Popen[str], Path]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "DYING_S", 0.0)
+    scratch.main()
+    assert (other[1] / "file").exists()

@@ -159,8 +159,9 @@ def _lacking() -> str | None:
 
 def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
-    command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more, *agent]
-    return Begun(Minded(run=command, environment=environment, patience_s=END_S))
+    command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more]
+    tidy = [*command, sys.executable, "-m", "harness.run.scratch"]  # for agents that Slurm has killed with their srun
+    return Begun(Minded(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
 
 
 def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:

@@ -6,8 +6,8 @@ with `text` as its standard input, also when the sweep is gone meanwhile: a prog
 its effect or may have it yet. How it ended is told in a line of JSON, `{"status": s, "output": text, "error": text}`,
 with a null status where it did not end within `limit_s`. Then it starts `run` and waits until that has ended or its own
 standard input is closed, which the kernel does for a sweep that is killed; without `run` it waits for the latter. It
-ends what still runs `patience_s` later, does `afterwards` until `left` says nothing, and removes the files. Its exit
-status is that of `run`.
+ends what still runs `patience_s` later, does `afterwards` until `left` says nothing, and removes the files. A `run`
+that ended well has tidied up by itself and needs no `afterwards`. Its exit status is that of `run`.
 
 It is run as a file and imports nothing of this package, so that it starts in hundredths of a second.
 """
@@ -39,7 +39,7 @@ def main() -> int:
     status = _await(child)
     if child is not None and child.poll() is None:
         status = _ended(child, told["patience_s"])
-    if told["afterwards"]:
+    if told["afterwards"] and (child is None or status):
         _clean_up(told["afterwards"], told["left"], sure)
     for path in told["remove"]:
         with contextlib.suppress(OSError):

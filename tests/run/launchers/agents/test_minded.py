@@ -36,7 +36,7 @@ def queue(tmp_path: Path) -> Path:
 
 def submitting(queue: Path, after_s: float = 0.0, status: int = 0) -> dict[str, object]:
     """Programs that submit a job (after a while), take it back, and say what is left."""
-    submit = f"sleep {after_s}; cat > {queue}/job; echo 7; echo beware >&2; exit {status}"
+    submit = f"sleep {after_s}; cat > {queue}/job; touch {queue}-was-full; echo 7; echo beware >&2; exit {status}"
     return {
         "first": ["sh", "-c", submit], "text": "the script", "limit_s": 20.0,
         "afterwards": ["sh", "-c", f"rm -f {queue}/job"], "left": ["ls", str(queue)],
@@ -71,7 +71,7 @@ def test_a_sweep_that_is_killed_while_it_submits_leaves_no_job(queue: Path) -> N
     minder = next(iter(minders_of(sweep.pid)))
     os.kill(sweep.pid, signal.SIGKILL)
     sweep.wait()
-    assert comes_true(lambda: (queue / "job").exists())  # it was under way, and nobody could call it back
+    assert comes_true(Path(f"{queue}-was-full").exists)  # it was under way, and nobody could call it back
     assert comes_true(lambda: not Path(f"/proc/{minder}").exists())
     assert not list(queue.iterdir())
 
@@ -101,3 +101,11 @@ def test_a_program_is_given_its_time_to_end_by_itself_before_it_is_ended(tmp_pat
     tidied.unlink()
     Minded(run=["sh", "-c", f"trap 'exit 1' TERM; sleep 5 & wait; touch {tidied}"]).close()
     assert not tidied.exists()
+
+
+@pytest.mark.parametrize(("end", "tidied"), [("exit 0", False), ("kill -9 $$", True)])
+def test_only_after_a_program_that_did_not_end_well_something_tidies_up(tmp_path: Path, end: str, tidied: bool) -> None:
+    done = tmp_path / "done"
+    with contextlib.closing(Minded(run=["sh", "-c", end], afterwards=["touch", str(done)])) as minded:
+        assert comes_true(lambda: minded.status is not None)
+    assert done.exists() == tidied
