@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,14 +133,16 @@ def test_without_a_cluster_trials_are_unsupported_with_how_to_start_one(
 
 
 @pytest.fixture
-def ray_head(tmp_path: Path) -> Iterator[None]:
+def ray_head() -> Iterator[None]:
     """A cluster of this machine alone."""
     program = shutil.which("ray", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     assert program is not None
     start = [program, "start", "--head", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
-    subprocess.run([*start, f"--temp-dir={tmp_path}"], check=True, stdout=subprocess.DEVNULL)
-    yield
-    subprocess.run([program, "stop", "--force"], check=True, stdout=subprocess.DEVNULL)
+    # pytest's own folder is too deep: the name of a socket has 107 letters at most
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as place:
+        subprocess.run([*start, f"--temp-dir={place}"], check=True, stdout=subprocess.DEVNULL)
+        yield
+        subprocess.run([program, "stop", "--force"], check=True, stdout=subprocess.DEVNULL)
 
 
 @without_ray
