@@ -145,7 +145,7 @@ def test_writers_at_the_same_time_lose_no_report_and_leave_a_whole_index(tmp_pat
 
 def test_history_and_faults_pages_are_listed_with_what_they_found(tmp_path: Path) -> None:
     series = history(load_run(ROOT / "results" / "reference") for _ in range(2))
-    (tmp_path / "history.html").write_text(history_page(series, {}, 2), encoding="utf-8")
+    (tmp_path / "history.html").write_text(history_page(series, {}, 2, None), encoding="utf-8")
     text = faults_page(run_manifest(), summarise_faults(PLAN, example()))
     (tmp_path / "faults.html").write_text(text, encoding="utf-8")
     page = listed(tmp_path)
