@@ -15,22 +15,27 @@ def place_by_ports(launcher: str, request: Request, agents: Sequence[Agent]) -> 
     tasks = tasks_of(request.cell)
     hosts = dealt(tasks, len(agents))
     first = first_devices(hosts, tasks, request.cell.replicas)
-    release = contextlib.ExitStack()
     free = []
-    for number, agent in enumerate(agents):
-        try:
-            ports = agent.hold(hosts.count(number))
-        except NoAnswer as error:
-            release.close()
-            raise NotNow(f"launcher '{launcher}': {error}") from None
-        release.callback(agent.free, list(ports))
-        free.append(ports)
-        if len(ports) != hosts.count(number):
-            release.close()
-            raise NotNow(f"launcher '{launcher}': {agent.name} could not take {hosts.count(number)} ports")
+    with contextlib.ExitStack() as holding:
+        for number, agent in enumerate(agents):
+            free.append(held(launcher, agent, hosts.count(number), holding))
+            if len(free[-1]) != hosts.count(number):
+                raise NotNow(f"launcher '{launcher}': {agent.name} could not take {hosts.count(number)} ports")
+        release = holding.pop_all()
     addresses = {task: joined(agents[host].address, free[host].pop(0)) for task, host in zip(tasks, hosts, strict=True)}
     seats = [
         Seat(member.model_copy(update={"first_device": device}), agents[host])
         for member, host, device in zip(seated(request, addresses), hosts, first, strict=True)
     ]
     return Placement(seats, release=release.close)
+
+
+def held(launcher: str, agent: Agent, count: int, until: contextlib.ExitStack, base: int = 0) -> list[int]:
+    """`count` ports, from `base` on where it is given, that `agent` holds until `until` is closed; none when they
+    cannot be had, NotNow when it does not say so in time."""
+    try:
+        ports = agent.hold(count, base)
+    except NoAnswer as error:
+        raise NotNow(f"launcher '{launcher}': {error}") from None
+    until.callback(agent.free, list(ports))
+    return ports
