@@ -273,13 +273,13 @@ def _slurm() -> Iterator[tuple[Ground, list[Way]]]:
             replace(way, command=[*way.command, "--launcher", "slurm", *ON_TWO_HOSTS]) for way in (*WAYS, KILL_AGENT)
         ]
         control = Way("(control: a program that leaves a job)", [sys.executable, "-c", LEAKY_JOB], leaves=True)
-        yield ground, [control, *on_slurm]
-        slurm.run("scancel", "--user=root")
-        inside = replace(ground, launcher="slurm, salloc", before=_within(slurm.command, "salloc", "--nodes=2"))
         of_srun = Way(
             "kill -9 of srun, then Ctrl-C", on_slurm[1].command,
             _first(lambda going: going.find("srun")),
         )  # fmt: skip
+        yield ground, [control, *on_slurm, of_srun]
+        slurm.run("scancel", "--user=root")
+        inside = replace(ground, launcher="slurm, salloc", before=_within(slurm.command, "salloc", "--nodes=2"))
         yield inside, [on_slurm[0], on_slurm[2], of_srun]
 
 

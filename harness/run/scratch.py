@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -76,4 +77,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # a job that is cancelled meanwhile has some seconds until it is killed, and this needs no more
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     main()

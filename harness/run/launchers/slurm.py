@@ -6,6 +6,7 @@ import random
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,8 @@ from pathlib import Path
 from harness.run.launchers.agents.dealing import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
 from harness.run.launchers.agents.minded import Answer, Minded
-from harness.run.launchers.agents.remote import Agent, NoAnswer
+from harness.run.launchers.agents.placed import held
+from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, seated, tasks_of
@@ -27,6 +29,9 @@ from harness.trial.protocol import Placing, Request, SlurmShape
 PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")
 STEP = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--mpi=none", "--cpu-bind=none")
 """Of the step that runs the agents: one that ends must not end the others, and none is bound to one processor."""
+TIDY = (sys.executable, "-m", "harness.run.scratch")
+"""Slurm kills agents with their srun, when that is killed; what they leave on their nodes another step removes."""
+KILLED = 128 + signal.SIGKILL
 ANSWER_LIMIT_S = 20.0
 """A controller that is down is told by Slurm's own programs after some seconds."""
 ASK_EVERY_S = 2.0
@@ -36,6 +41,8 @@ CONNECT_S = 20.0
 """How long an agent tries to reach the sweep; one whose sweep is gone ends its job after so long."""
 END_S = 3.0
 """Agents leave by themselves when their sweep is gone, and take their scratch files along."""
+JOB_END_S = 6.0
+"""Within that a job ends by itself, after the step that tidies up where its srun was killed."""
 PORTS = range(20000, 32000)
 """Below those that Linux gives out by itself."""
 TRIES = 20
@@ -131,10 +138,7 @@ class Slurm(AgentLauncher):
         agents = self.agents_for(request, zygote)
         tasks = sorted(tasks_of(request.cell))
         hosts = dealt(tasks, len(agents))
-        base = _common_ports(agents, [hosts.count(number) for number in range(len(agents))])
-        release = contextlib.ExitStack()
-        for number, agent in enumerate(agents):
-            release.callback(agent.free, [base + offset for offset in range(hosts.count(number))])
+        base, release = _common_ports(agents, [hosts.count(number) for number in range(len(agents))])
         addresses = {
             task: f"{agents[host].identity.node}:{base + hosts[:rank].count(host)}"
             for rank, (task, host) in enumerate(zip(tasks, hosts, strict=True))
@@ -160,7 +164,7 @@ def _lacking() -> str | None:
 def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
     command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more]
-    tidy = [*command, sys.executable, "-m", "harness.run.scratch"]  # for agents that Slurm has killed with their srun
+    tidy = [*command, *TIDY]
     return Begun(Minded(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
 
 
@@ -172,7 +176,9 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
     """
     name = f"harness-{secrets.token_hex(4)}"
     output = Path.cwd() / f".{name}.out"
-    script = f"#!/bin/sh\nexec srun --ntasks={hosts} {shlex.join(STEP)} {shlex.join(agent)}\n"
+    step = f"srun --ntasks={hosts} {shlex.join(STEP)}"
+    tidy = f"exec {step} {shlex.join(TIDY)}"
+    script = f"#!/bin/sh\n{step} {shlex.join(agent)}\n[ $? -ne {KILLED} ] || {tidy}\n"
     # without --exclusive a node's agent gets one processor of it; what the user gives may say otherwise, but for the
     # name that the job is cancelled by
     submit = ["sbatch", "--parsable", f"--nodes={hosts}", "--ntasks-per-node=1", "--exclusive", "--no-requeue", *more,
@@ -181,6 +187,7 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
         first=submit, text=script, limit_s=ANSWER_LIMIT_S, environment=environment, remove=[output],
         afterwards=["scancel", f"--name={name}"],
         left=["squeue", "--noheader", f"--name={name}", f"--states={NOT_CANCELLED}", "--format=%i"],
+        ending=["squeue", "--noheader", f"--name={name}", "--states=RUNNING", "--format=%i"], patience_s=JOB_END_S,
     )  # fmt: skip
     try:
         number = _judged("sbatch", minded.first_answer())
@@ -238,24 +245,17 @@ def _last_line(path: Path | None) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _common_ports(agents: Sequence[Agent], counts: Sequence[int]) -> int:
-    """A port that is free on every node, with those that follow it: the resolver counts from one base everywhere."""
+def _common_ports(agents: Sequence[Agent], counts: Sequence[int]) -> tuple[int, contextlib.ExitStack]:
+    """A port that is free on every node, with those that follow it, and what gives them back: the resolver counts from
+    one base everywhere."""
     for base in random.SystemRandom().sample(PORTS, TRIES):
-        with contextlib.ExitStack() as held:
-            if all(_held(agent, count, base, held) for agent, count in zip(agents, counts, strict=True)):
-                held.pop_all()
-                return base
+        with contextlib.ExitStack() as holding:
+            if all(
+                len(held("slurm", agent, count, holding, base)) == count
+                for agent, count in zip(agents, counts, strict=True)
+            ):
+                return base, holding.pop_all()
     raise NotNow(f"launcher 'slurm': no {max(counts)} ports in a row are free on every node, in {TRIES} tries")
-
-
-def _held(agent: Agent, count: int, base: int, held: contextlib.ExitStack) -> bool:
-    """Whether the agent holds `count` ports from `base` on, until `held` is closed; NotNow when it does not answer."""
-    try:
-        ports = agent.hold(count, base)
-    except NoAnswer as error:
-        raise NotNow(f"launcher 'slurm': {error}") from None
-    held.callback(agent.free, ports)
-    return len(ports) == count
 
 
 LAUNCHER = Slurm()

@@ -26,8 +26,8 @@ class Answer:
 
 
 class Minded:
-    """`first` to its end, then `run` while this lives, then `afterwards` until `left` says nothing, then `remove` is
-    gone; see `harness.run.launchers.agents.minder`."""
+    """`first` to its end, then `run` while this lives, then a while for `ending` to say nothing, then `afterwards`
+    until `left` says nothing, then `remove` is gone; see `harness.run.launchers.agents.minder`."""
 
     def __init__(
         self,
@@ -40,10 +40,12 @@ class Minded:
         left: Sequence[str] = (),
         limit_s: float = END_LIMIT_S,
         patience_s: float = 0.0,
+        ending: Sequence[str] = (),
     ) -> None:
         told = {
             "first": list(first), "text": text, "limit_s": limit_s, "run": list(run), "patience_s": patience_s,
-            "afterwards": list(afterwards), "left": list(left), "remove": [str(path) for path in remove],
+            "ending": list(ending), "afterwards": list(afterwards), "left": list(left),
+            "remove": [str(path) for path in remove],
         }  # fmt: skip
         self._limit_s = limit_s
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  it is read until this ends

@@ -1,12 +1,14 @@
 """A process that sees to it that nothing is left when the sweep that started it is gone, however it went.
 
 `python -I -S minder.py '{"first": [...], "text": "...", "limit_s": 20, "run": [...], "patience_s": 3,
-"afterwards": [...], "left": [...], "remove": [...]}'`; an empty list stands for nothing. It runs `first` to its end,
-with `text` as its standard input, also when the sweep is gone meanwhile: a program that was broken off may have had
-its effect or may have it yet. How it ended is told in a line of JSON, `{"status": s, "output": text, "error": text}`,
+"ending": [...], "afterwards": [...], "left": [...], "remove": [...]}'`; an empty list stands for nothing. It runs
+`first` to its end, with `text` as its standard input, also when the sweep is gone meanwhile: a program that was
+broken off may have had its effect or may have it yet. How it ended is told in a line of JSON,
+`{"status": s, "output": text, "error": text}`,
 with a null status where it did not end within `limit_s`. Then it starts `run` and waits until that has ended or its own
 standard input is closed, which the kernel does for a sweep that is killed; without `run` it waits for the latter. It
-ends what still runs `patience_s` later, does `afterwards` until `left` says nothing, and removes the files. A `run`
+ends what still runs `patience_s` later, waits as long at most while `ending` says something, which then ends by
+itself, does `afterwards` until `left` says nothing, and removes the files. A `run`
 that ended well has tidied up by itself and needs no `afterwards`. Its exit status is that of `run`.
 
 It is run as a file and imports nothing of this package, so that it starts in hundredths of a second.
@@ -23,6 +25,7 @@ import time
 
 GRACE_S = 5.0
 AFTERWARDS_LIMIT_S = 30.0
+LOOK_EVERY_S = 0.2
 AGAIN_AFTER_S = (0.0, 1.0, 2.0, 3.0)
 """`afterwards` is done at once, and again where something is left, or where nobody knows what `first` will yet do."""
 
@@ -39,6 +42,8 @@ def main() -> int:
     status = _await(child)
     if child is not None and child.poll() is None:
         status = _ended(child, told["patience_s"])
+    if told["ending"]:
+        _let_end(told["ending"], told["patience_s"])
     if told["afterwards"] and (child is None or status):
         _clean_up(told["afterwards"], told["left"], sure)
     for path in told["remove"]:
@@ -52,6 +57,12 @@ def _done_first(told: dict[str, object]) -> bool:
     status, output, error = _said(told["first"], str(told["text"]), float(str(told["limit_s"])))
     print(json.dumps({"status": status, "output": output, "error": error}), flush=True)
     return status is not None
+
+
+def _let_end(ending: list[str], patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and _said(ending)[:2] not in ((0, ""), (127, "")):
+        time.sleep(LOOK_EVERY_S)
 
 
 def _clean_up(afterwards: list[str], left: list[str], sure: bool) -> None:
