@@ -1,5 +1,6 @@
 """Cross-device ops side by side: the same strategy, replicas and batch, only op and packing differ."""
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ class OpResult:
     estimate: LogEstimate | None
     """ln X/X_reference; None for the reference and for a cell that is not ok."""
 
-    @property
+    @functools.cached_property
     def relative(self) -> Interval | None:
         """X/X_reference, an ordinary 95 % interval; None where there is no estimate."""
         return None if self.estimate is None else self.estimate.interval()

@@ -8,7 +8,7 @@ and one of grid lines.
 
 import functools
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.ticker import MaxNLocator
 
+from harness.analysis import Interval
 from harness.report.figures.svg import GRID, INK, MUTED
 
 POINTS = 72
@@ -133,6 +134,12 @@ def round_ticks(low: float, high: float, most: int) -> tuple[list[float], list[s
     step = abs(found[1] - found[0])
     decimals = next((d for d in range(12) if abs(step - round(step, d)) < 1e-6 * step), 12)
     return ticks, [f"{round(tick, decimals) + 0.0:,.{decimals}f}" for tick in ticks]
+
+
+def whiskers(axes: Axes, intervals: Iterable[tuple[float, Interval]], **look: Any) -> None:
+    """The line of each interval that is known, in its row."""
+    known = [(row, (of.low, of.high)) for row, of in intervals if of.low is not None and of.high is not None]
+    bars(axes, [row for row, _ in known], [ends for _, ends in known], **look)
 
 
 def bars(axes: Axes, rows: Sequence[float], ends: Sequence[tuple[float, float]], **look: Any) -> None:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.analysis.ops import judge_ops
 from harness.analysis.verdict import Judgement, Margins
-from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
+from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import listed, percent, plural, shortened, significant
@@ -67,8 +67,7 @@ def _draw_ops(
             found[looks[op_name(item)], decided].append((row, interval))
     for (look, decided), dots in found.items():
         colour = SERIES[look % len(SERIES)]
-        known = [(row, (of.low, of.high)) for row, of in dots if of.low is not None and of.high is not None]
-        bars(axes, [row for row, _ in known], [ends for _, ends in known], color=colour)
+        whiskers(axes, dots, color=colour)
         axes.plot([of.value for _, of in dots], [row for row, _ in dots], marker=MARKERS[look % len(MARKERS)],
                   color=colour, markerfacecolor=colour if decided else PAPER, linestyle="none")  # fmt: skip
     values = [100.0, *(of.value for dots in found.values() for _, of in dots)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
-from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
+from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.flat import Row
 from harness.report.text import plural, shortened, significant
@@ -101,12 +101,7 @@ def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
 
 def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> None:
     """A dot in each row over the line of its interval; all of one kind are one drawn thing."""
-    known = [
-        (row, (one.low, one.high))
-        for row, one in enumerate(intervals)
-        if one.low is not None and one.high is not None
-    ]  # fmt: skip
-    bars(axes, [row for row, _ in known], [ends for _, ends in known], color=SERIES[0], linewidth=1.6)
+    whiskers(axes, enumerate(intervals), color=SERIES[0], linewidth=1.6)
     for full in (True, False):
         rows = [row for row, of in enumerate(filled) if of == full]
         if rows:
