@@ -13,8 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli._terminal import harmless
-from harness.errors import HarnessError, nearest
+from harness.errors import HarnessError, harmless, nearest
 
 HELP = """Benchmark distributed training with TensorFlow: which tf.distribute strategy, how many replicas,
 what batch size and which cross-device op is fastest on this machine, with proof and intervals.

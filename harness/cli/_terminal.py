@@ -1,4 +1,4 @@
-"""What a terminal may be sent: control sequences where it heeds them, and never any that a record holds."""
+"""What a terminal may be sent: control sequences where it heeds them."""
 
 import os
 from typing import TextIO
@@ -10,8 +10,3 @@ _WITHOUT = ("", "dumb", "unknown")
 def heeds_control(stream: TextIO) -> bool:
     """Whether `stream` is a terminal for colour, bold and a cursor that moves: no pipe, no file, no TERM=dumb."""
     return stream.isatty() and os.environ.get("TERM", "") not in _WITHOUT
-
-
-def harmless(text: str) -> str:
-    """`text` without what would move the cursor or recolour the terminal: names of files and records may hold it."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

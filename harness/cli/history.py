@@ -9,7 +9,7 @@ import typer
 
 from harness.cli._completion import strategies
 from harness.cli._index import list_in_index
-from harness.cli._terminal import harmless
+from harness.errors import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

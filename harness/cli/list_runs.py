@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._terminal import harmless
+from harness.errors import harmless
 
 if TYPE_CHECKING:
     from harness.record.reading import RunListing

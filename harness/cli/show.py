@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness.cli._completion import RUN_HELP, run_ids
-from harness.cli._terminal import harmless
+from harness.errors import harmless
 
 VERB = "show"
 EXAMPLES = "Examples: harness show latest\n\nharness show latest --json | jq '.manifest.status'"

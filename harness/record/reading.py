@@ -12,7 +12,7 @@ from typing import IO, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import StorageError, UsageError, nearest
+from harness.errors import StorageError, UsageError, harmless, nearest
 from harness.record.faults import FAULTS_NAME
 from harness.record.files import is_locked, storage_error
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
@@ -285,5 +285,4 @@ def _first_problem(error: ErrorDetails) -> str:
 
 def _shown(text: str, most: int = 200) -> str:
     """At most `most` characters, none of which disturbs a terminal: a record may hold any text."""
-    kept = text if len(text) <= most else text[: most - 3] + "..."
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in kept)
+    return harmless(text if len(text) <= most else text[: most - 3] + "...")

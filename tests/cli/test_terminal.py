@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli._terminal import harmless, heeds_control
+from harness.cli._terminal import heeds_control
+from harness.errors import harmless
 from harness.record import RunStore
 from tests.synthetic import default_cells, make_run
 
