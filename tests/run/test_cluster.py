@@ -101,6 +101,22 @@ def test_variables_in_shards_are_updated_as_whole_ones_are(zygote: Zygote, parti
 
 
 @pytest.mark.slow
+def test_updates_of_a_keras_optimizer_that_were_lost_make_a_wrong_result_with_their_number(zygote: Zygote) -> None:
+    record = measured(zygote, windows=8, **SERVED, updates="keras")
+    assert (record.status, record.throughput_examples_per_s) == ("wrong_result", None)
+    assert record.updates is not None
+    assert record.updates.lost == record.updates.scheduled - record.updates.applied > 0
+    assert f"{record.updates.scheduled} updates were scheduled and {record.updates.applied} were" in str(record.reason)
+
+
+@pytest.mark.slow
+def test_a_keras_optimizer_cannot_train_what_is_in_shards_and_the_record_says_so(zygote: Zygote) -> None:
+    record = measured(zygote, **{**SERVED, "ps": 2}, updates="keras", partitioner="fixed")
+    assert record.status == "unsupported"
+    assert "Keras 3 cannot train a variable in shards" in str(record.reason)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "name"), [(SYNCHRONOUS, "worker 1"), (SERVED, "worker 1"), (SERVED, "ps 0")])
 def test_a_process_that_is_killed_ends_the_trial_which_says_who_it_was(
     zygote: Zygote, keys: dict[str, Any], name: str

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.trial.data.pipeline import pipeline
+from harness.trial.devices.base import Unsupported
 
 if TYPE_CHECKING:
     from harness.trial.training import Training
@@ -148,6 +149,13 @@ def _keras_update(training: "Training") -> Any:
     import tensorflow as tf
 
     model, optimizer, cell = training.model, training.optimizer, training.cell
+    cut = [v.path for v in model.trainable_variables if hasattr(v.value, "variables")]
+    if cut:
+        raise Unsupported(
+            f"updates 'keras': partitioner '{cell.partitioner}' cuts '{cut[0]}' into shards, and Keras 3 cannot train "
+            "a variable in shards ('ShardedVariable' object has no attribute 'handle'): use --partitioner none, or "
+            "--updates locked"
+        )
 
     def replica(x: Any, y: Any) -> Any:
         before = tf.identity(optimizer.iterations.value)
