@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.trial.devices.base import Unsupported
-from harness.trial.plants._work import Work
+from harness.trial.plants._counted import CountedWork
 from harness.trial.plants.base import Keep
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ TRIM = 0.1
 """Share of the fastest and of the slowest steps that are left out on either side."""
 
 
-def calibrated_rate(kind: str, share: float, work: Sequence[Work], step: Callable[[], object], keep: Keep) -> float:
+def calibrated_rate(
+    kind: str, share: float, work: Sequence[CountedWork], step: Callable[[], object], keep: Keep
+) -> float:
     """Products a step, all `work` together, that make `step` longer by `share`.
 
     What a product costs is measured where it will be spent, inside the step, by steps with and without a
@@ -39,14 +41,19 @@ def calibrated_rate(kind: str, share: float, work: Sequence[Work], step: Callabl
     fixed_s, plain_s, product_s = (float(cost) for cost in costs)
     rate = (share * plain_s - fixed_s) / product_s
     if rate <= 0:
-        raise Unsupported(
-            f"plant: '{kind}' of {share:.0%} of a step of {plain_s * 1e3:.2g} ms is less than what the planted "
-            f"ops cost by themselves ({fixed_s * 1e6:.0f} µs): use a larger batch_size"
-        )
+        raise Unsupported(too_small(kind, share, plain_s, fixed_s))
     return rate
 
 
-def _costs(kind: str, work: Sequence[Work], step: Callable[[], object]) -> "np.ndarray[Any, Any]":
+def too_small(kind: str, share: float, plain_s: float, fixed_s: float) -> str:
+    """Why nothing so small can be planted."""
+    return (
+        f"plant: '{kind}' of {share:.0%} of a step of {plain_s * 1e3:.2g} ms is less than what the planted "
+        f"ops cost by themselves ({fixed_s * 1e6:.0f} µs): use a larger batch_size"
+    )
+
+
+def _costs(kind: str, work: Sequence[CountedWork], step: Callable[[], object]) -> "np.ndarray[Any, Any]":
     """[seconds of the planted ops without a product, of a step without them, of a product in the step]."""
     import numpy as np
 
@@ -60,7 +67,7 @@ def _costs(kind: str, work: Sequence[Work], step: Callable[[], object]) -> "np.n
     return np.array([fixed_s, idle_s - fixed_s, (loaded_s - idle_s) / load])
 
 
-def _alternate(work: Sequence[Work], load: float, step: Callable[[], object]) -> tuple[float, float]:
+def _alternate(work: Sequence[CountedWork], load: float, step: Callable[[], object]) -> tuple[float, float]:
     """(mean seconds a step without work, with `load` products), trimmed, from pairs in random order."""
     order = random.Random(PAIRS)
     taken: dict[float, list[float]] = {0.0: [], load: []}
@@ -71,7 +78,7 @@ def _alternate(work: Sequence[Work], load: float, step: Callable[[], object]) ->
     return _trimmed(taken[0.0]), _trimmed(taken[load])
 
 
-def _set(work: Sequence[Work], rate: float) -> None:
+def _set(work: Sequence[CountedWork], rate: float) -> None:
     for one in work:
         one.set_rate(rate)
 

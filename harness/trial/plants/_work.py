@@ -1,4 +1,4 @@
-"""Work for one device inside a traced step: matrix products in a chain, as many as a variable says."""
+"""Work for one device inside a traced step: matrix products in a chain, as many as a kind of work decides."""
 
 import statistics
 import time
@@ -10,17 +10,18 @@ from harness.trial.devices.base import Unsupported
 SIZE = 32
 """Rows and columns of the matrices: one product takes some microseconds, most of them a loop's own."""
 SAMPLES = 60
-SAMPLE_PRODUCTS = 200
+
+More = Callable[[Any, Any], Any]
+"""(products so far, the last product) -> whether another one is to follow, as tensors."""
 
 
 class Work:
-    """`rate` products a step on average; what is left of a fraction is carried over to the next step.
-
-    The chain ends in a variable, so that no optimisation of the graph can remove it, and how long it is
-    stands in a variable, so that none can compute it beforehand. Nothing else reads its result.
+    """What both kinds share. The chain ends in a variable, so that no optimisation of the graph can remove
+    it, and how long it is hangs on a variable, so that none can compute it beforehand. Nothing else reads
+    its result.
     """
 
-    def __init__(self, device: str, rate: float = 1.5) -> None:
+    def __init__(self, device: str, pace: Sequence[float]) -> None:
         """The work on `device`, a processor or a GPU. Raises Unsupported for any other."""
         import tensorflow as tf
 
@@ -30,51 +31,39 @@ class Work:
         # A loop's condition is decided on the host: from a variable elsewhere it would wait for the device.
         self._host = device if "CPU" in device else "/device:CPU:0"
         with tf.device(self._host):
-            self._pace = tf.Variable([rate, 0.0, 0.0], dtype=tf.float64, trainable=False)
+            self._pace = tf.Variable(pace, dtype=tf.float64, trainable=False)
         with tf.device(device):
             self._sink = tf.Variable(0.0, trainable=False)
 
-    @property
-    def rate(self) -> float:
-        """Products a step."""
-        return float(self._pace.numpy()[0])
+    def then(self, value: Any, after: Sequence[Any], since: Any = None) -> Any:
+        """`value`, unchanged, in a step being traced; the work is done before it is, and after all of `after`.
 
-    @property
-    def done(self) -> int:
-        """Products computed so far."""
-        return int(self._pace.numpy()[2])
-
-    def set_rate(self, rate: float) -> None:
-        """From the next step on, `rate` products a step on average."""
-        self._pace.assign([rate, 0.0, float(self.done)])
-
-    def then(self, value: Any, after: Sequence[Any]) -> Any:
-        """`value`, unchanged, in a step being traced; the work is done before it is, and after all of `after`."""
+        `since`, a tensor, is when its time began, where that was before now.
+        """
         import tensorflow as tf
 
         with tf.control_dependencies(after):
-            work = self._products()
+            work = self._products(since)
         with tf.control_dependencies([work]):
             return tf.identity(value)
 
-    def _products(self) -> Any:
+    def _products(self, since: Any) -> Any:
         """The op that does this step's products and writes down how many they were."""
+        raise NotImplementedError
+
+    def _chain(self, more: More) -> tuple[Any, Any]:
+        """(how many products there were, the op that ends them), each made from the one before."""
         import tensorflow as tf
 
-        with tf.device(self._host):
-            rate, left, done = tf.unstack(self._pace.read_value())
-            whole = tf.floor(left + rate)
-            written = self._pace.assign(tf.stack([rate, left + rate - whole, done + whole]))
-            count = tf.cast(whole, tf.int32)
         with tf.device(self._device):
             mean = tf.fill([SIZE, SIZE], 1.0 / SIZE)  # its powers are itself: no product can overflow
-            _, product = tf.while_loop(
-                lambda k, _: k < count, lambda k, m: (k + 1, tf.matmul(m, mean)), (0, mean), parallel_iterations=1
+            count, product = tf.while_loop(
+                more, lambda k, m: (k + 1, tf.matmul(m, mean)), (0, mean), parallel_iterations=1
             )
-            return tf.group(written, self._sink.assign(product[0, 0]))
+            return count, self._sink.assign(product[0, 0])
 
-    def cost_s(self) -> tuple[float, float]:
-        """(seconds that no product at all takes, seconds a product), by themselves, outside any step."""
+    def _by_itself_s(self, paces: Sequence[Callable[[], None]]) -> list[float]:
+        """Median seconds that the work takes outside any step at each of `paces`, above what a call takes."""
         import tensorflow as tf
 
         @tf.function(autograph=False)  # type: ignore[untyped-decorator]
@@ -85,18 +74,18 @@ class Work:
         def working(x: Any) -> Any:
             return self.then(x, after=[x]) + 1
 
-        def seconds(rate: float, function: Callable[[Any], Any]) -> float:
-            self.set_rate(rate)
+        def seconds(set_pace: Callable[[], None], function: Callable[[Any], Any]) -> float:
+            set_pace()
             start = time.perf_counter()
             function(x).numpy()
             return time.perf_counter() - start
 
         with tf.device(self._device):
             x = tf.zeros([])
-            kinds = ((0, nothing), (0, working), (SAMPLE_PRODUCTS, working))
+            kinds = [(paces[0], nothing), *((pace, working) for pace in paces)]
             taken = [[seconds(*kind) for kind in kinds] for _ in range(SAMPLES)]
-        call, none, some = (statistics.median(column) for column in zip(*taken[SAMPLES // 4 :], strict=True))
-        return max(0.0, none - call), max(1e-9, some - none) / SAMPLE_PRODUCTS
+        call, *others = (statistics.median(column) for column in zip(*taken[SAMPLES // 4 :], strict=True))
+        return [max(0.0, other - call) for other in others]
 
 
 def replica_at_hand(replicas: int) -> int:

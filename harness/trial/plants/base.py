@@ -21,9 +21,12 @@ def keep_nothing(_name: str, compute: Callable[[], Arrays]) -> Arrays:
 class Planted:
     """What works in the steps of one loop. This one is nothing; a kind overrides what it needs.
 
-    `before_forward` and `after_update` are called while the step is traced, in each replica's step,
-    and must not change any result. The others are called by the loop.
+    `step_begins` is called while the step is traced, once, `before_forward` and `after_update` in each replica's
+    part of it; they must not change any result. The others are called by the loop.
     """
+
+    def step_begins(self) -> None:
+        """The replicas' parts come next."""
 
     def batches(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The batches that the steps take, the same ones in the same order."""

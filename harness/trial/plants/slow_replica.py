@@ -1,15 +1,15 @@
 """One slow replica: the others wait for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.trial.devices.base import Unsupported
-from harness.trial.plants._calibration import calibrated_rate
-from harness.trial.plants._work import Work, replica_at_hand
-from harness.trial.plants.base import Keep, Planted, PlantKind
+from harness.trial.plants._work import replica_at_hand
+from harness.trial.plants._working import Working
+from harness.trial.plants.base import PlantKind
 
 
-class SlowReplica(Planted):
+class SlowReplica(Working):
     """Replica 0 alone does more work, once it has updated its weights, before its step is done.
 
     The replicas have just met in the all-reduce, so the others wait for all of it: on processors at the end of
@@ -20,20 +20,15 @@ class SlowReplica(Planted):
     def __init__(self, share: float, devices: Sequence[str]) -> None:
         if len(devices) < 2:
             raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
-        self._share = share
+        super().__init__(PLANT.name, share, devices[:1])
         self._replicas = len(devices)
-        self.work = Work(devices[0])
 
     def after_update(self, loss: Any, weights: Sequence[Any]) -> Any:
         """The loss; replica 0's after the work."""
         if replica_at_hand(self._replicas) != 0:
             return loss
         # Reading a weight comes after all that was written to it; other ops of the update are not at hand.
-        return self.work.then(loss, after=[weight.value.read_value() for weight in weights])
-
-    def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
-        """Set how many products a step."""
-        self.work.set_rate(calibrated_rate(PLANT.name, self._share, [self.work], step, keep))
+        return self.work[0].then(loss, after=[weight.value.read_value() for weight in weights])
 
 
 PLANT = PlantKind("slow_replica", "replica 0 alone does more work, and the others wait for it", SlowReplica)

@@ -13,7 +13,8 @@ from harness.record.trial import Plant
 from harness.trial.devices.base import Unsupported
 from harness.trial.loops.custom import make_step
 from harness.trial.plants import Planted, check_loop, planted, plants
-from harness.trial.plants._work import Work
+from harness.trial.plants._counted import CountedWork
+from harness.trial.plants._timed import TimedWork
 
 WORKING = ["device_work", "slow_replica"]
 
@@ -84,13 +85,36 @@ def test_the_traced_step_holds_the_work_on_the_replicas_that_do_it(tf: Any, kind
     assert not any(node.op in ("While", "StatelessWhile") for node in Training(tf, 2, Planted()).nodes())
 
 
-def test_every_replica_works_and_a_fraction_is_carried_over(tf: Any) -> None:
+def test_the_replicas_work_until_the_same_moment_however_their_parts_are_scheduled(tf: Any) -> None:
     plant: Any = planted(Plant(kind="device_work", share=0.05), devices(2))
     training = Training(tf, 2, plant)
+    training.train(1)
+    before = [work.spent_s for work in plant.work]
     for work in plant.work:
-        work.set_rate(2.25)
-    training.train(8)
-    assert [work.done for work in plant.work] == [18, 18]
+        work.set_seconds(0.05)
+    training.train(4)
+    spent = [work.spent_s - then for work, then in zip(plant.work, before, strict=True)]
+    assert 0.15 <= max(spent) < 0.3, "four steps of 0.05 s, less what passed before it began"
+    assert sum(work.done for work in plant.work) > 100
+
+
+@pytest.mark.usefixtures("tf")
+def test_no_time_for_work_is_no_product() -> None:
+    work = TimedWork(devices(1)[0])
+    work.cost_s()
+    assert work.done == 0
+
+
+def test_what_is_counted_carries_a_fraction_over(tf: Any) -> None:
+    work = CountedWork(devices(1)[0], rate=2.25)
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any) -> Any:
+        return work.then(x, after=[x])
+
+    for _ in range(8):
+        step(tf.zeros([3]))
+    assert work.done == 18
 
 
 def test_more_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: Any) -> None:
@@ -98,13 +122,13 @@ def test_more_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: An
     training = Training(tf, 2, plant)
     training.train(2)
     taken = []
-    for rate in (0, 30_000):
-        plant.work.set_rate(rate)
+    for seconds in (0.0, 0.2):
+        plant.work[0].set_seconds(seconds)
         start = time.process_time()
         training.train(2)
         taken.append(time.process_time() - start)
     assert taken[1] > 5 * taken[0]
-    assert plant.work.done >= 60_000
+    assert plant.work[0].done > 100
 
 
 def needs(operation: Any) -> set[str]:
@@ -120,8 +144,9 @@ def needs(operation: Any) -> set[str]:
     return found
 
 
-def test_the_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(tf: Any) -> None:
-    work = Work(devices(1)[0])
+@pytest.mark.parametrize("kind", [TimedWork, CountedWork])
+def test_the_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(tf: Any, kind: Any) -> None:
+    work = kind(devices(1)[0])
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
@@ -131,6 +156,9 @@ def test_the_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(
     of_type = {op.type: op for op in graph.get_operations()}
     loop = of_type.get("While") or of_type["StatelessWhile"]
     assert of_type["Cos"].name in needs(loop)
+    if "Timestamp" in of_type:
+        begins = [op for op in graph.get_operations() if op.type == "Timestamp"]
+        assert all(of_type["Cos"].name in needs(begin) for begin in begins)
     assert {loop.name, of_type["Sin"].name} <= needs(of_type["Tan"])
 
 
@@ -145,7 +173,8 @@ def test_a_slow_replica_is_slow_after_the_replicas_have_met(tf: Any) -> None:
 
 @pytest.mark.usefixtures("tf")
 def test_the_work_alone_has_a_cost_that_is_always_there_and_one_a_product() -> None:
-    fixed_s, product_s = Work(devices(1)[0]).cost_s()
+    assert 0 <= TimedWork(devices(1)[0]).cost_s() < 0.1
+    fixed_s, product_s = CountedWork(devices(1)[0]).cost_s()
     assert 0 <= fixed_s < 0.1
     assert 0 < product_s < 0.01
 
