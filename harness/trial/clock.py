@@ -110,7 +110,8 @@ class Clock:
         """Double K until a window is long enough to choose K from, then announce readiness.
 
         K follows the fastest pace seen: the first steps after a gate are cold, and a K chosen from
-        them would make every window too short.
+        them would make every window too short. It follows the fastest synchronisation too: what delays one (another
+        trial that is set up meanwhile) would make every window of the run too long (seen: nine times as long).
         """
         wall = self._agree(wall)
         self._paces.append(wall / self._steps)
@@ -119,8 +120,9 @@ class Clock:
             if wall < target / 2:
                 self._steps *= 2
             return
-        sync = self._agree(statistics.median(self._time_of_sync() for _ in range(SYNC_SAMPLES)))
-        self._steps = max(self._least_steps, math.ceil(max(target, SYNC_MULTIPLE * sync) / min(self._paces)))
+        syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
+        sync, least = self._agree(statistics.median(syncs)), self._agree(min(syncs))
+        self._steps = max(self._least_steps, math.ceil(max(target, SYNC_MULTIPLE * least) / min(self._paces)))
         self._piloting = False
         self._channel.send(Report(ready=True, sync_seconds=sync, steps=self._steps))
 
