@@ -21,6 +21,8 @@ NOT_TAKEN = ("name", "trials", "half_width", "max_trials", "live_trials", "trace
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
+DATA = ["synthetic"]
+"""It lies on the devices: an input pipeline beside two replicas on two cores doubled the step and its noise."""
 MAX_BLOCKS = 12
 MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
 
@@ -59,6 +61,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     values: dict[str, Any] = {
         **WINDOWING,
         "batch_size": BATCH_SIZE,
+        "data": DATA,
         **{key: value_of(key, text) for key, text in flags.items()},
     }
     catalogue = load_catalogue()
