@@ -14,14 +14,9 @@ class CountedWork(Work):
         """The work on `device`, a processor or a GPU. Raises Unsupported for any other."""
         super().__init__(device, [rate, 0.0, 0.0])
 
-    @property
-    def done(self) -> int:
-        """Products computed so far."""
-        return int(self._pace.numpy()[2])
-
     def set_rate(self, rate: float) -> None:
         """From the next step on, `rate` products a step on average."""
-        self._pace.assign([rate, 0.0, float(self.done)])
+        self._pace.assign([rate, float(self.done), 0.0])
 
     def cost_s(self) -> tuple[float, float]:
         """(seconds that no product at all takes, seconds a product), by themselves, outside any step."""
@@ -32,9 +27,9 @@ class CountedWork(Work):
         import tensorflow as tf
 
         with tf.device(self._host):
-            rate, left, done = tf.unstack(self._pace.read_value())
+            rate, done, left = tf.unstack(self._pace.read_value())
             whole = tf.floor(left + rate)
-            written = self._pace.assign(tf.stack([rate, left + rate - whole, done + whole]))
+            written = self._pace.assign(tf.stack([rate, done + whole, left + rate - whole]))
             count = tf.cast(whole, tf.int32)
         _, ended = self._chain(lambda k, _: k < count)
         return tf.group(written, ended)

@@ -17,11 +17,6 @@ class TimedWork(Work):
         super().__init__(device, [seconds, 0.0, 0.0])
 
     @property
-    def done(self) -> int:
-        """Products computed so far."""
-        return int(self._pace.numpy()[1])
-
-    @property
     def spent_s(self) -> float:
         """Seconds spent on them so far."""
         return float(self._pace.numpy()[2])

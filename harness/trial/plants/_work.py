@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,14 +16,15 @@ More = Callable[[Any, Any], Any]
 """(products so far, the last product) -> whether another one is to follow, as tensors."""
 
 
-class Work:
+class Work(ABC):
     """What both kinds share. The chain ends in a variable, so that no optimisation of the graph can remove
     it, and how long it is hangs on a variable, so that none can compute it beforehand. Nothing else reads
     its result.
     """
 
     def __init__(self, device: str, pace: Sequence[float]) -> None:
-        """The work on `device`, a processor or a GPU. Raises Unsupported for any other."""
+        """The work on `device`, a processor or a GPU; `pace` is how much a step, how many products so far, and what
+        else a kind keeps. Raises Unsupported for any other device."""
         import tensorflow as tf
 
         if not any(kind in device for kind in ("CPU", "GPU")):
@@ -47,9 +49,14 @@ class Work:
         with tf.control_dependencies([work]):
             return tf.identity(value)
 
+    @property
+    def done(self) -> int:
+        """Products computed so far."""
+        return int(self._pace.numpy()[1])
+
+    @abstractmethod
     def _products(self, since: Any) -> Any:
         """The op that does this step's products and writes down how many they were."""
-        raise NotImplementedError
 
     def _chain(self, more: More) -> tuple[Any, Any]:
         """(how many products there were, the op that ends them), each made from the one before."""
