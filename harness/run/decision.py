@@ -6,10 +6,11 @@ from harness.analysis.verdict import Margins
 from harness.errors import UsageError
 from harness.spec.sweep import MOST_SECONDS
 
-WINDOWING = {"window": 0.02, "windows": 60}
+WINDOWING = {"window": 0.02, "windows": 100}
 """The keys of a spec that a comparison sets where nobody else does: many short turns instead of few long ones.
 
-The noise of a window hardly depends on its length, down to some 16 ms (`docs/verdicts.md`).
+The noise of a window hardly depends on its length, down to some 16 ms; and as many of them as keep a decision
+of twelve blocks under three minutes (`docs/verdicts.md`).
 """
 
 

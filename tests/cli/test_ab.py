@@ -151,7 +151,7 @@ def test_two_specs_are_the_two_sides(harness: Harness, decider: Decider, tmp_pat
 
 def test_windows_are_many_and_short_unless_something_else_is_asked(harness: Harness, decider: Decider) -> None:
     harness(*SIDES)
-    assert [(side.sweep.window, side.sweep.windows) for side in decider.sides] == [(0.02, 60)] * 2
+    assert [(side.sweep.window, side.sweep.windows) for side in decider.sides] == [(0.02, 100)] * 2
     harness(*SIDES, "--windows", "9", "--results", "other")
     assert [side.sweep.windows for side in decider.sides] == [9, 9]
 

@@ -37,7 +37,7 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         ("--strategy none,mirrored", "side a: strategy: given none,mirrored, expected one value"),
         ("--b strategy=mirrored,none", "side b: strategy: given mirrored,none, expected one value"),
         ("--a seed=1 --b seed=1", "nothing sets the sides apart"),
-        ("--a windows=9", "windows: given 9 for side a and 60 for side b"),
+        ("--a windows=9", "windows: given 9 for side a and 100 for side b"),
         ("--trials 3", "no flag '--trials'"),
         ("--a trials=3", "--a: trials: both sides have one trial a block"),
         ("--delta nonsense", "--delta: given 'nonsense', expected a share such as 0.01 or 1%"),

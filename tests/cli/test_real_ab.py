@@ -187,7 +187,7 @@ def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> N
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """One round of one cell, six blocks; minutes, so the two that a sweep may take are not enough."""
     folder = tmp_path_factory.mktemp("validation")
-    flags = ["--model=mlp", "--data=synthetic", "--windows=5", "--max-warmup=0", "--timeout=60"]
+    flags = ["--model=mlp", "--data=synthetic", "--batch-size=256", "--windows=5", "--max-warmup=0", "--timeout=60"]
     process = start("validate", *flags, "--rounds=1", "--max-blocks=6", folder=folder)
     out, error = process.communicate(timeout=900)
     assert process.returncode == 0, error

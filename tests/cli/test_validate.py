@@ -100,7 +100,7 @@ def test_one_replica_and_two_are_validated_with_short_windows(harness: Harness, 
     harness("validate")
     [settings] = validator.asked
     assert [(cell.strategy, cell.replicas) for cell in settings.cells] == [("none", 1), ("mirrored", 2)]
-    assert (settings.sweep.window, settings.sweep.windows) == (0.02, 60)
+    assert (settings.sweep.window, settings.sweep.windows) == (0.02, 100)
     assert (settings.rounds, settings.quick) == (FULL_ROUNDS, False)
     assert (settings.ab.margins.delta, settings.ab.margins.epsilon) == (0.01, 0.03)
     assert (settings.ab.pilot_blocks, settings.ab.max_blocks) == (6, 12)

@@ -79,8 +79,8 @@ def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleT
     plan = simulated.PLAN
     assert (plan.pilot_blocks, plan.max_blocks) == (ab.PILOT_BLOCKS, ab.MAX_BLOCKS) == (6, 12)
     assert validate.MAX_BLOCKS == 12
-    assert WINDOWING == {"window": 0.02, "windows": 60}
-    assert "set 0.02 s and 60 windows a trial" in SAID
+    assert WINDOWING == {"window": 0.02, "windows": 100}
+    assert "set 0.02 s and 100 windows a trial" in SAID
     assert f"at least {clock.SYNC_MULTIPLE} synchronisations, so that these are at most 2 %" in SAID
     assert steps.ALIKE == 2
     assert "more than twice as long" in SAID
