@@ -4,6 +4,7 @@ Promise: the stated share lies in the 95 % interval of what the loop lost, and a
 kind has a slope within a tenth of 1. `planted.py SECONDS [PERCENT...]`: seconds a strategy, shares.
 """
 
+import itertools
 import math
 import os
 import random
@@ -98,8 +99,18 @@ class BareLoop:
             self.optimizer = keras.optimizers.Adam(1e-3)
             self.optimizer.build(self.model.trainable_variables)
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        dataset = images(BATCH_SIZE * self.replicas)
-        self.batches = iter(self.strategy.experimental_distribute_dataset(dataset) if mirrored else dataset)
+        self.batches = itertools.repeat(tuple(self.placed(values, devices) for values in images(self.replicas)))
+
+    def placed(self, values: Any, devices: Sequence[str]) -> Any:
+        """Each replica's part of a batch on its device, as `validate` has it: an input pipeline would need a core."""
+        import tensorflow as tf
+
+        def part(context: Any) -> Any:
+            replica = context.replica_id_in_sync_group
+            with tf.device(devices[replica]):
+                return tf.constant(values[replica * BATCH_SIZE : (replica + 1) * BATCH_SIZE])
+
+        return self.strategy.experimental_distribute_values_from_function(part)
 
     def arm(self, plant: Planted) -> Callable[[int], float]:
         """A function that runs so many steps with `plant` in them and returns what they took, in seconds."""
@@ -146,16 +157,12 @@ class BareLoop:
         return step
 
 
-def images(batch_size: int) -> Any:
-    """Endless batches of random pictures."""
+def images(replicas: int) -> tuple[Any, Any]:
+    """A batch of random pictures and their classes."""
     import numpy as np
-    import tensorflow as tf
 
-    generator = np.random.default_rng(1)
-    x = generator.random((1797, 28, 28, 1), dtype=np.float32)
-    y = generator.integers(0, 10, 1797, dtype=np.int32)
-    examples = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=1).repeat()
-    return examples.batch(batch_size, drop_remainder=True).prefetch(2)
+    generator, size = np.random.default_rng(1), BATCH_SIZE * replicas
+    return generator.random((size, 28, 28, 1), dtype=np.float32), generator.integers(0, 10, size, dtype=np.int32)
 
 
 def report(title: str, steps: int, taken: dict[Arm, list[float]]) -> None:

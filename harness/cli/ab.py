@@ -12,6 +12,7 @@ import typer
 from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.errors import UsageError
+from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -28,7 +29,6 @@ NOT_TAKEN = ("trials", "half_width", "max_trials", "live_trials", "trace")
 """Keys of a spec that have no meaning here."""
 ON_RESUME = ("resume", "results", "strict", "quiet", "json")
 """Flags that go with --resume."""
-PILOT_BLOCKS, MAX_BLOCKS = 6, 12
 
 
 def command(**given: Any) -> int:

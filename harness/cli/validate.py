@@ -8,6 +8,7 @@ from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
+from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 
 if TYPE_CHECKING:
     from harness.record.validation import ValidationRecord
@@ -23,7 +24,6 @@ BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
 DATA = ["synthetic"]
 """It lies on the devices: an input pipeline beside two replicas on two cores doubled the step and its noise."""
-MAX_BLOCKS = 12
 MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
 
 
@@ -79,7 +79,8 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
 
     rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
     margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
-    ab = AbSettings(margins, max_blocks=given["max_blocks"] or MAX_BLOCKS)
+    most = given["max_blocks"] or MAX_BLOCKS
+    ab = AbSettings(margins, pilot_blocks=min(PILOT_BLOCKS, most), max_blocks=most)
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
 
 

@@ -15,8 +15,8 @@ from harness.run.decision import AbSettings
 from harness.run.progress import Progress
 from harness.run.sides import Side, sides_of
 from harness.run.worktrees import Repository
+from harness.stages import PILOT_BLOCKS
 
-PILOT_BLOCKS = 6
 FLAG = "--gate-against"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from harness.analysis.verdict import Margins
 from harness.errors import UsageError
 from harness.spec.sweep import MOST_SECONDS
+from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 
 WINDOWING = {"window": 0.02, "windows": 100}
 """The keys of a spec that a comparison sets where nobody else does: many short turns instead of few long ones.
@@ -20,8 +21,8 @@ class AbSettings:
     and a difference of ε is found to count, each well within the interval."""
 
     margins: Margins
-    pilot_blocks: int = 6
-    max_blocks: int = 12
+    pilot_blocks: int = PILOT_BLOCKS
+    max_blocks: int = MAX_BLOCKS
     half_width: float | None = None
     time_s: float | None = None
 

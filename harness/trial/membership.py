@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import time
+from collections.abc import Iterable
 from typing import Any
 
 from harness.errors import HarnessError
@@ -12,6 +14,9 @@ from harness.trial.protocol import Channel, Membership, SlurmShape, Turn
 
 SLURM_SHAPE = "HARNESS_SLURM_SHAPE"
 """The variable that holds, as TF_CONFIG does elsewhere, how Slurm's resolver is to see the cluster."""
+LISTEN_S = 10.0
+"""How long servers are waited for before that is left to TensorFlow."""
+LOOK_S = 0.01
 
 
 def join(member: Membership) -> None:
@@ -44,6 +49,28 @@ def _resolve_all(member: Membership) -> None:
                 raise HarnessError(
                     f"{whose}'s address '{host}' does not resolve on {socket.gethostname()}: {error.strerror or error}"
                 ) from None
+
+
+def await_listening(addresses: Iterable[str], limit_s: float = LISTEN_S) -> bool:
+    """Return when all of `addresses` take connections: True; or after `limit_s` seconds: False.
+
+    TensorFlow's channels try again a whole second after a connection was refused, and processes that are started
+    together listen within tenths of one. Whoever is missing after the limit is TensorFlow's to wait for.
+    """
+    end = time.monotonic() + limit_s
+    return all(_listens(address, end) for address in addresses)
+
+
+def _listens(address: str, end: float) -> bool:
+    host, port = split_address("address", address)
+    while (left := end - time.monotonic()) > 0:
+        try:
+            socket.create_connection((host, port or 0), timeout=left).close()
+        except OSError:
+            time.sleep(LOOK_S)
+        else:
+            return True
+    return False
 
 
 def cluster_resolver() -> Any:

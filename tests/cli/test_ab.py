@@ -159,7 +159,7 @@ def test_windows_are_many_and_short_unless_something_else_is_asked(harness: Harn
 @pytest.mark.parametrize(
     ("flags", "pilot", "most"),
     [
-        ((), 6, 12),
+        ((), 9, 12),
         (("--max-blocks", "4"), 4, 4),
         (("--pilot-blocks", "3"), 3, 12),
         (("--pilot-blocks", "20"), 20, 20),

@@ -103,7 +103,7 @@ def test_one_replica_and_two_are_validated_with_short_windows(harness: Harness, 
     assert (settings.sweep.window, settings.sweep.windows) == (0.02, 100)
     assert (settings.rounds, settings.quick) == (FULL_ROUNDS, False)
     assert (settings.ab.margins.delta, settings.ab.margins.epsilon) == (0.01, 0.03)
-    assert (settings.ab.pilot_blocks, settings.ab.max_blocks) == (6, 12)
+    assert (settings.ab.pilot_blocks, settings.ab.max_blocks) == (9, 12)
 
 
 @pytest.mark.parametrize(

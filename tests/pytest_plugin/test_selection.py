@@ -161,7 +161,7 @@ def test_ini_keys_are_defaults_and_options_come_first(suite: Suite) -> None:
     suite.run().assert_outcomes(passed=1)
     suite.run("--gate-delta", "3%", "--gate-max-blocks", "3").assert_outcomes(passed=1)
     first, second = suite.planted.settings
-    assert (first.margins.delta, first.margins.epsilon, first.max_blocks, first.pilot_blocks) == (0.02, 0.05, 8, 6)
+    assert (first.margins.delta, first.margins.epsilon, first.max_blocks, first.pilot_blocks) == (0.02, 0.05, 8, 8)
     assert (second.margins.delta, second.max_blocks, second.pilot_blocks) == (0.03, 3, 3)
     assert len(list((suite.pytester.path / "r").iterdir())) == 2
 

@@ -42,7 +42,7 @@ def wanted(logs: Sequence[float], half_width: float) -> int:
 
 
 def caps(**changes: float) -> AbSettings:
-    return AbSettings(Margins(), **changes)  # type: ignore[arg-type]
+    return AbSettings(Margins(), **{"pilot_blocks": 6, **changes})  # type: ignore[arg-type]
 
 
 # turns

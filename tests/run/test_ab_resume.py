@@ -132,7 +132,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_whole_block(
 def test_the_second_stage_of_a_run_that_was_killed_is_the_one_that_it_would_have_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage_two: bool
 ) -> None:
-    settings = AbSettings(Margins(), half_width=0.008)
+    settings = AbSettings(Margins(), pilot_blocks=6, half_width=0.008)
     bench = AbBench(tmp_path, monkeypatch, b=lasting(SPREAD), settings=settings)
     plans = bench.start().manifest.plans
     assert len(plans) == 2

@@ -2,11 +2,14 @@
 
 import json
 import os
+import socket
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.trial.membership import join
+from harness.trial.membership import await_listening, join
 from harness.trial.protocol import Membership
 
 
@@ -27,3 +30,26 @@ def test_addresses_of_either_kind_and_names_are_taken_as_they_are() -> None:
     cluster = {"chief": ["localhost:1"], "worker": ["[::1]:2"], "ps": ["10.0.0.1:3"]}
     join(Membership(task="ps", index=0, cluster=cluster))
     assert json.loads(os.environ["TF_CONFIG"])["cluster"] == cluster
+
+
+@pytest.fixture
+def bound() -> Iterator[socket.socket]:
+    """A port that is taken, and on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken
+
+
+def test_servers_are_awaited_until_the_last_of_them_listens(bound: socket.socket) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as early:
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in (early, bound)]
+        assert not await_listening(addresses, limit_s=0.05)
+        late = threading.Timer(0.1, bound.listen)
+        late.start()
+        assert await_listening(addresses, limit_s=30)
+        late.join()
+
+
+def test_a_server_that_never_comes_is_awaited_no_longer_than_the_limit(bound: socket.socket) -> None:
+    assert not await_listening([f"127.0.0.1:{bound.getsockname()[1]}"], limit_s=0.05)
+    assert not await_listening(["nosuch.invalid:1"], limit_s=0.05)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import Cell
 from harness.trial.devices.base import Devices
-from harness.trial.membership import cluster_resolver
+from harness.trial.membership import await_listening, cluster_resolver
 from harness.trial.strategies.base import Strategy
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class ParameterServer(Strategy):
         import tensorflow as tf
 
         resolver = cluster_resolver()
+        servers = {task: at for task, at in resolver.cluster_spec().as_dict().items() if task != "chief"}
+        await_listening(address for addresses in servers.values() for address in addresses)
         return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(cell))
 
     def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:
