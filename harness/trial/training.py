@@ -59,13 +59,15 @@ class Training:
 
     def own_dataset(self) -> "tf.data.Dataset":
         """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+        import numpy as np
         import tensorflow as tf
 
         size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
         parts = [slice(r * size, (r + 1) * size) for r in range(first, first + self.cell.replicas)]
         images = [x[part] for x, _ in self.batches for part in parts]
         labels = [y[part] for _, y in self.batches for part in parts]
-        gate = tf.data.Dataset.from_tensor_slices((tf.stack(images), tf.stack(labels)))
+        # NumPy's stack: TensorFlow's goes through a list of arrays number by number (0.4 s of a trial)
+        gate = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
         rest = pipeline(
             self.source, Path(self.request.data_dir), self.input_shape, self.classes, size, self.request.seed,
             shard=(self.worker, self.cell.workers),
@@ -74,11 +76,11 @@ class Training:
 
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
+        import numpy as np
         import tensorflow as tf
 
-        images = [tf.constant(x) for x, _ in self.batches]
-        labels = [tf.constant(y) for _, y in self.batches]
-        first = tf.data.Dataset.from_tensor_slices((tf.stack(images), tf.stack(labels)))
+        images, labels = (np.stack(parts) for parts in zip(*self.batches, strict=True))
+        first = tf.data.Dataset.from_tensor_slices((images, labels))
         rest = pipeline(
             self.source, Path(self.request.data_dir), self.input_shape, self.classes,
             self.cell.global_batch_size, self.request.seed,
