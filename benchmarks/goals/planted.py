@@ -150,7 +150,6 @@ class BareLoop:
 
         @tf.function(autograph=False)
         def step(x: Any, y: Any) -> Any:
-            plant.step_begins()
             losses = self.strategy.run(replica_step, args=(x, y))
             return self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 

@@ -110,7 +110,6 @@ def make_step(training: "Training", plant: Planted | None = None, gradients_of: 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
         with training.placement():
-            plant.step_begins()
             losses = strategy.run(replica_step, args=(x, y))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
@@ -130,7 +129,6 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def alone(x: Any, y: Any) -> Any:
-        plant.step_begins()
         return training.strategy.run(replica_pass, args=(x, y))
 
     return alone

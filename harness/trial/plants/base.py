@@ -21,12 +21,9 @@ def keep_nothing(_name: str, compute: Callable[[], Arrays]) -> Arrays:
 class Planted:
     """What works in the steps of one loop. This one is nothing; a kind overrides what it needs.
 
-    `step_begins` is called while the step is traced, once, `before_forward` and `after_update` in each replica's
-    part of it; they must not change any result. The others are called by the loop.
+    `before_forward` and `after_update` are called while a replica's part of the step is traced; they must not change
+    any result. The others are called by the loop.
     """
-
-    def step_begins(self) -> None:
-        """The replicas' parts come next."""
 
     def batches(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The batches that the steps take, the same ones in the same order."""

@@ -1,33 +1,35 @@
 """More work on every device in every step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.trial.plants._work import replica_at_hand
-from harness.trial.plants._working import Working
-from harness.trial.plants.base import PlantKind
+from harness.trial.plants._calibration import calibrated_rate
+from harness.trial.plants._counted import CountedWork, replica_at_hand
+from harness.trial.plants._delay import Delay
+from harness.trial.plants._timed import TimedWork
+from harness.trial.plants.base import Keep, Planted, PlantKind, on_processors
 
 
-class DeviceWork(Working):
-    """Before its forward pass every replica multiplies matrices whose product nobody needs.
-
-    Where it is timed, all do so until the same moment: TensorFlow may run the replicas' parts of a step one after the
-    other on the same thread, and what each took for itself would add up (seen: twice the time at two replicas).
-    """
+class CountedDeviceWork(Planted):
+    """Before its forward pass every replica multiplies matrices whose product nobody needs."""
 
     def __init__(self, share: float, devices: Sequence[str]) -> None:
-        super().__init__(PLANT.name, share, devices)
-        self._began: Any = None
-
-    def step_begins(self) -> None:
-        """Look at the clock."""
-        import tensorflow as tf
-
-        self._began = tf.timestamp() if self.timed else None
+        self._share = share
+        self.work = [CountedWork(device) for device in devices]
 
     def before_forward(self, x: Any) -> Any:
         """The batch, after the work: nothing of the step can run beside it."""
-        return self.work[replica_at_hand(len(self.work))].then(x, after=[x], since=self._began)
+        return self.work[replica_at_hand(len(self.work))].then(x, after=[x])
+
+    def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
+        """Find out how many products make the step longer by the share."""
+        rate = calibrated_rate(PLANT.name, self._share, self.work, step, keep)
+        for work in self.work:
+            work.set_rate(rate)
 
 
-PLANT = PlantKind("device_work", "more work on every device in every step", DeviceWork)
+def _build(share: float, devices: Sequence[str]) -> Planted:
+    return Delay(share, TimedWork(devices)) if on_processors(devices) else CountedDeviceWork(share, devices)
+
+
+PLANT = PlantKind("device_work", "more work on every device in every step", _build)

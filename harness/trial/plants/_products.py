@@ -1,0 +1,35 @@
+"""Work for a device: matrix products in a chain."""
+
+from collections.abc import Callable
+from typing import Any
+
+SIZE = 32
+"""Rows and columns of the matrices: one product takes some microseconds, most of them a loop's own."""
+
+More = Callable[[Any, Any], Any]
+"""(products so far, the last product) -> whether another one is to follow, as tensors."""
+
+
+class Chain:
+    """Products on `device`, each made from the one before, as long as somebody wants more of them.
+
+    The chain ends in a variable, so that no optimisation of the graph can remove it. Nothing else reads its result.
+    """
+
+    def __init__(self, device: str) -> None:
+        import tensorflow as tf
+
+        self._device = device
+        with tf.device(device):
+            self._sink = tf.Variable(0.0, trainable=False)
+
+    def traced(self, more: More) -> tuple[Any, Any]:
+        """(how many products there were, the op that ends them), in a graph that is being traced."""
+        import tensorflow as tf
+
+        with tf.device(self._device):
+            mean = tf.fill([SIZE, SIZE], 1.0 / SIZE)  # its powers are itself: no product can overflow
+            count, product = tf.while_loop(
+                more, lambda k, m: (k + 1, tf.matmul(m, mean)), (0, mean), parallel_iterations=1
+            )
+            return count, self._sink.assign(product[0, 0])
