@@ -121,8 +121,8 @@ def stages() -> Figure:
     axes.axhline(plan.pilot_blocks, color=GRID, zorder=0)
     axes.text(2.98, plan.pilot_blocks + 0.4, "first stage", ha="right", fontsize=9, color=MUTED)
     axes.text(2.98, plan.max_blocks + 0.4, "--max-blocks", ha="right", fontsize=9, color=MUTED)
-    axes.set(xlim=(0, 3), ylim=(0, 26), yticks=[0, 6, 12, 18, 24])
-    axes.set(xlabel="standard deviation of the first six pairs, %", ylabel="blocks in all")
+    axes.set(xlim=(0, 3), ylim=(0, 26), yticks=[0, 9, 12, 18, 24])
+    axes.set(xlabel="standard deviation of the first nine pairs, %", ylabel="blocks in all")
     axes.legend(loc="upper left")
     return figure
 

@@ -20,7 +20,7 @@ GOALS_S = {"multi_worker_mirrored": 2.5, "parameter_server": 3.0}
 TRIALS = 10
 WINDOWS = 3
 IMPORTS = 3
-PHASES = ("start_s", "build_s", "first_step_s", "check_s", "exit_s")
+PHASES = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "alone_s")
 
 
 def main() -> None:

@@ -26,10 +26,13 @@ def choose_margins(
 ) -> Margins:
     """What was given, else δ = max(1 %, the noise floor that `validate` measured) and ε = max(3 %, δ).
 
-    `unpaired`: the sides were measured at different times, whose floor is the larger one. A given δ above
-    the default ε raises it, and a given ε below the noise floor is a UsageError that says so.
+    `unpaired`: the sides were measured at different times, whose floor is the larger one; where that is not
+    known, the floor of sides that took turns is the least that is. A given δ above the default ε raises it, and
+    a given ε below the noise floor is a UsageError that says so.
     """
     floor = validation.floor(unpaired) if validation is not None else None
+    if floor is None and validation is not None:  # a validation of few rounds knows none for different times
+        floor, unpaired = validation.floor(), False
     source = "the defaults"
     chosen = DELTA
     if delta is not None:

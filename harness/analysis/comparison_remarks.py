@@ -48,8 +48,8 @@ def on_runs(runs: Mapping[str, Run]) -> list[str]:
     return remarks
 
 
-def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change]) -> list[str]:
-    """What two runs at different times, or of different machines, cannot tell."""
+def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_known: bool) -> list[str]:
+    """What two runs at different times, or of different machines, cannot tell. `drift_known`: a floor allows for it."""
     same_machine = all(change.key != "machine.id" for change in changes)
     spans = [(_moment(item.created_utc), _moment(item.finished_utc)) for item in (a, b)]
     (start_a, end_a), (start_b, end_b) = spans
@@ -58,11 +58,13 @@ def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change]) -> list[
         remarks.append("The machines differ: a ratio compares them as much as anything else.")
     if same_machine and start_a and end_a and start_b and end_b and max(start_a, start_b) < min(end_a, end_b):
         remarks.append("The two runs overlapped in time on one machine: each disturbed the other.")
+    allowed = "that is what delta at the noise floor for sides at different times allows for"
+    if not drift_known:
+        allowed = "how far that goes on this machine `python -m harness validate` finds out"
     apart = f" ({_duration(abs(start_b - start_a))} apart)" if start_a and start_b else ""
     remarks.append(
         f"The sides were measured at different times{apart}. How the machine drifted in between is in no interval: "
-        "that is what delta at the noise floor for sides at different times allows for. `python -m harness ab` "
-        "measures both sides taking turns and is free of it."
+        f"{allowed}. `python -m harness ab` measures both sides taking turns and is free of it."
     )
     return remarks
 

@@ -12,6 +12,8 @@ from harness.record.manifest import RunManifest
 from harness.record.validation import ValidationRecord
 
 Kind = Literal["runs", "along", "ab"]
+LOST = ("wrong_result", "crashed", "timeout", "out_of_memory")
+"""What a cell that was right must not become."""
 WORST_FIRST: tuple[Verdict, ...] = ("slower", "undecided", "equivalent", "faster", "invalid")
 
 
@@ -61,16 +63,16 @@ class Comparison:
         return {verdict: all_of.count(verdict) for verdict in WORST_FIRST if verdict in all_of}
 
     def exit_code(self, strict: bool = False) -> int:
-        """1 when any row is slower, else 4 when none is valid, else 1 when B turned wrong, else 3 or 0.
+        """1 when any row is slower, else 4 when none is valid, else 1 when B lost a cell, else 3 or 0.
 
-        A cell that was right in A and computes the wrong thing in B is a regression like a slower one. 3 is
-        for an undecided row under `strict`.
+        A cell that was right in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
+        regression like a slower one. 3 is for an undecided row under `strict`.
         """
         found = set(self.counts)
         if "slower" in found:
             return 1
         if not found - {"invalid"}:
             return 4
-        if any(row.a.status == "ok" and row.b.status == "wrong_result" for row in self.rows):
+        if any(row.a.status == "ok" and row.b.status in LOST for row in self.rows):
             return 1
         return 3 if strict and "undecided" in found else 0

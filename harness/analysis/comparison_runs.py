@@ -56,7 +56,7 @@ def compare_runs(
     rows = _rows([names[cell_id] for cell_id in common], pairs, (), margins, correction)
     said = [
         *remarks.on_runs({"A": a, "B": b}),
-        *remarks.on_times(a.manifest, b.manifest, changes),
+        *remarks.on_times(a.manifest, b.manifest, changes, drift_known=bool(validation and validation.floor(True))),
         *remarks.on_validation(validation, margins, unpaired=True),
         *remarks.on_rows(rows, one_cell=True),
     ]

@@ -54,6 +54,8 @@ _DISAGREEMENTS: dict[tuple[str, str], str] = {
     ("slower", "less"): "slower, with less processor time: B waits more, or uses fewer cores",
     ("equivalent", "more"): "no slower, but with more processor time: B keeps more cores busy for the same speed",
     ("equivalent", "less"): "no faster, but with less processor time: B leaves more of the cores free",
+    ("undecided", "more"): "more processor time: B computes more, whether or not that costs time here",
+    ("undecided", "less"): "less processor time: B computes less, whether or not that saves time here",
     ("faster", "more"): "faster, with more processor time: B buys its speed with more cores",
     ("faster", "equivalent"): "faster, with the same processor time: B waits less or spreads the work better",
 }

@@ -32,6 +32,7 @@ def command(**given: Any) -> int:
     flags = keys_given(given, without=NOT_TAKEN)
     if given["resume"] is not None:
         refuse_beside_resume(given, without=("resume", "results", "quiet", "json"))
+    from harness.analysis.comparison_sides import check_records
     from harness.analysis.validation import validation_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
@@ -45,7 +46,9 @@ def command(**given: Any) -> int:
         resume_validation(path, progress)
     else:
         path = validate(_settings(flags, given), results, ["harness", *sys.argv[1:]], progress)
-    record = validation_of(load_run(path))
+    run = load_run(path)
+    check_records(run)
+    record = validation_of(run)
     write_validation(path, record)
     tell(record, path, given["json"])
     return 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.environment import gpu, hardware, settings, software
 from harness.environment.advice import warnings
-from harness.environment.difference import Change, difference
+from harness.environment.difference import Change, difference, other_machine
 from harness.environment.fact import Fact, Facts
 from harness.environment.limits import available_memory_bytes, usable_cores
 
@@ -22,6 +22,7 @@ __all__ = [
     "describe",
     "difference",
     "facts",
+    "other_machine",
     "usable_cores",
     "warnings",
 ]

@@ -61,6 +61,15 @@ def difference(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> list[Change]:
     return sorted(changes, key=lambda change: change.severity != "refuse")
 
 
+def other_machine(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> list[Change]:
+    """What says that `a` and `b` are not of one machine in one state; nothing where they may be."""
+    return [
+        change
+        for change in difference(a, b)
+        if change.severity == "refuse" or (change.key == "machine.id" and None not in (change.a, change.b))
+    ]
+
+
 def _same(key: str, a: Fact, b: Fact) -> bool:
     if key == "memory.total_bytes" and isinstance(a, int) and isinstance(b, int):
         return abs(a - b) <= _SAME_SIZE * max(a, b)

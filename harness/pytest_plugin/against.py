@@ -38,8 +38,9 @@ def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
 
 def measure_against(cell: GateCell, name: str, both: tuple[Side, Side], rules: Rules, progress: Progress) -> GateResult:
     """One cell on both sides, taking turns, by the plan of `harness ab`; a run of its own. Raises Interrupted."""
-    most = rules.options.max_blocks
-    settings = AbSettings(rules.margins, pilot_blocks=min(PILOT_BLOCKS, most), max_blocks=most)
+    most = rules.options.most
+    pilot = most if rules.options.blocks is not None else min(PILOT_BLOCKS, most)
+    settings = AbSettings(rules.margins, pilot_blocks=pilot, max_blocks=most)
     try:
         run = decide(both, settings, rules.options.results, rules.command, progress)
         comparison = comparison_of_ab(run, validation=rules.validation)
@@ -70,8 +71,9 @@ def _of_one_side(
 
 def _again(cell: GateCell, rules: Rules) -> str:
     """The command that measures it again: `harness ab`, or pytest for a step of the user's own."""
-    revision, most = shlex.quote(rules.options.against or ""), f" --max-blocks {rules.options.max_blocks}"
+    revision, blocks = shlex.quote(rules.options.against or ""), rules.options.blocks
+    most = f" --max-blocks {rules.options.max_blocks}" if blocks is None else f" --pilot-blocks {blocks}"
     if cell.is_own_step:
-        flags = f"{rules.flags}{most}".replace(" --", " --gate-")
+        flags = f"{rules.flags}{most}".replace(" --pilot-", " --").replace(" --", " --gate-")
         return f"python -m pytest {shlex.quote(cell.test)} --gate-against {revision}{flags}"
     return f"python -m harness ab {cell.flags} --rev-a {revision}{rules.flags}{most}"

@@ -33,10 +33,17 @@ class GateOptions:
     delta: str | None
     epsilon: str | None
     max_blocks: int
+    blocks: int | None
+    """So many in one stage, whatever the first of them show."""
     results: Path
     """Absolute."""
     disabled: bool
     """Whether pytest-benchmark is told not to time anything."""
+
+    @property
+    def most(self) -> int:
+        """Blocks of a cell at most."""
+        return self.max_blocks if self.blocks is None else self.blocks
 
     @property
     def mode(self) -> Mode:
@@ -72,6 +79,7 @@ def add_options(parser: pytest.Parser) -> None:
     add("delta", "SHARE", "Smallest difference that counts; default 0.01, or this machine's noise floor when larger.")
     add("epsilon", "SHARE", "Margin of equivalence; default 0.03, or more where delta asks for it.")
     add("max_blocks", "N", f"Most blocks, each a fresh trial a side (default {MAX_BLOCKS}).")
+    add("blocks", "N", "So many blocks in any case, however steady the first of them are.")
     add("results", "DIR", "Folder that runs are kept in (default: results below the root folder).")
 
 
@@ -96,7 +104,8 @@ def read_options(config: pytest.Config) -> GateOptions:
         save=save,
         delta=_either(config, "gate_delta"),
         epsilon=_either(config, "gate_epsilon"),
-        max_blocks=_blocks(_either(config, "gate_max_blocks")),
+        max_blocks=_blocks("gate_max_blocks", _either(config, "gate_max_blocks")) or MAX_BLOCKS,
+        blocks=_blocks("gate_blocks", _either(config, "gate_blocks")),
         results=_results(config),
         disabled=bool(config.getoption("benchmark_disable", False))
         and not bool(config.getoption("benchmark_enable", False)),
@@ -108,16 +117,16 @@ def _either(config: pytest.Config, key: str) -> str | None:
     return found if found is not None else config.getini(key) or None
 
 
-def _blocks(text: str | None) -> int:
+def _blocks(key: str, text: str | None) -> int | None:
     if text is None:
-        return MAX_BLOCKS
+        return None
     try:
         count = int(text)
     except ValueError:
         count = 0
     if count < FEWEST_BLOCKS:
         raise pytest.UsageError(
-            f"gate_max_blocks: given '{text}', expected a whole number from {FEWEST_BLOCKS}: one block has no spread"
+            f"{key}: given '{text}', expected a whole number from {FEWEST_BLOCKS}: one block has no spread"
         )
     return count
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from harness.analysis.cells import CellTrials
+from harness.analysis.cells import CellTrials, Problem
 from harness.analysis.comparison_result import Comparison, Row
 from harness.analysis.comparison_sides import Compared, verdicts_of
 from harness.analysis.instruments import CpuVerdict, Verdicts
 from harness.analysis.intervals import Interval
+from harness.analysis.verdict import Margins, judge
 from harness.report.text import STATUS_WORDS
 
 End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved"]
@@ -16,6 +17,9 @@ End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped"
 HERE = "the working tree"
 EVIDENCE_LINES = 8
 """The end of what a trial that crashed wrote says most."""
+FAILED = ("wrong_result", "crashed", "timeout", "out_of_memory")
+FAILURES = 2
+"""Trials of the working tree that fail where none of the other side does: one may be the runner's."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class GateResult:
     """The command that measures or compares it again."""
     records: str = ""
     """Where its trials are recorded."""
+    believed: Margins | None = None
+    """What `slower` must go beyond to be a failure, where that is more than the comparison's own margins."""
 
     @property
     def row(self) -> Row | None:
@@ -71,14 +77,20 @@ class GateResult:
         return None if self.verdicts is None else self.verdicts.cpu_verdict
 
 
-def compared_result(name: str, comparison: Comparison, again: str, records: str) -> GateResult:
+def compared_result(
+    name: str, comparison: Comparison, again: str, records: str, believed: Margins | None = None
+) -> GateResult:
     """The result of a comparison of one row, judged by itself; `judged_together` comes after it.
 
-    A wrong answer has no throughput, so a working tree that computes the wrong thing has failed. Without a
-    measurement of the other side there is nothing to be slower than.
+    A wrong answer has no throughput, so a working tree that computes the wrong thing has failed, and so has one that
+    fails again and again where the other side does not. Without a measurement of the other side there is nothing to
+    be slower than.
     """
     row = comparison.rows[0]
-    result = GateResult(name, "undecided", comparison=comparison, again=again, records=records)
+    result = GateResult(name, "undecided", comparison=comparison, again=again, records=records, believed=believed)
+    failed = _failures(row.b)
+    if row.b.measured is not None and sum(it.trials for it in failed) >= FAILURES and not _failures(row.a):
+        return replace(result, end="failed", reason=_told(row.b, HERE, failed[0]), comparison=None)
     if row.b.measured is None:
         return replace(result, end=end_of(row.b), reason=why_not(row.b, HERE), comparison=None)
     if row.a.measured is None:
@@ -95,9 +107,15 @@ def end_of(cell: CellTrials) -> End:
 def why_not(cell: CellTrials, where: str) -> str:
     """Why a cell has no measurement, with the evidence below the first line."""
     problem = next((item for item in cell.problems if item.status == cell.status), None)
-    if problem is None:
-        return f"{where}: {STATUS_WORDS[cell.status]}"
-    lines = [f"{where}: {STATUS_WORDS[cell.status]}, {problem.trials} of {cell.trials} trials: {problem.reason}"]
+    return f"{where}: {STATUS_WORDS[cell.status]}" if problem is None else _told(cell, where, problem)
+
+
+def _failures(cell: CellTrials) -> list[Problem]:
+    return [problem for problem in cell.problems if problem.status in FAILED]
+
+
+def _told(cell: CellTrials, where: str, problem: Problem) -> str:
+    lines = [f"{where}: {STATUS_WORDS[problem.status]}, {problem.trials} of {cell.trials} trials: {problem.reason}"]
     lines += [f"  {check}: {text}" for check, text in problem.details]
     evidence = (problem.evidence or "").splitlines()[-EVIDENCE_LINES:]
     return "\n".join([*lines, *(f"  {line}" for line in evidence)])
@@ -118,9 +136,17 @@ def judged_together(results: Sequence[GateResult]) -> list[GateResult]:
     for (index, comparison), verdicts in zip(rows, verdicts_of(items, margins, "holm"), strict=True):
         row = replace(comparison.rows[0], verdicts=verdicts)
         end: End = "undecided" if verdicts.wall.verdict == "invalid" else verdicts.wall.verdict
+        if end == "slower" and not _is_believed(results[index], verdicts):
+            end = "undecided"
         together = replace(comparison, rows=(row,), correction="holm")
         judged[index] = replace(results[index], end=end, comparison=together)
     return judged
+
+
+def _is_believed(result: GateResult, verdicts: Verdicts) -> bool:
+    """Whether a slower working tree is slower by more than the machine's unknown drift, too."""
+    estimate = verdicts.wall.estimate
+    return result.believed is None or estimate is None or judge(estimate, result.believed).verdict == "slower"
 
 
 def _estimates(verdicts: Verdicts) -> Compared:

@@ -14,6 +14,10 @@ from harness.errors import UsageError
 from harness.pytest_plugin.options import GateOptions
 from harness.record.validation import ValidationRecord, find_validation
 
+DRIFT = 0.10
+"""What two runs at different times may differ by on a machine of which nothing is known. On two shared cores one cell
+against itself scattered by 7 % one after the other (`docs/figures.md`)."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -26,6 +30,16 @@ class Rules:
     machine: Facts
     command: Sequence[str]
     """The command line of pytest, for the records."""
+
+    @property
+    def unknown_drift(self) -> Margins | None:
+        """The margins that a difference from a stored baseline must go beyond to be a failure, where neither a
+        validation nor a delta of the person's own allows for the machine's drift; None where delta is all."""
+        known = self.validation is not None and self.validation.floor(unpaired=True) is not None
+        if self.options.mode != "baseline" or self.options.delta is not None or known:
+            return None
+        delta = max(DRIFT, self.margins.delta)
+        return Margins(delta, max(delta, self.margins.epsilon), "this machine's drift is not known")
 
     def place(self, folder: Path) -> str:
         """A folder as a person at the working folder would type it."""

@@ -147,7 +147,7 @@ class GateSession:
         if self._options.mode == "prove":
             return f"{count} proved, not timed"
         sides = 2 if self._options.mode == "against" else 1
-        most = self._options.max_blocks
+        most = self._options.most
         one_each = {cell.key: cell.sweep.model_copy(update={"trials": most}) for cell in cells}
         seconds = sum(estimate(one_each[cell.key], [cell.cell] * sides).seconds for cell in cells)
         to = {"against": f"against {self._options.against}", "baseline": f"against baseline {self._options.baseline}"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.analysis.comparison_result import Comparison
 from harness.analysis.comparison_runs import SETTINGS, compare_runs
 from harness.analysis.comparison_sides import sides_of
-from harness.environment import difference
+from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import HERE, End, GateResult, compared_result, end_of, why_not
@@ -55,7 +55,7 @@ def baseline(rules: Rules) -> list[Run]:
             f"--gate-baseline: no baseline '{name}' in '{results}'; {known}; pytest --gate-save {name} makes it"
         )
     newest = there[name][0]
-    refused = [c for c in difference(newest.manifest.facts, rules.machine) if c.severity == "refuse"]
+    refused = other_machine(newest.manifest.facts, rules.machine)
     if refused:
         raise UsageError(
             f"--gate-baseline: '{name}' cannot be compared with: the machine was another or in another state "
@@ -96,7 +96,7 @@ def compared(
 
 
 def _timed(rules: Rules) -> dict[str, int]:
-    return {"trials": rules.options.max_blocks, "max_trials": rules.options.max_blocks}
+    return {"trials": rules.options.most, "max_trials": rules.options.most}
 
 
 def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
@@ -122,7 +122,7 @@ def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rul
     title = f"baseline {rules.options.baseline} ({_origin(base)})"
     comparison: Comparison = replace(whole, title_a=title, title_b=HERE, rows=(row,), only_a=(), only_b=())
     again = f"python -m harness compare {base.manifest.run_id} {now.manifest.run_id}{rules.flags}"
-    return compared_result(name, comparison, again, rules.place(now.path))
+    return compared_result(name, comparison, again, rules.place(now.path), rules.unknown_drift)
 
 
 def _origin(base: Run) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.analysis.comparison_result import Comparison
+from harness.analysis.comparison_result import Comparison, Kind
 from harness.analysis.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
@@ -10,6 +10,10 @@ from harness.report.comparison.words import count_words, cpu_words, verdict_word
 from harness.report.text import NOTHING, listed, plural, printable, ratio, significant
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
+DRIFT = (
+    "how much this machine's speed drifts between two runs is not known: `python -m harness validate` measures it, "
+    "--gate-delta sets what counts, and --gate-against needs neither"
+)
 _NO_VERDICT = {"failed": "failed", "skipped": "skipped", "saved": "saved", "proved": "right, not timed"}
 
 
@@ -38,12 +42,23 @@ def undecided(result: GateResult) -> str:
     if result.comparison is None or result.row is None:
         return plain(f"{result.name}: undecided")
     lines = [
-        plain(f"{result.name}: {_wall(result)}; no regression is shown or ruled out"),
+        plain(f"{result.name}: {_wall(result)}; {_in_doubt(result)}"),
         _labelled("sides", _sides(result.comparison)),
         *(_labelled("note", note) for note in _notes(result)),
         *_ways(result),
     ]
     return "\n".join(lines)
+
+
+def _in_doubt(result: GateResult) -> str:
+    if not _drifted(result) or result.believed is None:
+        return "no regression is shown or ruled out"
+    return f"not by more than {100 * result.believed.delta:.3g} %, which may be the machine's drift"
+
+
+def _drifted(result: GateResult) -> bool:
+    """Whether it is slower, and that is no failure because the machine may have drifted as much."""
+    return result.end == "undecided" and result.row is not None and result.row.verdicts.wall.verdict == "slower"
 
 
 def properties(result: GateResult) -> list[tuple[str, object]]:
@@ -145,23 +160,28 @@ def _notes(result: GateResult) -> list[str]:
     assert result.comparison is not None
     assert result.row is not None
     verdicts = result.row.verdicts
-    said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall)]
+    said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall, result.comparison.kind)]
+    if _drifted(result):
+        said.append(DRIFT)
     return [*(note for note in said if note is not None), *result.comparison.remarks]
 
 
-def _to_decide(wall: Judgement) -> str | None:
+def _to_decide(wall: Judgement, kind: Kind) -> str | None:
     """Of an undecided verdict that has an interval, what would decide it."""
     if wall.verdict != "undecided" or wall.estimate is None or wall.estimate.standard_error is None:
         return None
     alone = judge(wall.estimate, wall.margins).verdict
+    saved = "" if kind == "ab" else ", and save it again with as many"
     if alone != "undecided":
         return (
-            f"by itself it would be {alone}; for one of {wall.comparisons} cells Holm asks for more (--gate-max-blocks)"
+            f"by itself it would be {alone}; for one of {wall.comparisons} cells Holm asks for more "
+            f"(--gate-blocks N{saved})"
         )
     if wall.blocks_needed is None:
         return "no number of blocks up to 1,000 would decide it: a quieter machine would (python -m harness doctor)"
     count = wall.blocks_needed
-    return f"to decide: about {count} blocks, were mean and spread to stay as they are (--gate-max-blocks {count})"
+    flags = f"--gate-blocks {count}{saved}"
+    return f"to decide: about {count} blocks, were mean and spread to stay as they are ({flags})"
 
 
 def _ways(result: GateResult) -> list[str]:

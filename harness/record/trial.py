@@ -11,8 +11,8 @@ from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
 Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
-PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "exit"]
-PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "exit")
+PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "alone", "exit"]
+PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "alone", "exit")
 
 
 class _Part(BaseModel):
@@ -32,6 +32,8 @@ class Phases(_Part):
     check_s: Duration | None = None
     warmup_s: Duration | None = None
     steady_s: Duration | None = None
+    alone_s: Duration | None = None
+    """Of workers in lock-step: a measurement of its own, what each computes by itself."""
     waiting_s: Duration | None = None
     exit_s: Duration | None = None
 

@@ -14,6 +14,8 @@ from harness.spec.cell import MOST, Cell
 VALIDATION_NAME = "validation.json"
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
+ENOUGH_DECISIONS = 60
+"""A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
 LARGEST_LOG = 600.0
 LogRatio = Annotated[float, Field(ge=-LARGEST_LOG, le=LARGEST_LOG, allow_inf_nan=False)]
 """ln of a ratio of throughputs, or an end of its interval: a float holds the ratio."""
@@ -122,6 +124,11 @@ class ValidationRecord(_Part):
     floors: list[Floor]
     rules: list[Rule] = []
 
+    @property
+    def decisions(self) -> int:
+        """A/A decisions, of all cells."""
+        return sum(effect.slower.of for effect in self.effects if effect.plant is None)
+
     def floor(self, unpaired: bool = False) -> float | None:
         """The largest noise floor over the cells; None when it was not measured."""
         values = [floor.unpaired if unpaired else floor.paired for floor in self.floors]
@@ -154,9 +161,9 @@ def load_validation(folder: Path) -> ValidationRecord:
 
 
 def find_validation(results: Path, machine_id: str | None) -> ValidationRecord | None:
-    """The newest complete validation of this machine below `results`, a quick one only when there is no other.
+    """The complete validation of this machine below `results` with the most A/A decisions; None when there is none.
 
-    None when there is none.
+    From `ENOUGH_DECISIONS` on it is the newest: what a few rounds of today found is not to displace two hours' worth.
 
     A record that cannot be read is passed over: a broken file of an earlier day must not stop today's
     comparison, which then says that no validation was found.
@@ -171,4 +178,4 @@ def find_validation(results: Path, machine_id: str | None) -> ValidationRecord |
             continue
         if record.complete and record.machine_id == machine_id:
             found.append(record)
-    return max(found, key=lambda record: (not record.quick, record.created_utc), default=None)
+    return max(found, key=lambda record: (min(record.decisions, ENOUGH_DECISIONS), record.created_utc), default=None)

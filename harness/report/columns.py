@@ -55,6 +55,7 @@ CELL_COLUMNS: tuple[Column, ...] = tuple(_cell_columns())
 _PHASES = {
     "start_s": "starting the process", "build_s": "strategy, model and data", "first_step_s": "trace and first step",
     "check_s": "the correctness gate", "warmup_s": "windows before the steady state", "steady_s": "measured windows",
+    "alone_s": "what each worker computes alone",
     "waiting_s": "others had the turn", "exit_s": "ending the process",
 }  # fmt: skip
 

@@ -36,6 +36,7 @@ PHASE_WORDS: dict[str, str] = {
     "check_s": "checks",
     "warmup_s": "warm-up",
     "steady_s": "steady state",
+    "alone_s": "workers alone",
     "waiting_s": "waiting for its turn",
     "exit_s": "exit",
 }

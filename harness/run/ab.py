@@ -23,11 +23,11 @@ from harness.run.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order,
 from harness.run.decision import AbSettings
 from harness.run.ending import end_recorded
 from harness.run.launchers import open_launchers
-from harness.run.measure import PREFLIGHT_S, data_dir_of, new_manifest
+from harness.run.measure import PREFLIGHT_S, check_machine, data_dir_of, new_manifest
 from harness.run.preflight import preflight
 from harness.run.progress import Progress, Quiet
 from harness.run.request import request_for
-from harness.run.sides import Side, side_records, side_remarks, side_zygotes, sides_of_record
+from harness.run.sides import Side, check_versions, side_records, side_remarks, side_zygotes, sides_of_record
 from harness.run.zygote import Zygote
 
 NAMES = ("a", "b")
@@ -153,8 +153,13 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
             verb = "faults" if faults else "sweep" if store.manifest.validation is None else "validate"
             way = f"python -m harness {verb} --resume {shlex.quote(str(path))}"
             raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
+        finished = store.manifest.status == "finished"
+        if not finished:
+            check_machine(store.manifest)
         sides = sides_of_record(store.manifest)
         with side_zygotes(sides) as zygotes:
+            if not finished:
+                check_versions(store.manifest, zygotes)
             _open_launchers(sides, zygotes)
             AbRun(store, sides, zygotes, progress or Quiet()).run()
     return load_run(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.environment import facts, warnings
+from harness.environment import facts, other_machine, warnings
 from harness.errors import Interrupted, UsageError
 from harness.plan import estimate, make_plan
 from harness.record.manifest import LeftOutRecord, Machine, RunManifest
@@ -100,6 +100,18 @@ def _manifest(sweep: Sweep, matrix: Matrix, command: Sequence[str]) -> RunManife
         left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
         plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
     )
+
+
+def check_machine(manifest: RunManifest) -> None:
+    """UsageError where a run that is to be gone on with was begun on another machine, or on this one in another state.
+
+    Its sides would still have taken turns, but what was planned from the first blocks would not hold for the rest.
+    """
+    if changes := other_machine(manifest.facts, facts()):
+        raise UsageError(
+            f"--resume: '{manifest.run_id}' was begun on another machine or in another state "
+            f"({'; '.join(map(str, changes[:3]))}); begin a new run"
+        )
 
 
 def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:

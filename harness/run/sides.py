@@ -230,6 +230,18 @@ def side_records(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> list[S
     ]
 
 
+def check_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> None:
+    """UsageError where a side of a run that is to be gone on with has another TensorFlow, Keras or Python by now."""
+    for side in manifest.comparison.sides if manifest.comparison is not None else ():
+        for name, then in side.versions.items():
+            now = zygotes[side.name].versions.get(name)
+            if now != then:
+                raise UsageError(
+                    f"--resume: side {side.name} has {name} {now} by now, and had {then} when the run was begun; "
+                    "begin a new run"
+                )
+
+
 def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
     """The sides of an `ab` run, to go on with it: the same interpreters, and commits whatever their names mean now.
 

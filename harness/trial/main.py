@@ -91,6 +91,7 @@ class Trial(Attempt):
         self._enter("check")
         self._prove_afterwards(training, clock, counted_before, served)
         if self._request.times_alone and isinstance(loop, CustomLoop) and training.cell.workers > 1:
+            self._enter("alone")
             self._outcome["compute_s"] = times_alone(loop.alone, agree)
 
     @property

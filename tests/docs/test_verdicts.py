@@ -16,12 +16,12 @@ from harness.analysis.intervals import stein_trials, t_quantile
 from harness.analysis.other_tools import RULES
 from harness.analysis.pairs import blocks_wanted, estimate_of
 from harness.analysis.power import clopper_pearson, upper_limit
-from harness.cli import ab, validate
 from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
 from harness.report.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
 from harness.run import steps
 from harness.run.decision import WINDOWING
 from harness.run.validate import FULL_ROUNDS, KINDS, PLAIN
+from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 from harness.trial import clock
 
 ROOT = Path(__file__).parents[2]
@@ -77,8 +77,7 @@ def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleT
     assert "default 1 %, or this machine's noise floor" in SAID
     assert "default 3 %, never below δ" in SAID
     plan = simulated.PLAN
-    assert (plan.pilot_blocks, plan.max_blocks) == (ab.PILOT_BLOCKS, ab.MAX_BLOCKS) == (6, 12)
-    assert validate.MAX_BLOCKS == 12
+    assert (plan.pilot_blocks, plan.max_blocks) == (PILOT_BLOCKS, MAX_BLOCKS) == (9, 12)
     assert WINDOWING == {"window": 0.02, "windows": 100}
     assert "set 0.02 s and 100 windows a trial" in SAID
     assert f"at least {clock.SYNC_MULTIPLE} synchronisations, so that these are at most 2 %" in SAID
@@ -86,12 +85,13 @@ def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleT
     assert "more than twice as long" in SAID
 
 
-def test_the_page_states_when_six_blocks_are_enough_and_when_twelve_are_not(simulated: ModuleType) -> None:
-    wanted = {share: stein_trials(share, 6, simulated.PLAN.target) for share in (0.009, 0.0095, 0.013, 0.0135)}
-    assert wanted[0.009] == 6 < wanted[0.0095]
-    assert wanted[0.013] == 12 < wanted[0.0135]
-    assert "Up to a spread of 0.9 % six blocks are all; above 1.3 % more than twelve would be wanted" in SAID
-    assert f"t = {t_quantile(5):.2f} for six blocks" in SAID
+def test_the_page_states_when_nine_blocks_are_enough_and_when_twelve_are_not(simulated: ModuleType) -> None:
+    wanted = {share: stein_trials(share, 9, simulated.PLAN.target) for share in (0.0125, 0.013, 0.0145, 0.015)}
+    assert wanted[0.0125] == 9 < wanted[0.013]
+    assert wanted[0.0145] == 12 < wanted[0.015]
+    assert "Up to a spread of 1.2 % nine blocks are all; above 1.4 % more than twelve would be wanted" in SAID
+    assert f"t = {t_quantile(8):.2f} for nine blocks" in SAID
+    assert f"the t of the first stage, {t_quantile(5):.2f} instead of {t_quantile(8):.2f}" in SAID
 
 
 def test_the_page_states_students_factors() -> None:
@@ -172,8 +172,8 @@ def test_the_simulated_plan_decides_as_the_real_one_does(simulated: ModuleType) 
     chance = numpy.random.default_rng([7, round(1e6 * deviation)])
     ended = []
     for row in chance.normal(numpy.log1p(change), deviation, (repetitions, 12)).tolist():
-        wanted = blocks_wanted(row[:6], simulated.PLAN.target, 12)
-        ended.append(verdict.judge(estimate_of(row[:wanted], 6), simulated.MARGINS).verdict)
+        wanted = blocks_wanted(row[:9], simulated.PLAN.target, 12)
+        ended.append(verdict.judge(estimate_of(row[:wanted], 9), simulated.MARGINS).verdict)
     found = simulated.rates(deviation, change, repetitions)
     for name in ("slower", "undecided", "equivalent", "faster"):
         assert getattr(found, name) == pytest.approx(ended.count(name) / repetitions), name

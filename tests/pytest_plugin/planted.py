@@ -62,7 +62,9 @@ TRUTHS: dict[str, Truth] = {
     "steps:wrong": Truth(b="wrong_result"),
     "steps:was_wrong": Truth(a="wrong_result"),
     "steps:crashing": Truth(b="crashed"),
-    "steps:flaky": Truth(crashes=(4, 5)),
+    "steps:flaky": Truth(crashes=(4,)),
+    "steps:failing": Truth(crashes=(2, 5)),
+    "steps:slightly": Truth(ratio=-0.06),
     "steps:unsupported": Truth(a="unsupported", b="unsupported"),
 }
 

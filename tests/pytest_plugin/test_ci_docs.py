@@ -141,10 +141,10 @@ def test_the_modules_of_the_page_are_python() -> None:
 def test_the_options_table_has_every_option_and_ini_key(pytestconfig: pytest.Config) -> None:
     table = PAGE[PAGE.index("## Options") :]
     options = {name for name in vars(pytestconfig.option) if name.startswith("gate_")}
-    assert len(options) == 7
+    assert len(options) == 8
     for name in options:
         assert f"| `--{name.replace('_', '-')} " in table
-    for key in ("gate_against", "gate_delta", "gate_epsilon", "gate_max_blocks", "gate_results"):
+    for key in ("gate_against", "gate_delta", "gate_epsilon", "gate_blocks", "gate_max_blocks", "gate_results"):
         assert f"`{key}`" in table
         pytestconfig.getini(key)
 

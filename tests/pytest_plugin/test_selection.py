@@ -129,6 +129,7 @@ def test_the_fixture_without_the_mark_is_one_line_at_collection(suite: Suite) ->
         (("--gate-save", "feature/x"), "--gate-save: given 'feature/x', expected a name"),
         (("--gate-against", "main", "--gate-delta", "two"), "gate_delta: given 'two', expected a share"),
         (("--gate-against", "main", "--gate-max-blocks", "1"), "gate_max_blocks: given '1', expected a whole number"),
+        (("--gate-against", "main", "--gate-blocks", "x"), "gate_blocks: given 'x', expected a whole number"),
         (("--gate-against", "main", "--gate-delta", "9%", "--gate-epsilon", "1%"), "epsilon: given 0.01"),
     ],
 )
@@ -164,6 +165,16 @@ def test_ini_keys_are_defaults_and_options_come_first(suite: Suite) -> None:
     assert (first.margins.delta, first.margins.epsilon, first.max_blocks, first.pilot_blocks) == (0.02, 0.05, 8, 8)
     assert (second.margins.delta, second.max_blocks, second.pilot_blocks) == (0.03, 3, 3)
     assert len(list((suite.pytester.path / "r").iterdir())) == 2
+
+
+def test_so_many_blocks_in_any_case_are_one_stage(suite: Suite) -> None:
+    suite.write(gate_tests("slow"))
+    said = text_of(suite.run("--gate-against", "main", "--gate-blocks", "20"))
+    [settings] = suite.planted.settings
+    assert (settings.pilot_blocks, settings.max_blocks) == (20, 20)
+    assert "--rev-a main --pilot-blocks 20" in said
+    suite.run("--gate-save", "x", "--gate-blocks", "5").assert_outcomes(passed=1)
+    assert suite.planted.measured[-1][0].trials == 5
 
 
 def test_a_stored_baseline_on_the_command_line_comes_before_a_revision_in_the_ini_file(suite: Suite) -> None:

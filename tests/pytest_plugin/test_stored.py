@@ -84,6 +84,24 @@ def test_another_machine_is_refused_in_one_line_before_anything_is_measured(suit
     assert len(suite.planted.measured) == measured
 
 
+def test_another_machine_of_the_same_kind_is_refused_too(suite: Suite) -> None:
+    suite.planted.machine = {"machine.id": "000000000000"}
+    saved(suite, "same")
+    result = suite.run("--gate-baseline", "main")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "'main' cannot be compared with: the machine was another" in text_of(result)
+
+
+def test_a_little_slower_is_a_warning_while_nobody_knows_how_far_the_machine_drifts(suite: Suite) -> None:
+    saved(suite, "slightly")
+    result = suite.run("--gate-baseline", "main")
+    result.assert_outcomes(passed=1, warnings=1)
+    said = text_of(result)
+    assert re.search(r"UndecidedGate: .*steps:slightly: slower by .*; not by more than 10 %, which may be the", said)
+    assert "`python -m harness validate` measures it, --gate-delta sets what counts" in said
+    suite.run("--gate-baseline", "main", "--gate-delta", "1%").assert_outcomes(failed=1)
+
+
 def test_the_newest_run_of_a_name_counts(suite: Suite) -> None:
     saved(suite, "slow")
     suite.run("--gate-save", "main").assert_outcomes(passed=1)

@@ -45,7 +45,7 @@ def test_undecided_passes_with_a_warning_that_says_what_would_decide_it(suite: S
     result.assert_outcomes(passed=1)
     assert text_of(result).count("UndecidedGate: ") == 1
     assert "no regression is shown or ruled out" in text_of(result)
-    assert re.search(r"to decide: about \d+ blocks.*--gate-max-blocks \d+", text_of(result))
+    assert re.search(r"to decide: about \d+ blocks.*\(--gate-blocks \d+\)", text_of(result))
 
 
 def test_undecided_fails_where_the_suite_makes_the_warning_an_error(suite: Suite) -> None:
@@ -65,6 +65,18 @@ def test_a_step_that_crashes_fails(suite: Suite) -> None:
     result = suite.against()
     result.assert_outcomes(failed=1)
     assert "ended by SIGSEGV" in text_of(result)
+
+
+def test_a_step_that_crashes_again_and_again_where_the_other_side_never_does_fails(suite: Suite) -> None:
+    suite.write(gate_tests("failing"))
+    result = suite.against()
+    result.assert_outcomes(failed=1)
+    assert re.search(r"the working tree: .*, 2 of 6 trials: ended by SIGSEGV", text_of(result))
+
+
+def test_a_single_crash_may_be_the_runners_and_is_said(suite: Suite) -> None:
+    suite.write(gate_tests("flaky"))
+    suite.against().assert_outcomes(passed=1)
 
 
 def test_what_cannot_run_here_is_skipped_with_the_reason(suite: Suite) -> None:
@@ -105,7 +117,7 @@ def test_one_in_twenty_chances_do_not_fail_a_gate_of_five_cells(suite: Suite) ->
     result = suite.against()
     result.assert_outcomes(passed=5)
     assert text_of(result).count("UndecidedGate: ") == 2
-    assert "by itself it would be slower; for one of 4 cells Holm asks for more (--gate-max-blocks)" in text_of(result)
+    assert "by itself it would be slower; for one of 4 cells Holm asks for more (--gate-blocks N)" in text_of(result)
 
 
 def test_a_large_slow_down_still_fails_among_others(suite: Suite) -> None:

@@ -173,6 +173,16 @@ def test_the_newest_complete_validation_of_this_machine_is_found(tmp_path: Path)
     assert found.run_id == "a-new"
 
 
+def test_a_newer_one_of_fewer_decisions_does_not_displace_it(tmp_path: Path) -> None:
+    [effect] = validation().effects
+    few = effect.model_copy(update={"slower": Rate(count=0, of=4, low=0.0, high=0.61)})
+    written(tmp_path, "two-hours", created_utc="2026-11-18T10:00:00Z")
+    written(tmp_path, "two-rounds", created_utc="2026-11-20T10:00:00Z", effects=[few])
+    found = find_validation(tmp_path, MACHINE)
+    assert found is not None
+    assert (found.run_id, found.decisions) == ("two-hours", 60)
+
+
 def test_those_of_other_machines_and_incomplete_ones_are_passed_over(tmp_path: Path) -> None:
     written(tmp_path, "elsewhere", machine_id="000000000000", created_utc="2026-11-23T10:00:00Z")
     written(tmp_path, "unknown", machine_id=None, created_utc="2026-11-23T10:00:00Z")

@@ -13,8 +13,9 @@ from harness.errors import Interrupted, UsageError
 from harness.record import Run, RunStore, TrialRecord
 from harness.run.ab import resume_ab
 from harness.run.decision import AbSettings
+from tests.comparisons import FACTS
 from tests.record.examples import manifest
-from tests.run.fakes import Actor, Play
+from tests.run.fakes import Actor, FakeZygote, Play
 from tests.run.sided import OTHER_OP, TWO, AbBench, at, in_turn, lasting
 
 SPREAD = (0.012, -0.011, 0.004, -0.013, 0.009, -0.001)
@@ -184,3 +185,23 @@ def test_a_run_that_compares_nothing_is_bad_usage_and_the_right_verb_is_named(tm
     with pytest.raises(UsageError) as caught:
         resume_ab(store.path)
     assert f"go on with: python -m harness sweep --resume {store.path}" in str(caught.value)
+
+
+def test_another_machine_or_another_tensorflow_cannot_go_on_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = AbBench(tmp_path, monkeypatch)
+    bench.start()
+    killed_after(bench, 4)
+    before = (bench.path / "trials.jsonl").read_bytes()
+    for facts in ({**FACTS, "machine.id": "000000000000"}, {**FACTS, "cpu.usable_cores": 64}):
+        with monkeypatch.context() as patch:
+            patch.setattr("harness.run.measure.facts", lambda facts=facts: facts)
+            with pytest.raises(UsageError, match=r"was begun on another machine or in another state .*; begin a new"):
+                bench.resume()
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.zygotes["b"], "versions", {**FakeZygote.versions, "keras": "9.9.9"}, raising=False)
+        with pytest.raises(UsageError, match=r"side b has keras 9\.9\.9 by now, and had 3\.11\.0 when"):
+            bench.resume()
+    assert (bench.path / "trials.jsonl").read_bytes() == before
+    assert len(bench.resume().trials) == 12

@@ -12,7 +12,7 @@ from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, pic
 from harness.report.flat import Row
 from harness.report.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened, significant
 
-STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s")
+STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s", "alone_s")
 """Waiting is left out: it is the time of the others."""
 MOST = 40
 _HALF = 0.34

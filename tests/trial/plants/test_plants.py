@@ -1,4 +1,4 @@
-"""What is planted is in the traced step, is done, and changes no result."""
+"""What is planted is done, before the step or in it, and changes no result."""
 
 import contextlib
 import time
@@ -15,8 +15,11 @@ from harness.trial.loops.custom import make_step
 from harness.trial.plants import Planted, check_loop, planted, plants
 from harness.trial.plants._counted import CountedWork
 from harness.trial.plants._timed import TimedWork
+from harness.trial.plants.device_work import CountedDeviceWork
+from harness.trial.plants.slow_replica import CountedSlowReplica
 
-WORKING = ["device_work", "slow_replica"]
+COUNTED = [CountedDeviceWork, CountedSlowReplica]
+"""What accelerators get, here on processors."""
 
 
 def devices(n: int) -> list[str]:
@@ -76,33 +79,48 @@ def test_no_loss_and_no_weight_changes_in_a_single_bit(tf: Any, kind: str, n: in
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(("kind", "on"), [("device_work", {0, 1}), ("slow_replica", {0})])
-def test_the_traced_step_holds_the_work_on_the_replicas_that_do_it(tf: Any, kind: str, on: set[int]) -> None:
-    training = Training(tf, 2, planted(Plant(kind=kind, share=0.05), devices(2)))
+@pytest.mark.parametrize("kind", COUNTED)
+def test_what_is_counted_changes_no_bit_either(tf: Any, kind: Any) -> None:
+    plain = Training(tf, 2, Planted()).train(4)
+    for expected, got in zip(plain, Training(tf, 2, kind(0.05, devices(2))).train(4), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("kind", "on"), [(CountedDeviceWork, {0, 1}), (CountedSlowReplica, {0})])
+def test_the_traced_step_holds_counted_work_on_the_replicas_that_do_it(tf: Any, kind: Any, on: set[int]) -> None:
+    training = Training(tf, 2, kind(0.05, devices(2)))
     loops = [node for node in training.nodes() if node.op in ("While", "StatelessWhile")]
     assert {int(node.device.rpartition(":")[2] or 0) for node in loops} == on
     assert len(loops) == len(on)
-    assert not any(node.op in ("While", "StatelessWhile") for node in Training(tf, 2, Planted()).nodes())
 
 
-def test_the_replicas_work_until_the_same_moment_however_their_parts_are_scheduled(tf: Any) -> None:
-    plant: Any = planted(Plant(kind="device_work", share=0.05), devices(2))
-    training = Training(tf, 2, plant)
-    training.train(1)
-    before = [work.spent_s for work in plant.work]
-    for work in plant.work:
-        work.set_seconds(0.05)
-    training.train(4)
-    spent = [work.spent_s - then for work, then in zip(plant.work, before, strict=True)]
-    assert 0.15 <= max(spent) < 0.3, "four steps of 0.05 s, less what passed before it began"
-    assert sum(work.done for work in plant.work) > 100
+@pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
+def test_on_processors_the_traced_step_is_the_one_without_it(tf: Any, kind: str) -> None:
+    training = Training(tf, 2, planted(Plant(kind=kind, share=0.05), devices(2)))
+    assert [node.op for node in training.nodes()] == [node.op for node in Training(tf, 2, Planted()).nodes()]
 
 
 @pytest.mark.usefixtures("tf")
-def test_no_time_for_work_is_no_product() -> None:
-    work = TimedWork(devices(1)[0])
-    work.cost_s()
-    assert work.done == 0
+@pytest.mark.parametrize("n", [1, 2])
+def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) -> None:
+    work = TimedWork(devices(n))
+    work(0.0)
+    begun, busy_since, done = time.perf_counter(), time.process_time(), work.done
+    for _ in range(4):
+        work(0.05)
+    took = time.perf_counter() - begun
+    assert took >= 0.2
+    assert time.process_time() - busy_since > 0.5 * 0.2, "it waits instead of working"
+    assert work.done - done > 1000
+
+
+@pytest.mark.usefixtures("tf")
+def test_device_work_is_on_all_devices_and_a_slow_replica_on_the_first() -> None:
+    spending = {
+        kind: planted(Plant(kind=kind, share=0.05), devices(2))._spend  # type: ignore[attr-defined]
+        for kind in ("device_work", "slow_replica")
+    }
+    assert {kind: len(work.devices) for kind, work in spending.items()} == {"device_work": 2, "slow_replica": 1}
 
 
 def test_what_is_counted_carries_a_fraction_over(tf: Any) -> None:
@@ -117,18 +135,18 @@ def test_what_is_counted_carries_a_fraction_over(tf: Any) -> None:
     assert work.done == 18
 
 
-def test_more_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: Any) -> None:
-    plant: Any = planted(Plant(kind="slow_replica", share=0.05), devices(2))
+def test_more_counted_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: Any) -> None:
+    plant = CountedSlowReplica(0.05, devices(2))
     training = Training(tf, 2, plant)
     training.train(2)
     taken = []
-    for seconds in (0.0, 0.2):
-        plant.work[0].set_seconds(seconds)
+    for rate in (0.0, 20_000.0):
+        plant.work.set_rate(rate)
         start = time.process_time()
         training.train(2)
         taken.append(time.process_time() - start)
-    assert taken[1] > 5 * taken[0]
-    assert plant.work[0].done > 100
+    assert taken[1] > 3 * taken[0]
+    assert plant.work.done >= 40_000
 
 
 def needs(operation: Any) -> set[str]:
@@ -144,9 +162,8 @@ def needs(operation: Any) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", [TimedWork, CountedWork])
-def test_the_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(tf: Any, kind: Any) -> None:
-    work = kind(devices(1)[0])
+def test_counted_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(tf: Any) -> None:
+    work = CountedWork(devices(1)[0])
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any) -> Any:
@@ -156,14 +173,11 @@ def test_the_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(
     of_type = {op.type: op for op in graph.get_operations()}
     loop = of_type.get("While") or of_type["StatelessWhile"]
     assert of_type["Cos"].name in needs(loop)
-    if "Timestamp" in of_type:
-        begins = [op for op in graph.get_operations() if op.type == "Timestamp"]
-        assert all(of_type["Cos"].name in needs(begin) for begin in begins)
     assert {loop.name, of_type["Sin"].name} <= needs(of_type["Tan"])
 
 
-def test_a_slow_replica_is_slow_after_the_replicas_have_met(tf: Any) -> None:
-    training = Training(tf, 2, planted(Plant(kind="slow_replica", share=0.05), devices(2)))
+def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(tf: Any) -> None:
+    training = Training(tf, 2, CountedSlowReplica(0.05, devices(2)))
     graph = training.step.get_concrete_function(*next(training.batches)).graph
     [loop] = [op for op in graph.get_operations() if op.type in ("While", "StatelessWhile")]
     before = {graph.get_operation_by_name(name).type for name in needs(loop)}
@@ -172,8 +186,7 @@ def test_a_slow_replica_is_slow_after_the_replicas_have_met(tf: Any) -> None:
 
 
 @pytest.mark.usefixtures("tf")
-def test_the_work_alone_has_a_cost_that_is_always_there_and_one_a_product() -> None:
-    assert 0 <= TimedWork(devices(1)[0]).cost_s() < 0.1
+def test_counted_work_alone_has_a_cost_that_is_always_there_and_one_a_product() -> None:
     fixed_s, product_s = CountedWork(devices(1)[0]).cost_s()
     assert 0 <= fixed_s < 0.1
     assert 0 < product_s < 0.01

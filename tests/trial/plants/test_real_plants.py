@@ -53,12 +53,10 @@ def test_the_gate_passes_with_it_and_the_record_says_what_was_planted(zygote: Zy
     assert record.executed.fingerprint
 
 
-def test_a_program_with_work_in_it_is_not_the_same_experiment(zygote: Zygote) -> None:
+def test_on_processors_the_program_is_the_one_without_it(zygote: Zygote) -> None:
     plain = trial_of(zygote, None)
-    working = trial_of(zygote, Plant(kind="device_work", share=0.5))
-    stalled = trial_of(zygote, Plant(kind="input_stall", share=0.5))
-    assert plain.executed.fingerprint == stalled.executed.fingerprint != working.executed.fingerprint
-    assert plain.executed.operations == working.executed.operations
+    planted = [trial_of(zygote, Plant(kind=kind, share=0.5)) for kind in ("device_work", "input_stall")]
+    assert {record.executed.fingerprint for record in planted} == {plain.executed.fingerprint}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,6 @@ def test_a_program_with_work_in_it_is_not_the_same_experiment(zygote: Zygote) ->
     [
         ("device_work", {"loop": "fit"}, "can be planted in the custom loop only, and this is loop 'fit'"),
         ("slow_replica", {"strategy": "one_device", "replicas": 1}, "makes others wait, and this cell has one replica"),
-        ("device_work", {"model": "mlp", "batch_size": 1}, "is less than what the planted ops cost by themselves"),
     ],
 )
 def test_where_it_cannot_be_planted_the_trial_is_unsupported_and_says_why(

@@ -6,7 +6,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
   const HEIGHT = 200, LEFT = 62, BOTTOM = 34, TOP = 10, RIGHT = 8;
   const PHASES = {
     start_s: "process start", build_s: "build", first_step_s: "first step", check_s: "checks", warmup_s: "warm-up",
-    steady_s: "steady state", waiting_s: "waiting for its turn", exit_s: "exit",
+    steady_s: "steady state", alone_s: "workers alone", waiting_s: "waiting for its turn", exit_s: "exit",
   };
   const CHECKS = {
     reduction: "the sum over replicas is exact", update: "one step gives the reference's weights",

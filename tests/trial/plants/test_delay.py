@@ -1,4 +1,4 @@
-"""An input stall takes the share that it states, of the steps' own time and of nothing else."""
+"""A delay takes the share that it states, of the steps' own time and of nothing else."""
 
 import itertools
 import random
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.trial.plants.input_stall import InputStall
+from harness.trial.plants._delay import Delay
 
 
 class Time:
@@ -44,7 +44,7 @@ def run(
     time: Time, share: float, windows: int, steps: int, step_s: Callable[[], float], every_step: bool = True
 ) -> tuple[float, list[int]]:
     """Seconds of the steps themselves, and how often a stall came at each place in the window."""
-    plant = InputStall(share, every_step, time, time.sleep)
+    plant = Delay(share, time.sleep, every_step, time)
     batches = plant.batches(itertools.count())
     own, places = 0.0, [0] * steps
     for _ in range(windows):
@@ -79,12 +79,12 @@ def test_the_share_holds_when_the_machine_gets_slower_and_faster() -> None:
     assert sum(time.slept) / own == pytest.approx(0.03, rel=0.01)
 
 
-def test_a_timer_that_oversleeps_does_not_change_the_mean() -> None:
+def test_a_delay_that_takes_longer_than_it_should_does_not_change_the_mean() -> None:
     generator = random.Random(1)
     time = Time(overshoot=lambda: generator.uniform(0.00005, 0.0004))
     own, places = run(time, 0.02, windows=50, steps=6, step_s=lambda: 0.010)
     assert sum(time.slept) / own == pytest.approx(0.02, rel=0.01)
-    assert sum(places) < 300, "the timer never oversleeps by more than is owed, so nothing was carried over"
+    assert sum(places) < 300, "it never took longer than is owed, so nothing was carried over"
 
 
 def test_the_wait_for_a_turn_is_not_the_steps_time() -> None:
@@ -93,12 +93,12 @@ def test_the_wait_for_a_turn_is_not_the_steps_time() -> None:
     assert max(time.slept) < 0.0004
 
 
-def test_on_processors_every_step_stalls() -> None:
+def test_on_processors_every_step_is_delayed() -> None:
     _, places = run(Time(), 0.03, windows=10, steps=4, step_s=lambda: 0.010)
     assert places == [9, 10, 10, 10]
 
 
-def test_on_accelerators_a_window_stalls_once_before_its_first_step_for_all_of_them() -> None:
+def test_on_accelerators_a_window_is_delayed_once_before_its_first_step_for_all_of_them() -> None:
     time = Time()
     own, places = run(time, 0.03, windows=50, steps=4, step_s=lambda: 0.010, every_step=False)
     assert places == [49, 0, 0, 0]
@@ -106,4 +106,24 @@ def test_on_accelerators_a_window_stalls_once_before_its_first_step_for_all_of_t
 
 
 def test_batches_pass_in_order_and_end_where_they_end() -> None:
-    assert list(InputStall(0.03, every_step=True).batches(iter([1, 2, 3]))) == [1, 2, 3]
+    assert list(Delay(0.03, lambda _: None).batches(iter([1, 2, 3]))) == [1, 2, 3]
+
+
+def test_after_a_step_it_is_never_the_first_thing_of_a_window_and_takes_the_same_share() -> None:
+    time = Time()
+    plant = Delay(0.05, time.sleep, clock=time, after=True)
+    batches, order = plant.batches(itertools.count()), ""
+    for _ in range(20):
+        plant.window_begins()
+        for _ in range(3):
+            before = len(time.slept)
+            next(batches)
+            order += "delay " * (len(time.slept) - before) + "step "
+            time.take(0.010)
+        before = len(time.slept)
+        plant.window_ends(None)
+        order += "delay " * (len(time.slept) - before) + "| "
+        time.take(5.0)  # others have the turn
+    assert order.strip().split(" | ")[0] == "step delay step delay step delay"
+    assert len(set(order.strip(" |").split(" | "))) == 1
+    assert sum(time.slept) == pytest.approx(0.05 * 60 * 0.010)
