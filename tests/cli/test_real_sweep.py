@@ -73,6 +73,7 @@ def test_a_pipe_gets_plain_lines_and_the_answer_goes_to_standard_output(sweep: D
 def test_every_phase_and_the_waiting_are_recorded(sweep: Done) -> None:
     for trial in sweep.stored.trials:
         phases = trial.phases.model_dump()
+        assert phases.pop("alone_s") is None  # of workers in lock-step only
         assert all(seconds is not None for seconds in phases.values()), phases
     longest = max(trial.phases.waiting_s or 0 for trial in sweep.stored.trials)
     assert longest > 0.5  # the first to be set up waits for five others
