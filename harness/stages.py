@@ -8,3 +8,8 @@ The interval keeps their spread and their t, which is 2.31 of nine and 2.57 of s
 """
 MAX_BLOCKS = 12
 """Blocks of both stages, where nobody asks for more."""
+
+
+def pilot_within(most: int) -> int:
+    """Blocks of the first stage where both have `most` at most."""
+    return min(PILOT_BLOCKS, most)

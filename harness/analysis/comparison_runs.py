@@ -54,9 +54,10 @@ def compare_runs(
     names = cell_names([side.trials.cell for side in {**of_a, **of_b}.values()])
     pairs = [(of_a[cell_id], of_b[cell_id]) for cell_id in common]
     rows = _rows([names[cell_id] for cell_id in common], pairs, (), margins, correction)
+    drift_known = validation is not None and validation.knows_drift
     said = [
         *remarks.on_runs({"A": a, "B": b}),
-        *remarks.on_times(a.manifest, b.manifest, changes, drift_known=bool(validation and validation.floor(True))),
+        *remarks.on_times(a.manifest, b.manifest, changes, drift_known),
         *remarks.on_validation(validation, margins, unpaired=True),
         *remarks.on_rows(rows, one_cell=True),
     ]

@@ -12,7 +12,7 @@ import typer
 from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.errors import UsageError
-from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
+from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -78,7 +78,7 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
     pilot, most = given["pilot_blocks"], given["max_blocks"]
     settings = AbSettings(
         choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon),
-        pilot_blocks=min(PILOT_BLOCKS, most or MAX_BLOCKS) if pilot is None else pilot,
+        pilot_blocks=pilot_within(most or MAX_BLOCKS) if pilot is None else pilot,
         max_blocks=max(MAX_BLOCKS, pilot or 0) if most is None else most,
         half_width=given["half_width"],
         time_s=given["time"],

@@ -8,7 +8,7 @@ from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
-from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
+from harness.stages import MAX_BLOCKS, pilot_within
 
 if TYPE_CHECKING:
     from harness.record.validation import ValidationRecord
@@ -83,7 +83,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
     margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
     most = given["max_blocks"] or MAX_BLOCKS
-    ab = AbSettings(margins, pilot_blocks=min(PILOT_BLOCKS, most), max_blocks=most)
+    ab = AbSettings(margins, pilot_blocks=pilot_within(most), max_blocks=most)
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
 
 

@@ -15,7 +15,7 @@ from harness.run.decision import AbSettings
 from harness.run.progress import Progress
 from harness.run.sides import Side, sides_of
 from harness.run.worktrees import Repository
-from harness.stages import PILOT_BLOCKS
+from harness.stages import pilot_within
 
 FLAG = "--gate-against"
 
@@ -39,7 +39,7 @@ def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
 def measure_against(cell: GateCell, name: str, both: tuple[Side, Side], rules: Rules, progress: Progress) -> GateResult:
     """One cell on both sides, taking turns, by the plan of `harness ab`; a run of its own. Raises Interrupted."""
     most = rules.options.most
-    pilot = most if rules.options.blocks is not None else min(PILOT_BLOCKS, most)
+    pilot = pilot_within(most) if rules.options.blocks is None else most
     settings = AbSettings(rules.margins, pilot_blocks=pilot, max_blocks=most)
     try:
         run = decide(both, settings, rules.options.results, rules.command, progress)
@@ -71,9 +71,11 @@ def _of_one_side(
 
 def _again(cell: GateCell, rules: Rules) -> str:
     """The command that measures it again: `harness ab`, or pytest for a step of the user's own."""
-    revision, blocks = shlex.quote(rules.options.against or ""), rules.options.blocks
-    most = f" --max-blocks {rules.options.max_blocks}" if blocks is None else f" --pilot-blocks {blocks}"
+    revision, most = shlex.quote(rules.options.against or ""), rules.options.most
+    planned = rules.options.blocks is None
     if cell.is_own_step:
-        flags = f"{rules.flags}{most}".replace(" --pilot-", " --").replace(" --", " --gate-")
-        return f"python -m pytest {shlex.quote(cell.test)} --gate-against {revision}{flags}"
-    return f"python -m harness ab {cell.flags} --rev-a {revision}{rules.flags}{most}"
+        blocks = f"--gate-{'max-blocks' if planned else 'blocks'} {most}"
+        flags = rules.flags.replace(" --", " --gate-")
+        return f"python -m pytest {shlex.quote(cell.test)} --gate-against {revision}{flags} {blocks}"
+    blocks = f"--{'max' if planned else 'pilot'}-blocks {most}"
+    return f"python -m harness ab {cell.flags} --rev-a {revision}{rules.flags} {blocks}"

@@ -1,6 +1,6 @@
 """The gate's options and ini keys, and what they say together.
 
-Imports nothing but pytest: every run of pytest loads this, gate or no gate.
+Imports nothing but pytest and a file of numbers: every run of pytest loads this, gate or no gate.
 """
 
 import re
@@ -10,9 +10,10 @@ from typing import Literal
 
 import pytest
 
+from harness.stages import MAX_BLOCKS
+
 Mode = Literal["against", "baseline", "save", "prove", "off"]
 FEWEST_BLOCKS = 2
-MAX_BLOCKS = 12
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 _NONE_GIVEN = (
     "the training gate is not asked for: give --gate-against REV (another git revision, taking turns) or "

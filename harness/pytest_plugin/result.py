@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Problem
-from harness.analysis.comparison_result import Comparison, Row
+from harness.analysis.comparison_result import LOST, Comparison, Row
 from harness.analysis.comparison_sides import Compared, verdicts_of
 from harness.analysis.instruments import CpuVerdict, Verdicts
 from harness.analysis.intervals import Interval
@@ -17,7 +17,6 @@ End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped"
 HERE = "the working tree"
 EVIDENCE_LINES = 8
 """The end of what a trial that crashed wrote says most."""
-FAILED = ("wrong_result", "crashed", "timeout", "out_of_memory")
 FAILURES = 2
 """Trials of the working tree that fail where none of the other side does: one may be the runner's."""
 
@@ -111,7 +110,7 @@ def why_not(cell: CellTrials, where: str) -> str:
 
 
 def _failures(cell: CellTrials) -> list[Problem]:
-    return [problem for problem in cell.problems if problem.status in FAILED]
+    return [problem for problem in cell.problems if problem.status in LOST]
 
 
 def _told(cell: CellTrials, where: str, problem: Problem) -> str:

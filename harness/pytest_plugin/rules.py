@@ -35,7 +35,7 @@ class Rules:
     def unknown_drift(self) -> Margins | None:
         """The margins that a difference from a stored baseline must go beyond to be a failure, where neither a
         validation nor a delta of the person's own allows for the machine's drift; None where delta is all."""
-        known = self.validation is not None and self.validation.floor(unpaired=True) is not None
+        known = self.validation is not None and self.validation.knows_drift
         if self.options.mode != "baseline" or self.options.delta is not None or known:
             return None
         delta = max(DRIFT, self.margins.delta)

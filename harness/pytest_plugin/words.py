@@ -10,7 +10,7 @@ from harness.report.comparison.words import count_words, cpu_words, verdict_word
 from harness.report.text import NOTHING, listed, plural, printable, ratio, significant
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
-DRIFT = (
+UNKNOWN_DRIFT = (
     "how much this machine's speed drifts between two runs is not known: `python -m harness validate` measures it, "
     "--gate-delta sets what counts, and --gate-against needs neither"
 )
@@ -162,7 +162,7 @@ def _notes(result: GateResult) -> list[str]:
     verdicts = result.row.verdicts
     said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall, result.comparison.kind)]
     if _drifted(result):
-        said.append(DRIFT)
+        said.append(UNKNOWN_DRIFT)
     return [*(note for note in said if note is not None), *result.comparison.remarks]
 
 

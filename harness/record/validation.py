@@ -129,6 +129,11 @@ class ValidationRecord(_Part):
         """A/A decisions, of all cells."""
         return sum(effect.slower.of for effect in self.effects if effect.plant is None)
 
+    @property
+    def knows_drift(self) -> bool:
+        """Whether the noise floor of sides that are measured at different times is known."""
+        return self.floor(unpaired=True) is not None
+
     def floor(self, unpaired: bool = False) -> float | None:
         """The largest noise floor over the cells; None when it was not measured."""
         values = [floor.unpaired if unpaired else floor.paired for floor in self.floors]

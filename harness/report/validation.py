@@ -16,8 +16,6 @@ ALARM_GOAL = 0.05
 DECISION_GOAL_S = 180.0
 ENOUGH = 20
 """Decisions below which a rate says little."""
-ENOUGH_AGAIN = ENOUGH_DECISIONS
-"""The same of A/A decisions: a rate of 5 % needs more to be seen."""
 
 
 def validation_tables(record: ValidationRecord) -> tuple[Table, ...]:
@@ -34,7 +32,7 @@ def goals_table(record: ValidationRecord) -> Table:
         limit = upper_limit(alarms.count, alarms.of)
         rows.append(
             ("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}", f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
-             _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_AGAIN))
+             _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_DECISIONS))
         )  # fmt: skip
         equivalent = pooled(effect.equivalent for effect in again)
         rows.append(

@@ -153,13 +153,10 @@ def resume_ab(path: Path, progress: Progress | None = None) -> Run:
             verb = "faults" if faults else "sweep" if store.manifest.validation is None else "validate"
             way = f"python -m harness {verb} --resume {shlex.quote(str(path))}"
             raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
-        finished = store.manifest.status == "finished"
-        if not finished:
-            check_machine(store.manifest)
+        check_machine(store.manifest)
         sides = sides_of_record(store.manifest)
         with side_zygotes(sides) as zygotes:
-            if not finished:
-                check_versions(store.manifest, zygotes)
+            check_versions(store.manifest, zygotes)
             _open_launchers(sides, zygotes)
             AbRun(store, sides, zygotes, progress or Quiet()).run()
     return load_run(path)

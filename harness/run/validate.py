@@ -79,6 +79,7 @@ class ValidateSettings:
         plain: Sequence[ArmRecord] = PLAIN
         if self.quick:  # what costs least: half of the arms, not half of the blocks, which `ab` has, too
             plain, planted = PLAIN[:2], [Plant(kind=kinds[-1], share=QUICK_SHARE)]
+        compared_with = [arm.name for arm in plain if arm.against is None]
         first = number * self.ab.pilot_blocks
         return RoundRecord(
             cell_id=cell.cell_id,
@@ -86,7 +87,7 @@ class ValidateSettings:
                 *plain,
                 *(
                     ArmRecord(name=_name(plant), against=a, plant=plant)
-                    for plant, a in zip(planted, ("a", "c"), strict=False)
+                    for plant, a in zip(planted, compared_with, strict=True)
                 ),
             ],
             pilot=list(range(first, first + self.ab.pilot_blocks)),

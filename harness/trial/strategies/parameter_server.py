@@ -41,8 +41,8 @@ class ParameterServer(Strategy):
         import tensorflow as tf
 
         resolver = cluster_resolver()
-        servers = {task: at for task, at in resolver.cluster_spec().as_dict().items() if task != "chief"}
-        await_listening(address for addresses in servers.values() for address in addresses)
+        cluster = resolver.cluster_spec().as_dict()
+        await_listening(address for task, addresses in cluster.items() if task != "chief" for address in addresses)
         return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(cell))
 
     def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:
