@@ -5,6 +5,10 @@ from typing import Any
 
 from harness.trial.plants._products import Chain
 
+FIRST_PRODUCTS, FIRST_S = 10, 1e-3
+"""Done beforehand: the first call is traced and the first product finds no kernel, which takes what hundreds of steps'
+share does."""
+
 
 class TimedWork:
     """Called with seconds, all of `devices` multiply matrices until the same moment; it returns when they are done.
@@ -21,6 +25,8 @@ class TimedWork:
         """Products so far, all devices together."""
         self._chains = [Chain(device) for device in devices]
         self._work = tf.function(self._until_then, autograph=False)
+        while self.done < FIRST_PRODUCTS:
+            self(FIRST_S)
 
     def __call__(self, seconds: float) -> None:
         """Work for `seconds`, and a little more: what a call takes, and the product that is under way at the end."""

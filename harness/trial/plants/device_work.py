@@ -29,7 +29,7 @@ class CountedDeviceWork(Planted):
 
 
 def _build(share: float, devices: Sequence[str]) -> Planted:
-    return Delay(share, TimedWork(devices), after=True) if on_processors(devices) else CountedDeviceWork(share, devices)
+    return Delay(share, TimedWork(devices)) if on_processors(devices) else CountedDeviceWork(share, devices)
 
 
 PLANT = PlantKind("device_work", "more work on every device in every step", _build)

@@ -38,11 +38,7 @@ class CountedSlowReplica(Planted):
 def _build(share: float, devices: Sequence[str]) -> Planted:
     if len(devices) < 2:
         raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
-    return (
-        Delay(share, TimedWork(devices[:1]), after=True)
-        if on_processors(devices)
-        else CountedSlowReplica(share, devices)
-    )
+    return Delay(share, TimedWork(devices[:1])) if on_processors(devices) else CountedSlowReplica(share, devices)
 
 
 PLANT = PlantKind("slow_replica", "replica 0 alone does more work, and the others wait for it", _build)

@@ -107,23 +107,3 @@ def test_on_accelerators_a_window_is_delayed_once_before_its_first_step_for_all_
 
 def test_batches_pass_in_order_and_end_where_they_end() -> None:
     assert list(Delay(0.03, lambda _: None).batches(iter([1, 2, 3]))) == [1, 2, 3]
-
-
-def test_after_a_step_it_is_never_the_first_thing_of_a_window_and_takes_the_same_share() -> None:
-    time = Time()
-    plant = Delay(0.05, time.sleep, clock=time, after=True)
-    batches, order = plant.batches(itertools.count()), ""
-    for _ in range(20):
-        plant.window_begins()
-        for _ in range(3):
-            before = len(time.slept)
-            next(batches)
-            order += "delay " * (len(time.slept) - before) + "step "
-            time.take(0.010)
-        before = len(time.slept)
-        plant.window_ends(None)
-        order += "delay " * (len(time.slept) - before) + "| "
-        time.take(5.0)  # others have the turn
-    assert order.strip().split(" | ")[0] == "step delay step delay step delay"
-    assert len(set(order.strip(" |").split(" | "))) == 1
-    assert sum(time.slept) == pytest.approx(0.05 * 60 * 0.010)

@@ -1,6 +1,7 @@
 """What is planted is done, before the step or in it, and changes no result."""
 
 import contextlib
+import itertools
 import time
 import types
 from typing import Any
@@ -104,7 +105,6 @@ def test_on_processors_the_traced_step_is_the_one_without_it(tf: Any, kind: str)
 @pytest.mark.parametrize("n", [1, 2])
 def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) -> None:
     work = TimedWork(devices(n))
-    work(0.0)
     begun, busy_since, done = time.perf_counter(), time.process_time(), work.done
     for _ in range(4):
         work(0.05)
@@ -112,6 +112,19 @@ def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) ->
     assert took >= 0.2
     assert time.process_time() - busy_since > 0.5 * 0.2, "it waits instead of working"
     assert work.done - done > 1000
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("kind", ["device_work", "slow_replica"])
+def test_from_the_first_step_on_work_is_done_at_nearly_every_step(kind: str) -> None:
+    plant = planted(Plant(kind=kind, share=0.1), devices(2))
+    done = []
+    plant.window_begins()
+    for _ in plant.batches(iter(range(20))):
+        done.append(plant._spend.done)  # type: ignore[attr-defined]
+        time.sleep(0.04)  # the step
+    worked = sum(after > before for before, after in itertools.pairwise(done))
+    assert worked > 10, "what is done once, such as tracing, is owed by the steps that follow"
 
 
 @pytest.mark.usefixtures("tf")
