@@ -21,7 +21,6 @@ FACTS: dict[str, Any] = {
     "os.system": "Linux",
 }
 MIRRORED = make_cell("mirrored", 2)
-SHA = "0123456789abcdef" * 4
 
 
 def scaled(record: TrialRecord, wall: float = 1.0, cpu: float = 1.0) -> TrialRecord:
@@ -129,7 +128,7 @@ def validation(paired: float = 0.012, unpaired: float | None = 0.05, **changes: 
 
 
 def _plan(stage: int, first: int, blocks: int) -> PlanRecord:
-    return PlanRecord(seed=1, stage=stage, blocks=[[["a", "b"]]] * blocks, first_block=first, sha256=SHA)  # type: ignore[arg-type]
+    return PlanRecord.sealed(1, stage, [[["a", "b"]]] * blocks, first)  # type: ignore[arg-type]
 
 
 def _comparison(cells: tuple[Cell, Cell], changes: Mapping[str, Any]) -> ComparisonRecord:

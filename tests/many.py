@@ -75,7 +75,7 @@ def _plan(cells: list[Cell], trials: int, chance: Chance) -> list[list[list[Cell
 
 def _manifest(manifest: RunManifest, plan: list[list[list[Cell]]]) -> RunManifest:
     blocks = [[[cell.cell_id for cell in group] for group in block] for block in plan]
-    return manifest.model_copy(update={"plans": [PlanRecord(seed=1, stage=1, blocks=blocks, sha256="0" * 64)]})
+    return manifest.model_copy(update={"plans": [PlanRecord.sealed(1, 1, blocks)]})
 
 
 def _records(

@@ -240,7 +240,7 @@ def _manifest(
                 combination="mirrored × 1 replica with nccl", reason="one replica has nothing to reduce across devices"
             ),
         ],
-        plans=[PlanRecord(seed=seed, stage=1, blocks=ids, sha256="0123456789abcdef" * 4)] if blocks else [],
+        plans=[PlanRecord.sealed(seed, 1, ids)] if blocks else [],
         machine=Machine(
             facts={
                 "cpu_model": "Synthetic CPU <2.0 GHz> & friends", "cores": 2, "memory_bytes": 8 * 2**30,

@@ -9,7 +9,7 @@ from harness.record import Run, TrialRecord
 from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.trial import Plant
 from harness.spec.cell import Cell
-from tests.comparisons import MIRRORED, SHA, as_run, scaled
+from tests.comparisons import MIRRORED, as_run, scaled
 from tests.synthetic import make_run
 
 RUN_ID = "validation-run"
@@ -71,7 +71,7 @@ def validation_run(rounds: Sequence[Round], **plan: Any) -> Run:
         made.trials += list(_trials(template, one, ["a", *named], blocks))
     values: dict[str, Any] = {"quick": False, "delta": 0.01, "epsilon": 0.03, "half_width": 0.01, "max_blocks": 12}
     validation = ValidationPlan(**{**values, "rounds": made.rounds, **plan})
-    sealed = PlanRecord(seed=1, stage=1, blocks=[[["a"]]] * pilots, sha256=SHA)
+    sealed = PlanRecord.sealed(1, 1, [[["a"]]] * pilots)
     cells = list(dict.fromkeys(one.cell for one in rounds))
     return as_run(manifest, made.trials, RUN_ID, cells=cells, plans=[sealed], validation=validation)
 

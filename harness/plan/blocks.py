@@ -1,7 +1,5 @@
 """Blocks: one fresh trial of every cell, in groups that are alive together and take turns."""
 
-import hashlib
-import json
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
@@ -35,15 +33,7 @@ def make_plan(
         present = [cell for cell in cells if wanted[cell.cell_id] > number]
         shuffler = random.Random(f"{seed}/{stage}/{number}")
         blocks.append(_groups(present, cells, live, shuffler))
-    return seal(seed, stage, blocks, first_block)
-
-
-def seal(seed: int, stage: Literal[1, 2], blocks: Blocks, first_block: int) -> PlanRecord:
-    """The plan with its SHA-256, computed before any of it runs."""
-    text = json.dumps([seed, stage, first_block, blocks], separators=(",", ":"))
-    return PlanRecord(
-        seed=seed, stage=stage, blocks=blocks, first_block=first_block, sha256=hashlib.sha256(text.encode()).hexdigest()
-    )
+    return PlanRecord.sealed(seed, stage, blocks, first_block)
 
 
 def missing_groups(

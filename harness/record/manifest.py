@@ -1,8 +1,10 @@
 """The manifest of one run: what was asked, in what order it was planned, and on what machine."""
 
-from typing import Annotated, Literal
+import hashlib
+import json
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
 from harness.record.faults import FaultsPlan
@@ -30,7 +32,8 @@ class PlanRecord(_Part):
     """Blocks in order, each a list of groups, each a list of cell ids in start order.
 
     `sha256` seals the blocks that were planned before any of them ran; `stage` 2 blocks are planned
-    from the first stage's variance only (Stein), and sealed before they run.
+    from the first stage's variance only (Stein), and sealed before they run. A plan that its seal does not fit,
+    because one of them was changed afterwards, is not valid.
     """
 
     seed: int
@@ -38,6 +41,23 @@ class PlanRecord(_Part):
     blocks: list[list[list[str]]]
     first_block: Natural = 0
     sha256: str
+
+    @classmethod
+    def sealed(cls, seed: int, stage: Literal[1, 2], blocks: list[list[list[str]]], first_block: int = 0) -> Self:
+        """The plan with its seal, made before any of it runs."""
+        sha256 = _seal(seed, stage, blocks, first_block)
+        return cls(seed=seed, stage=stage, blocks=blocks, first_block=first_block, sha256=sha256)
+
+    @model_validator(mode="after")
+    def _seal_holds(self) -> Self:
+        if self.sha256 != _seal(self.seed, self.stage, self.blocks, self.first_block):
+            raise ValueError("sha256 does not seal this plan: one of the two was changed after the plan was made")
+        return self
+
+
+def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int) -> str:
+    text = json.dumps([seed, stage, first_block, blocks], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Machine(_Part):

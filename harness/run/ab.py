@@ -13,7 +13,6 @@ from typing import Literal
 
 from harness.analysis.pairs import blocks_wanted, pairs_of
 from harness.errors import UsageError
-from harness.plan.blocks import seal
 from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
@@ -67,7 +66,7 @@ class AbRun:
         self._progress.started(
             self.store.manifest.run_id, len(NAMES) * len(self._left(plans)), each * len(self._left(plans))
         )
-        with end_recorded(self.store, self._progress, self._go_on), self._blocks.interrupts:
+        with end_recorded(self.store, self._progress, self._go_on, self._gave_up), self._blocks.interrupts:
             self._blocks.prepare(self._arms)
             if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
                 self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
@@ -86,9 +85,14 @@ class AbRun:
                 return False
             self._progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
             ended = self._blocks.run(block, self._arms, [NAMES])
-            if any(map(is_hopeless, ended)) or self._blocks.failed_in_a_row >= PATIENCE:
+            if any(map(is_hopeless, ended)) or self._gave_up():
                 return False
         return True
+
+    def _gave_up(self) -> bool:
+        """Whether sides died block after block. What comes next may be measured all the same, once the reason is gone:
+        the run is to be gone on with."""
+        return self._blocks.failed_in_a_row >= PATIENCE
 
     def _left(self, plans: Sequence[PlanRecord]) -> list[int]:
         numbers = [plan.first_block + offset for plan in plans for offset in range(len(plan.blocks))]
@@ -119,7 +123,8 @@ class AbRun:
 
 def plan_blocks(seed: int, stage: Literal[1, 2], count: int, first: int) -> PlanRecord:
     """`count` blocks of both sides from number `first` on, the order of their start drawn from the seed, sealed."""
-    return seal(seed, stage, [[start_order(seed, number, NAMES)] for number in range(first, first + count)], first)
+    blocks = [[start_order(seed, number, NAMES)] for number in range(first, first + count)]
+    return PlanRecord.sealed(seed, stage, blocks, first)
 
 
 def decide(

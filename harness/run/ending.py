@@ -9,8 +9,10 @@ from harness.run.progress import Progress
 
 
 @contextlib.contextmanager
-def end_recorded(store: RunStore, progress: Progress, go_on: Callable[[], str]) -> Iterator[None]:
-    """`finished` when all that is done inside is done, `interrupted` when it is not.
+def end_recorded(
+    store: RunStore, progress: Progress, go_on: Callable[[], str], gave_up: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """`finished` when all that is done inside is done, `interrupted` when it is not, or when it `gave_up`.
 
     Raises Interrupted, with what `go_on` says, when the person asked to stop; any other HarnessError as it came.
     """
@@ -26,4 +28,4 @@ def end_recorded(store: RunStore, progress: Progress, go_on: Callable[[], str]) 
         raise
     finally:
         progress.finished()
-    store.end("finished")
+    store.end("interrupted" if gave_up() else "finished")

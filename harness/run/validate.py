@@ -13,9 +13,9 @@ from pathlib import Path
 
 from harness.analysis.pairs import blocks_wanted, pairs_of
 from harness.errors import HarnessError, UsageError
-from harness.plan.blocks import Blocks, seal
+from harness.plan.blocks import Blocks
 from harness.plan.estimate import estimate
-from harness.record.manifest import ArmRecord, RoundRecord, ValidationPlan
+from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order, taken_back_when_empty
@@ -173,7 +173,7 @@ class ValidationRun:
         plans = [*self.store.manifest.plans]
         if second:
             seed = self.store.manifest.sweep.seed
-            plans.append(seal(seed, 2, _groups(seed, of, second), first))
+            plans.append(PlanRecord.sealed(seed, 2, _groups(seed, of, second), first))
             self._progress.more(len(second) * len(of.arms))
         changes = {"plans": plans, "validation": plan.model_copy(update={"rounds": rounds})}
         self.store.update_manifest(self.store.manifest.model_copy(update=changes))
@@ -212,7 +212,7 @@ def validate(
         command,
         sweep=settings.sweep,
         cells=list(settings.cells),
-        plans=[seal(seed, 1, pilot, 0)],
+        plans=[PlanRecord.sealed(seed, 1, pilot)],
         validation=plan,
     )
     requests = [request_for(cell, settings.sweep, data_dir_of(settings.sweep)) for cell in settings.cells]

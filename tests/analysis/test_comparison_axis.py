@@ -7,6 +7,7 @@ import pytest
 from harness.analysis.comparison import compare_along
 from harness.analysis.verdict import Margins
 from harness.errors import UsageError
+from harness.record.manifest import PlanRecord
 from harness.spec.sweep import Sweep
 from tests.comparisons import sweep_run
 from tests.networks import as_the_ring_costs, on
@@ -86,8 +87,8 @@ def test_after_a_second_stage_paired_differences_keep_the_pilots_deviation(group
     cells = [make_cell(), *(make_cell("mirrored", 2, op=op) for op in ("auto", "nccl", "hierarchical_copy"))]
     run = sweep_run("run-a", cells, groups=groups, blocks=9)
     [plan] = run.manifest.plans
-    first = plan.model_copy(update={"blocks": plan.blocks[:5]})
-    second = plan.model_copy(update={"blocks": plan.blocks[5:], "stage": 2, "first_block": 5})
+    first = PlanRecord.sealed(plan.seed, 1, plan.blocks[:5])
+    second = PlanRecord.sealed(plan.seed, 2, plan.blocks[5:], 5)
     two = replace(run, manifest=run.manifest.model_copy(update={"plans": [first, second]}))
     pilot = replace(run, trials=[trial for trial in run.trials if trial.block < 5])
     for whole, part in zip(

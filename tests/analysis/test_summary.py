@@ -8,6 +8,7 @@ import pytest
 from harness.analysis import CellSummary, RunSummary, summarise
 from harness.analysis.intervals import stein_estimate
 from harness.errors import HarnessError
+from harness.record.manifest import PlanRecord
 from harness.record.trial import Executed, TrialRecord
 from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run
 
@@ -143,8 +144,8 @@ def test_a_second_stage_keeps_the_first_stages_variance_in_the_interval() -> Non
     manifest, trials = make_run([make_cell("none", 1)], blocks=6, faults=False)
     plan = manifest.plans[0]
     stages = [
-        plan.model_copy(update={"blocks": plan.blocks[:3]}),
-        plan.model_copy(update={"blocks": plan.blocks[3:], "stage": 2, "first_block": 3}),
+        PlanRecord.sealed(plan.seed, 1, plan.blocks[:3]),
+        PlanRecord.sealed(plan.seed, 2, plan.blocks[3:], 3),
     ]
     (cell,) = summarise(manifest.model_copy(update={"plans": stages}), trials).cells
     assert cell.measured is not None

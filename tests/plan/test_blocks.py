@@ -6,9 +6,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from harness.plan import beside_bases, make_plan, missing_groups
-from harness.plan.blocks import MAX_LIVE, seal
+from harness.plan.blocks import MAX_LIVE
+from harness.record.manifest import PlanRecord
 from harness.spec import Cell
 from harness.spec.expand import base_of
 from tests.record.examples import cell
@@ -67,10 +69,15 @@ def test_more_trials_keep_the_first_blocks_as_they_were() -> None:
 def test_the_seal_covers_everything_that_was_planned() -> None:
     plan = make_plan(cells_of(), 2, 1, {})
     assert len(plan.sha256) == 64
-    assert seal(plan.seed, 1, plan.blocks, 0).sha256 == plan.sha256
-    moved = list(reversed(plan.blocks))
-    changed = [seal(2, 1, plan.blocks, 0), seal(1, 2, plan.blocks, 0), seal(1, 1, plan.blocks, 1), seal(1, 1, moved, 0)]
-    assert len({plan.sha256, *(other.sha256 for other in changed)}) == 5
+    changes: list[dict[str, object]] = [
+        {"seed": 2},
+        {"stage": 2},
+        {"first_block": 1},
+        {"blocks": list(reversed(plan.blocks))},
+    ]
+    for change in changes:
+        with pytest.raises(ValidationError, match="was changed after the plan was made"):
+            PlanRecord.model_validate({**plan.model_dump(), **change})
 
 
 def test_cells_that_nobody_would_compare_are_in_groups_of_their_own() -> None:

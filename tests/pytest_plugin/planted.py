@@ -95,7 +95,7 @@ class Planted:
         self.decided.append(sides)
         self.settings.append(settings)
         truth = TRUTHS[sides[0].cell.model]
-        plan = PlanRecord(seed=1, stage=1, blocks=[[["a", "b"]]] * BLOCKS, sha256="0" * 64)
+        plan = PlanRecord.sealed(1, 1, [[["a", "b"]]] * BLOCKS)
         manifest = _manifest(
             sides[0].sweep, [sides[0].cell], plan, self._facts(), command=list(command),
             comparison=ComparisonRecord(
@@ -121,7 +121,7 @@ class Planted:
             raise UsageError("model: 'steps:broken' cannot be built: ValueError: no")
         self.measured.append((sweep, matrix.cells))
         blocks = [[[cell.cell_id] for cell in matrix.cells]] * sweep.trials
-        plan = PlanRecord(seed=1, stage=1, blocks=blocks, sha256="0" * 64)
+        plan = PlanRecord.sealed(1, 1, blocks)
         manifest = _manifest(sweep, list(matrix.cells), plan, self._facts(), command=list(command))
         records = []
         for number in range(sweep.trials):

@@ -34,7 +34,7 @@ def manifest(run_id: str = RUN_ID, **changes: Any) -> RunManifest:
         "harness_version": "0.1.0",
         "sweep": Sweep(name="default"),
         "cells": [only],
-        "plans": [PlanRecord(seed=1, stage=1, blocks=[[[only.cell_id]], [[only.cell_id]]], sha256="0" * 64)],
+        "plans": [PlanRecord.sealed(1, 1, [[[only.cell_id]], [[only.cell_id]]])],
         "machine": Machine(facts={"cpu.model": "a processor", "cpu.usable_cores": 2, "cpu.smt": None}, warnings=["w"]),
     }
     return RunManifest(**(values | changes))

@@ -63,6 +63,15 @@ def test_an_edited_record_is_refused_by_file_line_and_key(
     assert not load_run_is_live(run)
 
 
+def test_a_plan_that_was_edited_after_it_was_sealed_is_refused(run: Path) -> None:
+    file = run / "run.json"
+    record = json.loads(file.read_text())
+    record["plans"][0]["blocks"].pop()
+    file.write_text(json.dumps(record))
+    with pytest.raises(StorageError, match=r"run\.json: plans\.0: sha256 does not seal this plan: one of the two was"):
+        load_run(run)
+
+
 def load_run_is_live(run: Path) -> bool:
     """Whether the run is listed as being written."""
     return list_runs(run.parent)[0].live

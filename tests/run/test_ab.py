@@ -12,8 +12,8 @@ from scipy import stats
 from harness.analysis.comparison import comparison_of_ab
 from harness.analysis.pairs import pairs_of
 from harness.analysis.verdict import Margins
-from harness.plan.blocks import seal
 from harness.record import Run
+from harness.record.manifest import PlanRecord
 from harness.record.reading import load_manifest
 from harness.run.decision import AbSettings
 from harness.trial.protocol import Request
@@ -179,7 +179,7 @@ def test_the_second_stage_is_on_disk_and_sealed_before_its_first_trial_is_spawne
     assert plans_when_spawned[6] == [one, two]
     assert (two.stage, two.first_block) == (2, 6)
     for plan in (one, two):
-        assert seal(plan.seed, plan.stage, plan.blocks, plan.first_block).sha256 == plan.sha256
+        assert PlanRecord.sealed(plan.seed, plan.stage, plan.blocks, plan.first_block) == plan
     assert one.sha256 != two.sha256
 
 

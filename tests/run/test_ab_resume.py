@@ -16,7 +16,7 @@ from harness.run.decision import AbSettings
 from tests.comparisons import FACTS
 from tests.record.examples import manifest
 from tests.run.fakes import Actor, FakeZygote, Play
-from tests.run.sided import OTHER_OP, TWO, AbBench, at, in_turn, lasting
+from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting
 
 SPREAD = (0.012, -0.011, 0.004, -0.013, 0.009, -0.001)
 
@@ -155,6 +155,18 @@ def test_a_block_in_which_a_side_had_crashed_is_not_tried_again(
     run = bench.resume()
     assert statuses(run, 1) == [("a", 1, "ok"), ("b", 1, "crashed")]
     assert [pair.block for pair in pairs_of(run.trials)] == [0, 2, 3, 4, 5]
+
+
+def test_a_run_that_gave_up_on_a_side_that_died_again_and_again_goes_on_with_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = AbBench(tmp_path, monkeypatch, b=at([1, 2], dies()))
+    stopped = bench.start()
+    assert stopped.manifest.status == "interrupted"
+    assert max(trial.block for trial in stopped.trials) == 2
+    run = bench.resume()
+    assert run.manifest.status == "finished"
+    assert [pair.block for pair in pairs_of(run.trials)] == [0, 3, 4, 5]
 
 
 def test_a_second_interruption_is_as_good_as_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.plan.blocks import seal
 from harness.record.faults import UNDISTURBED, FaultsPlan, PlannedFault
 from harness.record.manifest import PlanRecord
 from harness.run.faults.crew import Crew, Hand
@@ -42,7 +41,7 @@ def plan_jobs(settings: Faults) -> JobPlan:
         jobs += block
         blocks.append([[job.scenario] for job in block])
     sweep = _sweep(settings, {"strategy": list(settings.strategy), "workers": [settings.workers], "ps": [settings.ps]})
-    return JobPlan(sweep, cells, FaultsPlan(settings=settings, jobs=jobs), seal(settings.seed, 1, blocks, 0))
+    return JobPlan(sweep, cells, FaultsPlan(settings=settings, jobs=jobs), PlanRecord.sealed(settings.seed, 1, blocks))
 
 
 def _jobs_of(settings: Faults, cell: Cell, repeat: int) -> list[PlannedFault]:
