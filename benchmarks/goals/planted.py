@@ -1,7 +1,8 @@
 """Planted slow-downs are real: a bare loop, with nothing of the harness' clock or turns, slows by what is stated.
 
-Promise: the stated share lies in the 95 % interval of what the loop lost, and a line through all shares of a
-kind has a slope within a tenth of 1. `planted.py SECONDS [PERCENT...]`: seconds a strategy, shares.
+Promise: the stated share lies in the 95 % interval of what the loop lost against the placebo, as a validation
+compares, and a line through all shares of a kind has a slope within a tenth of 1. What the placebo itself costs is
+printed too. `planted.py SECONDS [PERCENT...]`: seconds a strategy, shares.
 """
 
 import itertools
@@ -11,7 +12,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ REPLICAS = {"none": 1, "mirrored": 2}
 BATCH_SIZE = 32
 WINDOW_S = 0.03
 SECONDS = 80.0
-BASELINES = 3
-"""Steps with nothing planted, traced apart as every plant's are; all plants are compared with their mean."""
+PLACEBOS = 2
+"""Loops with a kind's placebo, each traced apart as a plant's is; what is planted is compared with their mean."""
 SLOPE_MARGIN = 0.1
 
-Arm = tuple[str, float]
-"""(kind, share), or ("nothing", number)."""
+Arm = tuple[str, float, int]
+"""(kind, share, which of several alike); the kind is "nothing" where nothing is planted, not even a placebo."""
+NOTHING: Arm = ("nothing", 0.0, 0)
 
 
 def main() -> None:
@@ -47,11 +49,11 @@ def bare(strategy_name: str, seconds: float, shares: Sequence[float]) -> None:
     """One strategy: every plant and no plant, a short window each in random order, round after round."""
     devices = set_up(REPLICAS[strategy_name])
     loop = BareLoop(strategy_name, devices)
-    arms: dict[Arm, Callable[[int], float]] = {("nothing", float(i)): loop.arm(Planted()) for i in range(BASELINES)}
+    arms: dict[Arm, Callable[[int], float]] = {NOTHING: loop.arm(Planted())}
     for kind in KINDS[strategy_name]:
-        for share in shares:
-            arms[kind, share] = loop.arm(planted(Plant(kind=kind, share=share), devices))
-    steps = max(1, round(WINDOW_S / min(arms["nothing", 0.0](10) / 10 for _ in range(3))))
+        for share, number in [*((0.0, i) for i in range(PLACEBOS)), *((share, 0) for share in shares)]:
+            arms[kind, share, number] = loop.arm(planted(Plant(kind=kind, share=share), devices))
+    steps = max(1, round(WINDOW_S / min(arms[NOTHING](10) / 10 for _ in range(3))))
     taken: dict[Arm, list[float]] = {name: [] for name in arms}
     order, end = random.Random(1), time.monotonic() + seconds
     while time.monotonic() < end:
@@ -165,34 +167,46 @@ def images(replicas: int) -> tuple[Any, Any]:
 
 
 def report(title: str, steps: int, taken: dict[Arm, list[float]]) -> None:
-    """Print every arm against the loop with nothing planted, paired by round."""
-    baselines = [taken.pop(("nothing", i)) for i in range(BASELINES)]
-    nothing = [math.exp(sum(map(math.log, times)) / BASELINES) for times in zip(*baselines, strict=True)]
+    """Print every placebo against the bare loop, and every plant against its placebo, paired by round."""
+    nothing = taken[NOTHING]
+    print(f"{title}: {len(nothing)} rounds, a window is {steps} steps, {1e3 * sum(nothing) / len(nothing):.0f} ms")
     rows = [("planted", "stated", "lost", "95 % interval", "sd of a pair", "stated share inside")]
-    for (kind, share), seconds in {("nothing", 0.0): baselines[0], **taken}.items():
-        mean, low, high, deviation = interval([math.log(a / b) for a, b in zip(seconds, nothing, strict=True)])
-        inside = low <= math.log1p(share) <= high
-        spread = f"[{math.expm1(low):.2%}, {math.expm1(high):.2%}]"
-        told = "yes" if inside else "NO"
-        rows.append((kind, f"{share:.0%}", f"{math.expm1(mean):.2%}", spread, f"{deviation:.1%}", told))
-    window_ms = 1e3 * sum(nothing) / len(nothing)
-    print(f"{title}: {len(nothing)} rounds, a window is {steps} steps, {window_ms:.0f} ms")
+    told = []
+    for kind in dict.fromkeys(kind for kind, _, _ in taken if kind != NOTHING[0]):
+        placebo = _mean_of([taken[kind, 0.0, number] for number in range(PLACEBOS)])
+        lost = {share: _logs(seconds, placebo) for (name, share, _), seconds in taken.items() if name == kind and share}
+        rows.append((f"{kind}, placebo", "", *_lost(_logs(placebo, nothing))[:3], ""))
+        for share, logs in lost.items():
+            percent, spread, deviation, (low, high) = _lost(logs)
+            inside = low <= math.log1p(share) <= high
+            rows.append((kind, f"{share:.0%}", percent, spread, deviation, "yes" if inside else "NO"))
+        told.append(f"{kind}: lost ÷ stated, all shares together: {_slope(lost)}")
     table(rows)
-    for kind, text in slopes(taken, nothing):
-        print(f"{kind}: lost ÷ stated, all shares together: {text}")
-    print(flush=True)
+    print("\n".join(told), flush=True)
 
 
-def slopes(taken: dict[Arm, list[float]], nothing: Sequence[float]) -> Iterator[tuple[str, str]]:
-    """For each kind the slope of the log loss against the log of 1 + share, through the origin, over rounds."""
-    for kind in dict.fromkeys(kind for kind, _ in taken):
-        arms = [(math.log1p(share), seconds) for (name, share), seconds in taken.items() if name == kind]
-        weight = sum(x * x for x, _ in arms)
-        values = [
-            sum(x * math.log(seconds[r] / nothing[r]) for x, seconds in arms) / weight for r in range(len(nothing))
-        ]
-        mean, low, high, _ = interval(values)
-        yield kind, f"{mean:.2f} [{low:.2f}, {high:.2f}], {_to_a_tenth(low - 1, high - 1)}"
+def _mean_of(several: Sequence[Sequence[float]]) -> list[float]:
+    """The geometric mean, round by round."""
+    return [math.exp(sum(map(math.log, times)) / len(times)) for times in zip(*several, strict=True)]
+
+
+def _logs(seconds: Sequence[float], others: Sequence[float]) -> list[float]:
+    return [math.log(a / b) for a, b in zip(seconds, others, strict=True)]
+
+
+def _lost(logs: Sequence[float]) -> tuple[str, str, str, tuple[float, float]]:
+    """What was lost, its interval and the scatter of a pair in words; the interval's ends as logs."""
+    mean, low, high, deviation = interval(logs)
+    spread = f"[{math.expm1(low):.2%}, {math.expm1(high):.2%}]"
+    return f"{math.expm1(mean):.2%}", spread, f"{deviation:.1%}", (low, high)
+
+
+def _slope(lost: Mapping[float, Sequence[float]]) -> str:
+    """The slope of the log loss against the log of 1 + share, through the origin, over rounds."""
+    weight = sum(math.log1p(share) ** 2 for share in lost)
+    rounds = zip(*([math.log1p(share) * log for log in logs] for share, logs in lost.items()), strict=True)
+    mean, low, high, _ = interval([sum(of) / weight for of in rounds])
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}], {_to_a_tenth(low - 1, high - 1)}"
 
 
 def _to_a_tenth(low: float, high: float) -> str:

@@ -67,7 +67,7 @@ def _decide(
     pilot = [pair for pair in pairs if pair.block in of.pilot]
     wanted = blocks_wanted([pair.wall for pair in pilot], half_width, most) if pilot else 0
     used = tuple(pairs[:wanted])
-    return Decided(number, cell, arm.plant, judge_pairs(used, len(pilot), margins), used, _seconds(used))
+    return Decided(number, cell, arm.slowed, judge_pairs(used, len(pilot), margins), used, _seconds(used))
 
 
 def judge_pairs(pairs: Sequence[Pair], pilot: int | None, margins: Margins) -> Verdicts:

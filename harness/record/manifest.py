@@ -113,6 +113,12 @@ class ArmRecord(_Part):
     against: str | None = None
     """The arm that is side A of its decision; None for an arm that is only compared with."""
     plant: Plant | None = None
+    """What is planted in it; in an arm that a planted one is compared with, the placebo of the same kind."""
+
+    @property
+    def slowed(self) -> Plant | None:
+        """The slow-down in it; None where there is none but a placebo."""
+        return self.plant if self.plant is not None and self.plant.share > 0 else None
 
 
 class RoundRecord(_Part):

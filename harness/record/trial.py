@@ -159,8 +159,9 @@ class Plant(_Part):
 
     kind: str
     """The registered name: `device_work`, `input_stall`, `slow_replica`."""
-    share: Annotated[float, Field(gt=0, lt=10, allow_inf_nan=False)]
-    """By how much a step takes longer: 0.03 is 3 %."""
+    share: Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
+    """By how much a step takes longer than with the placebo: 0.03 is 3 %. The placebo, for the side that is compared
+    with, is 0: all that the plant does anyway, and nothing more."""
 
 
 class TraceRecord(_Part):

@@ -1,7 +1,8 @@
 """`validate`: the method itself, measured on this machine.
 
 A round takes one cell in several arms: twice the cell and the cell again (A/A), and twice the cell with a
-slow-down planted, against one of the plain arms. They are alive together and take turns as the two sides of an
+slow-down planted, against one of the others. These hold the placebo of that slow-down, so that what it does anyway is
+on both sides. They are alive together and take turns as the two sides of an
 `ab` do, in the same two stages. Decisions that share side A share its cost: six arms give four decisions for
 the price of three.
 """
@@ -30,13 +31,8 @@ from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
-PLAIN = (
-    ArmRecord(name="a"),
-    ArmRecord(name="a-again", against="a"),
-    ArmRecord(name="c"),
-    ArmRecord(name="c-again", against="c"),
-)
-"""Two independent A/A decisions; their sides A serve the planted arms too."""
+SIDES = ("a", "c")
+"""Sides A, each compared with itself and with a planted arm: two independent A/A decisions a round."""
 SHARES = ((0.03, 0.05), (0.03, 0.05), (0.02, 0.10))
 """Planted in turn, two a round: those that have a goal twice as often."""
 KINDS = ("device_work", "input_stall", "slow_replica")
@@ -76,26 +72,24 @@ class ValidateSettings:
             Plant(kind=kinds[(cycle + phase + place) % len(kinds)], share=share)
             for place, share in enumerate(SHARES[phase])
         ]
-        plain: Sequence[ArmRecord] = PLAIN
         if self.quick:  # what costs least: half of the arms, not half of the blocks, which `ab` has, too
-            plain, planted = PLAIN[:2], [Plant(kind=kinds[-1], share=QUICK_SHARE)]
-        compared_with = [arm.name for arm in plain if arm.against is None]
+            planted = [Plant(kind=kinds[-1], share=QUICK_SHARE)]
         first = number * self.ab.pilot_blocks
         return RoundRecord(
             cell_id=cell.cell_id,
-            arms=[
-                *plain,
-                *(
-                    ArmRecord(name=_name(plant), against=a, plant=plant)
-                    for plant, a in zip(planted, compared_with, strict=True)
-                ),
-            ],
+            arms=[arm for side, plant in zip(SIDES, planted, strict=False) for arm in _arms(side, plant)],
             pilot=list(range(first, first + self.ab.pilot_blocks)),
         )
 
 
-def _name(plant: Plant) -> str:
-    return f"{plant.kind}-{plant.share:.0%}".removesuffix("%")
+def _arms(side: str, plant: Plant) -> list[ArmRecord]:
+    """A side A, the same again, and the side with `plant`."""
+    placebo = Plant(kind=plant.kind, share=0.0)
+    return [
+        ArmRecord(name=side, plant=placebo),
+        ArmRecord(name=f"{side}-again", against=side, plant=placebo),
+        ArmRecord(name=f"{plant.kind}-{plant.share:.0%}".removesuffix("%"), against=side, plant=plant),
+    ]
 
 
 class ValidationRun:
@@ -124,14 +118,14 @@ class ValidationRun:
         each = estimate(sweep, cells).seconds / sweep.trials / len(cells)
         self._progress.started(self.store.manifest.run_id, self._left(), each * self._left())
         with end_recorded(self.store, self._progress, self._go_on), self._blocks.interrupts:
-            self._blocks.prepare([self._arm(cell_id, PLAIN[0]) for cell_id in self._cells])
+            self._blocks.prepare([self._arm(cell_id, ArmRecord(name="a")) for cell_id in self._cells])
             self._blocks.rehearse(self._planted())
             for number in range(len(self.plan.rounds)):
                 self._run_round(number)
 
     def _planted(self) -> list[Arm]:
         """One arm of every kind of slow-down at every cell."""
-        found = {(of.cell_id, arm.plant.kind): arm for of in self.plan.rounds for arm in of.arms if arm.plant}
+        found = {(of.cell_id, arm.slowed.kind): arm for of in self.plan.rounds for arm in of.arms if arm.slowed}
         return [self._arm(cell_id, arm) for (cell_id, _), arm in found.items()]
 
     def _run_round(self, number: int) -> None:

@@ -8,10 +8,10 @@ import pytest
 from harness.analysis.decisions import Decided, decisions_of
 from harness.analysis.validation import validation_of
 from harness.analysis.verdict import Margins
-from harness.plan.blocks import seal
 from harness.record import Run
-from harness.record.manifest import RoundRecord
+from harness.record.manifest import PlanRecord, RoundRecord
 from harness.record.reading import load_manifest
+from harness.record.trial import Plant
 from harness.run.decision import AbSettings
 from harness.run.validate import FULL_ROUNDS, KINDS, SHARES, ValidateSettings
 from harness.spec import Sweep
@@ -27,7 +27,7 @@ def planned(rounds: int, *cells: object, **settings: int) -> list[RoundRecord]:
 
 
 def plants(of: RoundRecord) -> list[tuple[str, float]]:
-    return [(arm.plant.kind, arm.plant.share) for arm in of.arms if arm.plant]
+    return [(arm.slowed.kind, arm.slowed.share) for arm in of.arms if arm.slowed]
 
 
 def names(of: RoundRecord) -> list[str]:
@@ -45,11 +45,13 @@ def test_every_round_has_the_same_thing_twice_and_two_sizes_planted() -> None:
     for of in planned(12):
         by_name = {arm.name: arm for arm in of.arms}
         assert len(by_name) == len(of.arms)
-        same = [arm for arm in of.decisions if arm.plant is None]
+        same = [arm for arm in of.decisions if arm.slowed is None]
         assert same
         for arm in of.decisions:
-            assert by_name[arm.against or ""].plant is None
-            assert by_name[arm.against or ""].name != arm.name
+            other = by_name[arm.against or ""]
+            assert other.name != arm.name
+            assert arm.plant is not None
+            assert other.plant == Plant(kind=arm.plant.kind, share=0), "a slow-down is compared with its placebo"
         sides = [name for arm in same for name in (arm.against, arm.name)]
         assert len(set(sides)) == len(sides)  # no trial is in two A/A decisions
         assert len({share for _, share in plants(of)}) == 2
@@ -183,7 +185,7 @@ def test_a_second_stage_is_on_disk_and_sealed_before_its_first_trial(
     plans = bench.stored.manifest.plans
     assert [(plan.stage, plan.first_block, len(plan.blocks)) for plan in plans] == [(1, 0, 6), (2, 6, 2), (2, 8, 2)]
     for plan in plans:
-        assert seal(plan.seed, plan.stage, plan.blocks, plan.first_block).sha256 == plan.sha256
+        assert PlanRecord.sealed(plan.seed, plan.stage, plan.blocks, plan.first_block) == plan
 
 
 def test_arms_start_in_the_order_of_the_sealed_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

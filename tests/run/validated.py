@@ -106,5 +106,5 @@ class ValidateBench:
         """What the recorded trials were asked: rehearsals, which come first, left out."""
         trials = [request for request in self.zygote.spawned if request.task == "trial"]
         plan = self.plan
-        kinds = {(of.cell_id, arm.plant.kind) for of in plan.rounds for arm in of.arms if arm.plant}
+        kinds = {(of.cell_id, arm.slowed.kind) for of in plan.rounds for arm in of.arms if arm.slowed}
         return trials[len(kinds) :]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
-from harness.trial.devices.base import Unsupported
 from harness.trial.plants._counted import CountedWork
 from harness.trial.plants.base import Keep
 
@@ -28,43 +27,31 @@ TRIM = 0.1
 def calibrated_rate(
     kind: str, share: float, work: Sequence[CountedWork], step: Callable[[], object], keep: Keep
 ) -> float:
-    """Products a step, all `work` together, that make `step` longer by `share`.
+    """Products a step, all `work` together, that make `step` longer by `share` than it is with none.
 
     What a product costs is measured where it will be spent, inside the step, by steps with and without a
     load of them in turn: next to the model's own ops it is not what it is alone. The few ops that stand in
-    the step even when there is nothing to do are measured alone, and are part of the share. Both the
+    the step even when there is nothing to do are in the placebo's step, too. Both the
     products and the step are computation, so the share holds when the machine's speed drifts, and
-    costs that `keep` found for an earlier trial serve later ones too. Raises Unsupported when those ops
-    alone are more than the share.
+    costs that `keep` found for an earlier trial serve later ones too.
     """
     costs = keep(f"plant-{kind}", lambda: {"costs": _costs(kind, work, step)})["costs"]
-    fixed_s, plain_s, product_s = (float(cost) for cost in costs)
-    rate = (share * plain_s - fixed_s) / product_s
-    if rate <= 0:
-        raise Unsupported(too_small(kind, share, plain_s, fixed_s))
-    return rate
-
-
-def too_small(kind: str, share: float, plain_s: float, fixed_s: float) -> str:
-    """Why nothing so small can be planted."""
-    return (
-        f"plant: '{kind}' of {share:.0%} of a step of {plain_s * 1e3:.2g} ms is less than what the planted "
-        f"ops cost by themselves ({fixed_s * 1e6:.0f} µs): use a larger batch_size"
-    )
+    idle_s, product_s = (float(cost) for cost in costs)
+    return share * idle_s / product_s
 
 
 def _costs(kind: str, work: Sequence[CountedWork], step: Callable[[], object]) -> "np.ndarray[Any, Any]":
-    """[seconds of the planted ops without a product, of a step without them, of a product in the step]."""
+    """[seconds of a step in which nothing is to be done, of a product in the step]."""
     import numpy as np
 
-    fixed_s, product_s = work[0].cost_s()
+    product_s = work[0].cost_s()
     _set(work, 0.0)
     warm_up = [_seconds(step) for _ in range(WARM_UP_STEPS)]
     load = PROBE * statistics.median(warm_up[WARM_UP_STEPS // 2 :]) / product_s
     idle_s, loaded_s = _alternate(work, load, step)
     if loaded_s - idle_s < LEAST * PROBE * idle_s:
         raise HarnessError(f"plant: '{kind}' could not be calibrated: steps with work took no longer than without")
-    return np.array([fixed_s, idle_s - fixed_s, (loaded_s - idle_s) / load])
+    return np.array([idle_s, (loaded_s - idle_s) / load])
 
 
 def _alternate(work: Sequence[CountedWork], load: float, step: Callable[[], object]) -> tuple[float, float]:

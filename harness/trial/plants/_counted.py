@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.trial.devices.base import Unsupported
@@ -49,30 +49,25 @@ class CountedWork:
         with tf.control_dependencies([work]):
             return tf.identity(value)
 
-    def cost_s(self) -> tuple[float, float]:
-        """(median seconds that no product at all takes, seconds a product), by themselves, outside any step."""
+    def cost_s(self) -> float:
+        """Median seconds of a product, by itself, outside any step."""
         import tensorflow as tf
-
-        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-        def nothing(x: Any) -> Any:
-            return x + 1
 
         @tf.function(autograph=False)  # type: ignore[untyped-decorator]
         def working(x: Any) -> Any:
             return self.then(x, after=[x]) + 1
 
-        def seconds(rate: float, function: Callable[[Any], Any]) -> float:
+        def seconds(rate: float) -> float:
             self.set_rate(rate)
             start = time.perf_counter()
-            function(x).numpy()
+            working(x).numpy()
             return time.perf_counter() - start
 
         with tf.device(self._device):
             x = tf.zeros([])
-            kinds = [(0.0, nothing), (0.0, working), (float(SAMPLE_PRODUCTS), working)]
-            taken = [[seconds(*kind) for kind in kinds] for _ in range(SAMPLES)]
-        call, none, some = (statistics.median(column) for column in zip(*taken[SAMPLES // 4 :], strict=True))
-        return max(0.0, none - call), max(1e-9, some - none) / SAMPLE_PRODUCTS
+            taken = [(seconds(0.0), seconds(float(SAMPLE_PRODUCTS))) for _ in range(SAMPLES)]
+        none, some = (statistics.median(column) for column in zip(*taken[SAMPLES // 4 :], strict=True))
+        return float(max(1e-9, some - none) / SAMPLE_PRODUCTS)
 
     def _products(self) -> Any:
         """The op that does this step's products and writes down how many they were."""

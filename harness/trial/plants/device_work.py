@@ -6,7 +6,7 @@ from typing import Any
 from harness.trial.plants._calibration import calibrated_rate
 from harness.trial.plants._counted import CountedWork, replica_at_hand
 from harness.trial.plants._delay import Delay
-from harness.trial.plants._timed import TimedWork
+from harness.trial.plants._timed import TimedWork, above_placebo
 from harness.trial.plants.base import Keep, Planted, PlantKind, on_processors
 
 
@@ -29,7 +29,9 @@ class CountedDeviceWork(Planted):
 
 
 def _build(share: float, devices: Sequence[str]) -> Planted:
-    return Delay(share, TimedWork(devices)) if on_processors(devices) else CountedDeviceWork(share, devices)
+    if on_processors(devices):
+        return Delay(above_placebo(share), TimedWork(devices))
+    return CountedDeviceWork(share, devices)
 
 
 PLANT = PlantKind("device_work", "more work on every device in every step", _build)

@@ -7,7 +7,7 @@ from harness.trial.devices.base import Unsupported
 from harness.trial.plants._calibration import calibrated_rate
 from harness.trial.plants._counted import CountedWork, replica_at_hand
 from harness.trial.plants._delay import Delay
-from harness.trial.plants._timed import TimedWork
+from harness.trial.plants._timed import TimedWork, above_placebo
 from harness.trial.plants.base import Keep, Planted, PlantKind, on_processors
 
 
@@ -38,7 +38,9 @@ class CountedSlowReplica(Planted):
 def _build(share: float, devices: Sequence[str]) -> Planted:
     if len(devices) < 2:
         raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
-    return Delay(share, TimedWork(devices[:1])) if on_processors(devices) else CountedSlowReplica(share, devices)
+    if on_processors(devices):
+        return Delay(above_placebo(share), TimedWork(devices[:1]))
+    return CountedSlowReplica(share, devices)
 
 
 PLANT = PlantKind("slow_replica", "replica 0 alone does more work, and the others wait for it", _build)

@@ -199,10 +199,8 @@ def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(tf: 
 
 
 @pytest.mark.usefixtures("tf")
-def test_counted_work_alone_has_a_cost_that_is_always_there_and_one_a_product() -> None:
-    fixed_s, product_s = CountedWork(devices(1)[0]).cost_s()
-    assert 0 <= fixed_s < 0.1
-    assert 0 < product_s < 0.01
+def test_a_counted_product_alone_has_a_cost() -> None:
+    assert 0 < CountedWork(devices(1)[0]).cost_s() < 0.01
 
 
 @pytest.mark.usefixtures("tf")
