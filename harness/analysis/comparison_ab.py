@@ -38,6 +38,7 @@ def comparison_of_ab(
     assert run.manifest.comparison is not None
     said = [
         *run.manifest.comparison.remarks,
+        *remarks.on_runs({"The run": run}),
         *remarks.on_blocks(run, pairs),
         *_on_margins(margins, planned),
         *remarks.on_validation(validation, margins, unpaired=False),

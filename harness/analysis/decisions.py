@@ -19,6 +19,8 @@ class Decided:
     cell: Cell
     plant: Plant | None
     """None: the same thing twice."""
+    placebo: str | None
+    """The kind whose placebo side A holds; only decisions of the same one have the same step."""
     verdicts: Verdicts
     pairs: tuple[Pair, ...]
     seconds: float
@@ -67,7 +69,15 @@ def _decide(
     pilot = [pair for pair in pairs if pair.block in of.pilot]
     wanted = blocks_wanted([pair.wall for pair in pilot], half_width, most) if pilot else 0
     used = tuple(pairs[:wanted])
-    return Decided(number, cell, arm.slowed, judge_pairs(used, len(pilot), margins), used, _seconds(used))
+    return Decided(
+        number,
+        cell,
+        arm.slowed,
+        arm.plant.kind if arm.plant else None,
+        judge_pairs(used, len(pilot), margins),
+        used,
+        _seconds(used),
+    )
 
 
 def judge_pairs(pairs: Sequence[Pair], pilot: int | None, margins: Margins) -> Verdicts:

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from harness.analysis.decisions import Decided, decisions_of
 from harness.analysis.intervals import log_mean, pooled_deviation
@@ -92,7 +91,9 @@ def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
         paired = noise_floor([_mean(decided) for decided in again])
         if paired is None:
             continue
-        apart = unpaired([_at_times(decided) for decided in _one_a_round(again)], manifest.validation.delta)
+        # each round serves once, so the comparisons are independent but for the machine's own drift
+        met = [_at_times(decided) for pair in _of_two_rounds(again, 2) for decided in pair]
+        apart = unpaired(met, manifest.validation.delta)
         floors.append(
             Floor(
                 cell=cell,
@@ -116,9 +117,21 @@ def _power(mine: Sequence[Decided]) -> list[tuple[float, Rate]]:
     return points
 
 
-def _one_a_round(made: Sequence[Decided]) -> list[Decided]:
-    """The first decision of each round: those of one round took turns, so they are not apart in time."""
-    return list({decided.round: decided for decided in reversed(made)}.values())[::-1]
+def _of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:
+    """A decision of every `step`th round beside one of the next, of A/A decisions on one cell.
+
+    Those of one round took turns, so they are not apart in time. Both of a pair hold the same placebo, since another
+    one's steps take longer; rounds that have none in common give no pair.
+    """
+    found: dict[int, dict[str | None, Decided]] = {}
+    for decided in made:
+        found.setdefault(decided.round, {}).setdefault(decided.placebo, decided)
+    rounds = list(found.values())
+    both = (
+        next(((first[kind], second[kind]) for kind in first if kind in second), None)
+        for first, second in zip(rounds[::step], rounds[1::step], strict=False)
+    )
+    return [pair for pair in both if pair is not None]
 
 
 def _mean(decided: Decided) -> float:
@@ -144,8 +157,7 @@ def _rules(same: Sequence[Decided]) -> list[Rule]:
     turns = [_sides(decided) for decided in judged]
     made = [_rule(rule, same[0], turns) for rule in RULES]
     if same[0].plant is None:
-        rounds = [_sides(decided) for decided in _one_a_round(judged)]
-        apart = [_of_one_size(first[0], second[1]) for first, second in pairwise(rounds)]
+        apart = [_of_one_size(_sides(first)[0], _sides(second)[1]) for first, second in _of_two_rounds(judged)]
         made += [_rule(rule, same[0], apart, apart=True) for rule in RULES]
     return made
 

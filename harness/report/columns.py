@@ -70,7 +70,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("attempt", "count", "", "1, or more where the trial was run again"),
     Column("interleaving", "category", "", "turns, blocks or none"),
     Column("side", "category", "", "a or b in a comparison, the arm's name in a validation"),
-    Column("plant.kind", "category", "", "the slow-down that was planted, in a validation"),
+    Column("plant.kind", "category", "", "the slow-down that was planted, in a validation, or its placebo"),
     Column("plant.share", "number", "share", "by how much a step was to take longer; 0 is the placebo"),
     Column("status", "category", "", "ok, or how it ended"),
     Column("phase", "category", "", "the phase under way when a trial that is not ok ended"),

@@ -148,7 +148,7 @@ def _ours(effects: Sequence[Effect], share: float) -> Rate:
 
 
 def _planted(effect: Effect) -> str:
-    return "nothing (A/A)" if effect.plant is None else f"{effect.plant.replace('_', ' ')} {effect.share:.0%}"
+    return "the same twice (A/A)" if effect.plant is None else f"{effect.plant.replace('_', ' ')} {effect.share:.0%}"
 
 
 def _measured(effect: Effect) -> str:

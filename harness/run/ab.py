@@ -52,6 +52,8 @@ class AbRun:
             store, progress, shared.windows, shared.max_warmup, shared.seed, list(store.earlier_trials)
         )
         self._began = time.monotonic()
+        self._gave_up = False
+        """Sides died block after block. What is left may be measured all the same, once the reason is gone."""
 
     @property
     def trials(self) -> list[TrialRecord]:
@@ -66,7 +68,7 @@ class AbRun:
         self._progress.started(
             self.store.manifest.run_id, len(NAMES) * len(self._left(plans)), each * len(self._left(plans))
         )
-        with end_recorded(self.store, self._progress, self._go_on, self._gave_up), self._blocks.interrupts:
+        with end_recorded(self.store, self._progress, self._go_on, lambda: self._gave_up), self._blocks.interrupts:
             self._blocks.prepare(self._arms)
             if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
                 self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
@@ -85,14 +87,12 @@ class AbRun:
                 return False
             self._progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
             ended = self._blocks.run(block, self._arms, [NAMES])
-            if any(map(is_hopeless, ended)) or self._gave_up():
+            if any(map(is_hopeless, ended)):
+                return False
+            if self._blocks.failed_in_a_row >= PATIENCE:
+                self._gave_up = len(plans) == 1 or bool(self._left(plans))
                 return False
         return True
-
-    def _gave_up(self) -> bool:
-        """Whether sides died block after block. What comes next may be measured all the same, once the reason is gone:
-        the run is to be gone on with."""
-        return self._blocks.failed_in_a_row >= PATIENCE
 
     def _left(self, plans: Sequence[PlanRecord]) -> list[int]:
         numbers = [plan.first_block + offset for plan in plans for offset in range(len(plan.blocks))]

@@ -66,7 +66,7 @@ class ValidateSettings:
     def _round(self, number: int) -> RoundRecord:
         turn, which = divmod(number, len(self.cells))
         cell = self.cells[which]
-        kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.replicas_in_sync > 1]
+        kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.replicas > 1]
         cycle, phase = divmod(turn, len(SHARES))
         planted = [  # a kind further with each cycle, so that every kind is planted in every size
             Plant(kind=kinds[(cycle + phase + place) % len(kinds)], share=share)
@@ -75,9 +75,10 @@ class ValidateSettings:
         if self.quick:  # what costs least: half of the arms, not half of the blocks, which `ab` has, too
             planted = [Plant(kind=kinds[-1], share=QUICK_SHARE)]
         first = number * self.ab.pilot_blocks
+        sides = zip(SIDES[: len(planted)], planted, strict=True)
         return RoundRecord(
             cell_id=cell.cell_id,
-            arms=[arm for side, plant in zip(SIDES, planted, strict=False) for arm in _arms(side, plant)],
+            arms=[arm for side, plant in sides for arm in _arms(side, plant)],
             pilot=list(range(first, first + self.ab.pilot_blocks)),
         )
 
@@ -225,12 +226,24 @@ def resume_validation(path: Path, progress: Progress | None = None) -> None:
             raise UsageError(f"--resume: '{path.name}' is no validation")
         if store.manifest.status == "finished":
             return
+        _check_placebos(store.manifest.validation, path)
         check_machine(store.manifest)
         sweep = store.manifest.sweep
         requests = [request_for(cell, sweep, data_dir_of(sweep)) for cell in store.manifest.cells]
         with Zygote() as zygote:
             open_launchers(requests, zygote)
             ValidationRun(store, zygote, progress or Quiet()).run()
+
+
+def _check_placebos(plan: ValidationPlan, path: Path) -> None:
+    """UsageError for a plan that was made before planted arms were compared with their placebo."""
+    for of in plan.rounds:
+        bare = {arm.name for arm in of.arms if arm.plant is None}
+        if any(arm.slowed and arm.against in bare for arm in of.arms):
+            raise UsageError(
+                f"--resume: '{path.name}' was begun by an older version, which compared slow-downs with nothing at all "
+                "instead of a placebo; begin a new one: python -m harness validate"
+            )
 
 
 def _pairs(of: RoundRecord) -> list[tuple[str, str]]:

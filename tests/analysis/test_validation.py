@@ -14,7 +14,7 @@ from scipy import stats
 from harness.analysis.validation import validation_of
 from harness.errors import HarnessError
 from harness.record import Run
-from harness.record.trial import Phases
+from harness.record.trial import Phases, Plant
 from harness.record.validation import Effect, Rate, ValidationRecord, load_validation, write_validation
 from tests.comparisons import FACTS, MIRRORED
 from tests.synthetic import make_cell
@@ -149,6 +149,21 @@ def test_the_floor_at_different_times_compares_a_round_with_the_next_and_never_w
     assert floor.unpaired == pytest.approx(math.expm1(1.96 * math.sqrt(statistics.mean(x * x for x in logs))), rel=1e-3)
     assert is_rate(floor.unpaired_false_alarms, 2, 2)
     assert floor.paired < 0.001
+
+
+def test_rounds_meet_in_a_decision_whose_sides_hold_the_same_placebo() -> None:
+    """The placebo of work makes a step a tenth longer: that is no change of the machine."""
+    work, stall = Plant(kind="device_work", share=0), Plant(kind="input_stall", share=0)
+
+    def held(plant: Plant) -> Round:
+        return Round([Arm(WIGGLE, plant)], speeds=[1.1 if plant == work else 1.0] * 6)
+
+    [floor] = validation_of(validation_run([held(plant) for plant in (work, work, stall, stall, work, stall)])).floors
+    assert is_rate(floor.unpaired_false_alarms, 0, 2)
+    assert floor.unpaired is not None
+    assert floor.unpaired < 0.001
+    [floor] = validation_of(validation_run([held(plant) for plant in (work, stall)])).floors
+    assert floor.unpaired is None
 
 
 def test_a_steady_machine_raises_no_alarm_between_rounds() -> None:

@@ -17,6 +17,7 @@ from harness.analysis.other_tools import RULES
 from harness.analysis.pairs import blocks_wanted, estimate_of
 from harness.analysis.power import clopper_pearson, upper_limit
 from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
+from harness.report.export.as_markdown import escape
 from harness.report.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
 from harness.run import steps
 from harness.run.decision import WINDOWING
@@ -110,11 +111,17 @@ def test_every_goal_of_a_validation_is_in_the_table() -> None:
              ("time of a decision", f"< {DECISION_GOAL_S:.0f} s")]  # fmt: skip
     goals += [(f"{share:.0%} planted, called slower", f"≥ {goal:.0%}") for share, goal in GOALS.items()]
     for figure, goal in goals:
-        assert f"| {figure} | {goal} |".replace("%", " %") in PAGE
+        assert f"| {figure} | {escape(goal)} |".replace("%", " %") in PAGE
+
+
+def test_what_a_validation_found_is_what_the_kept_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    tables = importlib.import_module("validation_tables")
+    assert tables.written(PAGE) == PAGE, "python docs/validation_tables.py writes it anew"
 
 
 def test_every_rule_of_another_tool_and_every_plant_is_named() -> None:
-    assert all(f"| `{rule.name}` |" in PAGE for rule in RULES)
+    assert all(f"| {escape(rule.name)} |" in PAGE for rule in RULES)
     assert all(f"(`{kind}`)" in PAGE for kind in KINDS)
 
 

@@ -106,7 +106,7 @@ def test_the_time_of_a_decision_is_the_longest_of_all(longest: float, met: str) 
 
 def test_every_cell_and_plant_is_a_row_with_its_counts_and_limits() -> None:
     table = effects_table(record(effect(1, 20, undecided=3), planted(19, deviation=0.0123, blocks_median=7.5)))
-    assert column(table, "planted") == ["nothing (A/A)", "device work 5%"]
+    assert column(table, "planted") == ["the same twice (A/A)", "device work 5%"]
     assert column(table, "decisions") == ["20", "20"]
     assert column(table, "slower") == ["1 of 20 [0 – 25 %]", "19 of 20 [75 – 100 %]"]
     assert column(table, "false alarms") == ["1 of 20 [0 – 25 %]", NOTHING]

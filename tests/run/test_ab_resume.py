@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis.comparison import comparison_of_ab
 from harness.analysis.pairs import pairs_of
 from harness.analysis.verdict import Margins
 from harness.errors import Interrupted, UsageError
@@ -16,7 +17,7 @@ from harness.run.decision import AbSettings
 from tests.comparisons import FACTS
 from tests.record.examples import manifest
 from tests.run.fakes import Actor, FakeZygote, Play
-from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting
+from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting, says
 
 SPREAD = (0.012, -0.011, 0.004, -0.013, 0.009, -0.001)
 
@@ -163,10 +164,18 @@ def test_a_run_that_gave_up_on_a_side_that_died_again_and_again_goes_on_with_wha
     bench = AbBench(tmp_path, monkeypatch, b=at([1, 2], dies()))
     stopped = bench.start()
     assert stopped.manifest.status == "interrupted"
+    assert f"The run ({stopped.manifest.run_id}) did not finish; `--resume` runs the rest." in (
+        comparison_of_ab(stopped).remarks
+    )
     assert max(trial.block for trial in stopped.trials) == 2
     run = bench.resume()
     assert run.manifest.status == "finished"
     assert [pair.block for pair in pairs_of(run.trials)] == [0, 3, 4, 5]
+
+
+def test_a_wrong_result_after_a_crash_is_no_reason_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = AbBench(tmp_path, monkeypatch, b=at([1], dies(), at([2], says("wrong_result", "update: off by 0.5"))))
+    assert bench.start().manifest.status == "finished"
 
 
 def test_a_second_interruption_is_as_good_as_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,14 @@ def test_every_round_has_the_same_thing_twice_and_two_sizes_planted() -> None:
         assert len({share for _, share in plants(of)}) == 2
 
 
+def test_a_quick_round_is_one_decision_of_each_sort() -> None:
+    settings = ValidateSettings(Sweep(), (ONE, cell()), AbSettings(Margins()), 2, quick=True)
+    one, two = settings.plan().rounds
+    assert names(one) == ["a", "a-again", "input_stall-5"]
+    assert names(two) == ["a", "a-again", "slow_replica-5"]
+    assert [arm.plant.share for arm in two.arms if arm.plant] == [0, 0, 0.05]
+
+
 def test_rounds_go_through_the_cells_in_turn() -> None:
     assert [of.cell_id for of in planned(5)] == [ONE.cell_id, cell().cell_id, ONE.cell_id, cell().cell_id, ONE.cell_id]
 

@@ -93,6 +93,21 @@ def test_a_validation_that_was_killed_goes_on_with_the_plans_that_it_would_have_
     assert {trial.block for trial in run.trials[kept:]} == {3, 4, 5, 8, 9}
 
 
+def test_a_plan_that_compares_with_nothing_instead_of_a_placebo_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = ValidateBench(tmp_path, monkeypatch)
+    bench.start()
+    stored = json.loads((bench.path / "run.json").read_text())
+    stored |= {"status": "interrupted"}
+    for of in stored["validation"]["rounds"]:
+        for arm in of["arms"]:
+            arm["plant"] = arm["plant"] if arm["plant"]["share"] else None
+    (bench.path / "run.json").write_text(json.dumps(stored))
+    with pytest.raises(UsageError, match=r"was begun by an older version, .* instead of a placebo; begin a new one: "):
+        bench.resume()
+
+
 def test_an_arm_that_dies_costs_its_decision_a_block_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A validation on a fake zygote, whose trials are as slow as what was planted in them."""
+"""A validation on a fake zygote, whose trials are as slow as what was planted in them and its placebo."""
 
 import itertools
 import math
@@ -35,7 +35,8 @@ def as_planted(noise: Sequence[float] = NOISE, kind: Callable[[Request], Play] |
         if request.task != "trial":
             return Play()
         share = request.plant.share if request.plant else 0.0
-        log = math.log1p(share) + noise[next(numbers) % len(noise)]
+        placebo = 0.1 if request.plant and request.plant.kind != "input_stall" else 0.0
+        log = math.log1p(share) + math.log1p(placebo) + noise[next(numbers) % len(noise)]
         chosen = kind(request) if kind else Play()
         return Play(chosen.at, chosen.happens, lambda _: 0.1 * math.exp(log), chosen.outcome, chosen.steps)
 

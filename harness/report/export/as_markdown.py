@@ -37,24 +37,29 @@ class _Markdown:
 def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
     """The ranking of each workload, the rest folded."""
     for work in summary.workloads:
-        yield from _lines(ranking_table(work, summary.noise), rows)
+        yield from _titled(ranking_table(work, summary.noise), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
             yield from _folded(make(work), rows)
-    yield from _lines(failed_table(summary), rows)
+    yield from _titled(failed_table(summary), rows)
 
 
-def _lines(table: Table, most: int | None, titled: bool = True) -> list[str]:
+def table_lines(table: Table, most: int | None = None) -> list[str]:
+    """The table without its title: an empty line, heads, at most `most` rows, and its note. Nothing without rows."""
     if not table.rows:
         return []
-    title = [f"## {escape(table.title)}", ""] if titled else []
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
     rows = [_row(_marked(row, index in table.marked)) for index, row in enumerate(table.rows[:most])]
-    lines = ["", *title, _row([column.name for column in table.columns]), _row(rules), *rows]
+    lines = ["", _row([column.name for column in table.columns]), _row(rules), *rows]
     if len(rows) < len(table.rows):
         more = len(table.rows) - len(rows)
         lines += ["", f"{more:,} more rows are left out here: `python -m harness export RUN --format cells` has them."]
     return [*lines, "", escape(table.note)] if table.note else lines
+
+
+def _titled(table: Table, most: int | None) -> list[str]:
+    lines = table_lines(table, most)
+    return ["", f"## {escape(table.title)}", *lines] if lines else []
 
 
 def _marked(row: Sequence[str], marked: bool) -> list[str]:
@@ -64,7 +69,7 @@ def _marked(row: Sequence[str], marked: bool) -> list[str]:
 
 
 def _folded(table: Table, most: int | None) -> list[str]:
-    lines = _lines(table, most, titled=False)
+    lines = table_lines(table, most)
     if not lines:
         return []
     return ["", "<details>", f"<summary>{html.escape(printable(table.title))}</summary>", *lines, "", "</details>"]

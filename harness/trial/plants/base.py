@@ -44,14 +44,15 @@ class Planted:
         """The last step of a window was issued; what comes before the next window is not the steps' time."""
 
     def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
-        """Find out how much to do; `step` runs one training step to its end. Raises Unsupported."""
+        """Find out how much to do; `step` runs one training step to its end. Raises HarnessError where it cannot be."""
 
 
 @dataclass(frozen=True)
 class PlantKind:
     """A registered kind. `build(share, devices)` plants it in steps of replicas on `devices`.
 
-    `share` is by how much a step takes longer: 0.03 is 3 %. `build` raises Unsupported, with the reason.
+    `share` is by how much a step takes longer than with the placebo, which is 0: 0.03 is 3 %. `build` raises
+    Unsupported, with the reason.
     """
 
     name: str

@@ -12,6 +12,8 @@ import pytest
 from harness.errors import UsageError
 from harness.record.trial import Plant
 from harness.trial.devices.base import Unsupported
+from harness.trial.loops._coordinator import CoordinatorLoop
+from harness.trial.loops._mesh import MeshLoop
 from harness.trial.loops.custom import make_step
 from harness.trial.plants import Planted, check_loop, planted, plants
 from harness.trial.plants._counted import CountedWork
@@ -117,7 +119,7 @@ def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) ->
 @pytest.mark.usefixtures("tf")
 @pytest.mark.parametrize("kind", ["device_work", "slow_replica"])
 def test_from_the_first_step_on_work_is_done_at_nearly_every_step(kind: str) -> None:
-    plant = planted(Plant(kind=kind, share=0.1), devices(2))
+    plant = planted(Plant(kind=kind, share=0), devices(2))  # the placebo: a tenth
     done = []
     plant.window_begins()
     for _ in plant.batches(iter(range(20))):
@@ -125,6 +127,18 @@ def test_from_the_first_step_on_work_is_done_at_nearly_every_step(kind: str) -> 
         time.sleep(0.04)  # the step
     worked = sum(after > before for before, after in itertools.pairwise(done))
     assert worked > 10, "what is done once, such as tracing, is owed by the steps that follow"
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("share", [0.03, 0.1])
+def test_a_step_is_longer_by_the_share_than_with_the_placebo(share: float) -> None:
+    def taken(kind: str, share: float) -> float:
+        return 1 + planted(Plant(kind=kind, share=share), devices(2))._share  # type: ignore[attr-defined, no-any-return]
+
+    for kind in ("device_work", "slow_replica"):
+        assert taken(kind, share) / taken(kind, 0) == pytest.approx(1 + share)
+        assert taken(kind, 0) == pytest.approx(1.1)
+    assert (taken("input_stall", share), taken("input_stall", 0)) == (1 + share, 1)
 
 
 @pytest.mark.usefixtures("tf")
@@ -211,6 +225,13 @@ def test_what_cannot_be_planted_is_refused_with_the_reason() -> None:
         planted(Plant(kind="slow_replica", share=0.05), devices(1))
     with pytest.raises(Unsupported, match="on processors and GPUs, not on /device:TPU:0"):
         planted(Plant(kind="device_work", share=0.05), ["/device:TPU:0"])
+
+
+@pytest.mark.parametrize("loop", [CoordinatorLoop, MeshLoop])
+def test_loops_that_have_no_place_for_one_say_so(loop: Any) -> None:
+    training = types.SimpleNamespace(request=types.SimpleNamespace(plant=Plant(kind="device_work", share=0.05)))
+    with pytest.raises(Unsupported, match="no place for a planted slow-down: validate another"):
+        loop(training)
 
 
 def test_only_the_custom_loop_takes_a_plant() -> None:
