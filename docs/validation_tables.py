@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from harness.analysis.validation import validation_of
-from harness.record.reading import load_manifest, load_run
+from harness.record.manifest import RunManifest
+from harness.record.reading import load_run
 from harness.record.validation import ValidationRecord
 from harness.report.export.as_markdown import escape, table_lines
 from harness.report.text import plural
@@ -18,8 +19,9 @@ MARKS = ("<!-- what results/validation found: begin -->", "<!-- what results/val
 
 def text() -> str:
     """The tables and findings as Markdown."""
-    record = validation_of(load_run(RUN))
-    lines = [_on_what(record)]
+    run = load_run(RUN)
+    record = validation_of(run)
+    lines = [_on_what(record, run.manifest)]
     for table in validation_tables(record):
         lines += ["", f"**{table.title}**", *table_lines(table)]
     lines += ["", *(f"- {escape(line)}" for line in validation_lines(record) if "--resume" not in line)]
@@ -36,8 +38,8 @@ def written(page: str) -> str:
     return f"{head}{begin}\n{text()}\n{end}{tail}"
 
 
-def _on_what(record: ValidationRecord) -> str:
-    plan = load_manifest(RUN).validation
+def _on_what(record: ValidationRecord, manifest: RunManifest) -> str:
+    plan = manifest.validation
     assert plan is not None
     facts = record.facts
     so_far = "" if record.complete else f" (all that is done so far of {plural(len(plan.rounds), 'round')})"

@@ -182,7 +182,7 @@ def report(title: str, steps: int, taken: dict[Arm, list[float]]) -> None:
             rows.append((kind, f"{share:.0%}", percent, spread, deviation, "yes" if inside else "NO"))
         told.append(f"{kind}: lost ÷ stated, all shares together: {_slope(lost)}")
     table(rows)
-    print("\n".join(told), flush=True)
+    print("\n".join(told), end="\n\n", flush=True)
 
 
 def _mean_of(several: Sequence[Sequence[float]]) -> list[float]:

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from harness.record.trial import Executed
-from harness.trial.devices.base import Unsupported
 from harness.trial.executed import inspect_expanded
 from harness.trial.loops.base import Pace
 from harness.trial.mesh import DeviceMesh, batches, layouts_of
@@ -16,8 +15,6 @@ class MeshLoop:
     """The step is written for one device and the global batch; the layouts of its arguments say the rest."""
 
     def __init__(self, training: "Training") -> None:
-        if training.request.plant is not None:
-            raise Unsupported("strategy 'dtensor' has no place for a planted slow-down: validate another strategy")
         self._training = training
         self._on: DeviceMesh = training.strategy
         self._step = make_step(training)

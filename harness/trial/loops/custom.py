@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from harness.trial.devices.base import Unsupported
 from harness.trial.kept import kept
 from harness.trial.loops._coordinator import CoordinatorLoop
 from harness.trial.loops._mesh import MeshLoop
@@ -174,9 +175,12 @@ def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _build(training: "Training") -> Loop:
-    if training.cell.mesh:
-        return MeshLoop(training)
-    return CoordinatorLoop(training) if training.cell.asynchronous else CustomLoop(training)
+    cell = training.cell
+    if not cell.mesh and not cell.asynchronous:
+        return CustomLoop(training)
+    if training.request.plant is not None:
+        raise Unsupported(f"strategy '{cell.strategy}' has no place for a planted slow-down: validate another strategy")
+    return MeshLoop(training) if cell.mesh else CoordinatorLoop(training)
 
 
 LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", _build)

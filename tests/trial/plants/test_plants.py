@@ -12,14 +12,13 @@ import pytest
 from harness.errors import UsageError
 from harness.record.trial import Plant
 from harness.trial.devices.base import Unsupported
-from harness.trial.loops._coordinator import CoordinatorLoop
-from harness.trial.loops._mesh import MeshLoop
-from harness.trial.loops.custom import make_step
+from harness.trial.loops.custom import LOOP, make_step
 from harness.trial.plants import Planted, check_loop, planted, plants
 from harness.trial.plants._counted import CountedWork
 from harness.trial.plants._timed import TimedWork
 from harness.trial.plants.device_work import CountedDeviceWork
 from harness.trial.plants.slow_replica import CountedSlowReplica
+from tests.record.examples import cell
 
 COUNTED = [CountedDeviceWork, CountedSlowReplica]
 """What accelerators get, here on processors."""
@@ -227,11 +226,14 @@ def test_what_cannot_be_planted_is_refused_with_the_reason() -> None:
         planted(Plant(kind="device_work", share=0.05), ["/device:TPU:0"])
 
 
-@pytest.mark.parametrize("loop", [CoordinatorLoop, MeshLoop])
-def test_loops_that_have_no_place_for_one_say_so(loop: Any) -> None:
-    training = types.SimpleNamespace(request=types.SimpleNamespace(plant=Plant(kind="device_work", share=0.05)))
-    with pytest.raises(Unsupported, match="no place for a planted slow-down: validate another"):
-        loop(training)
+@pytest.mark.parametrize(("strategy", "keys"), [("parameter_server", {"ps": 1}), ("dtensor", {"mesh": "batch:2"})])
+def test_strategies_that_have_no_place_for_one_say_so(strategy: str, keys: dict[str, Any]) -> None:
+    training: Any = types.SimpleNamespace(
+        request=types.SimpleNamespace(plant=Plant(kind="device_work", share=0.05)),
+        cell=cell(strategy=strategy, **keys),
+    )
+    with pytest.raises(Unsupported, match=f"'{strategy}' has no place for a planted slow-down: validate another"):
+        LOOP.build(training)
 
 
 def test_only_the_custom_loop_takes_a_plant() -> None:
