@@ -32,7 +32,7 @@ def facts(root: Path = ROOT) -> Facts:
     flags = set((cpu.get("flags") or cpu.get("Features") or "").split())
     memory = psutil.virtual_memory()
     return {
-        "machine.id": machine_id(model, root),
+        "machine.id": machine_id(" ".join([str(model), *_version(cpu)]), root),
         "machine.product": _product(root),
         "cpu.model": model,
         "cpu.architecture": platform.machine() or None,
@@ -62,6 +62,11 @@ def processor_model(cpu: dict[str, str]) -> str | None:
     return name or platform.processor() or None
 
 
+def _version(cpu: dict[str, str]) -> list[str]:
+    """What tells processors apart whose hypervisor gives all of them one name, such as "AMD EPYC"."""
+    return [cpu[key] for key in ("cpu family", "model", "stepping") if key in cpu]
+
+
 def caches(root: Path = ROOT) -> Facts:
     """Bytes of the first core's data and unified caches by level."""
     found: Facts = {"cpu.l1d_bytes": None, "cpu.l2_bytes": None}
@@ -75,13 +80,13 @@ def caches(root: Path = ROOT) -> Facts:
     return found
 
 
-def machine_id(model: str | None, root: Path = ROOT) -> str:
+def machine_id(processor: str, root: Path = ROOT) -> str:
     """Twelve hexadecimal digits that stay the same on one machine and do not name it.
 
     The processor is hashed along, because machines cloned from one disk image share /etc/machine-id.
     """
     own = text(root / "etc/machine-id") or text(root / "var/lib/dbus/machine-id") or f"{uuid.getnode():x}"
-    return hashlib.sha256(f"tf-distribute-harness {own} {model}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"tf-distribute-harness {own} {processor}".encode()).hexdigest()[:12]
 
 
 def _product(root: Path) -> str | None:

@@ -142,6 +142,18 @@ def test_the_machine_id_is_stable_and_differs_between_machines_without_naming_th
     assert hardware.machine_id("cpu", tmp_path / "none") == hardware.machine_id("cpu", tmp_path / "none")
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS names its processor by sysctl")
+@pytest.mark.parametrize("key", ["cpu family", "model", "stepping"])
+def test_two_processors_that_a_hypervisor_gives_one_name_are_two_machines(tmp_path: Path, key: str) -> None:
+    told = {"model name": "AMD EPYC", "cpu family": "25", "model": "1", "stepping": "1"}
+    ids = set()
+    for name, value in (("one", told[key]), ("other", "17")):
+        lines = "".join(f"{of}\t: {text}\n" for of, text in (told | {key: value}).items())
+        root = lay_out(tmp_path / name, {"etc/machine-id": "one image\n", "proc/cpuinfo": lines})
+        ids.add(hardware.facts(root)["machine.id"])
+    assert len(ids) == 2
+
+
 def test_only_variables_that_matter_are_kept_and_secrets_never() -> None:
     kept = software.variables(
         {
