@@ -106,7 +106,7 @@ signed(
     [
         *key_flags(without=NOT_TAKEN),
         option("quick", False, bool, "--quick", help="A few minutes: few rounds, wide limits."),
-        option("rounds", None, int | None, "--rounds", min=1, help="Rounds; each decides A/A and two planted sizes."),
+        option("rounds", None, int | None, "--rounds", min=1, help="Rounds; each decides A/A and one planted size."),
         option("delta", None, str | None, "--delta", metavar="SHARE", help="Smallest difference that counts: 1%."),
         option("epsilon", None, str | None, "--epsilon", metavar="SHARE", help="Margin of equivalence: 3%."),
         option("max_blocks", None, int | None, "--max-blocks", min=6, metavar="BLOCKS", help=MOST),

@@ -1,10 +1,9 @@
 """`validate`: the method itself, measured on this machine.
 
-A round takes one cell in several arms: twice the cell and the cell again (A/A), and twice the cell with a
-slow-down planted, against one of the others. These hold the placebo of that slow-down, so that what it does anyway is
-on both sides. They are alive together and take turns as the two sides of an
-`ab` do, in the same two stages. Decisions that share side A share its cost: six arms give four decisions for
-the price of three.
+A round takes one cell in three arms: the cell, the cell again (A/A), and the cell with a slow-down planted. The first
+two hold the placebo of that slow-down, so that what it does anyway is on both sides. They are set up together, alive
+together and take turns as the two sides of an `ab` are, in the same two stages. The two decisions of a round share side
+A and its cost.
 """
 
 import shlex
@@ -31,14 +30,14 @@ from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
-SIDES = ("a", "c")
-"""Sides A, each compared with itself and with a planted arm: two independent A/A decisions a round."""
-SHARES = ((0.03, 0.05), (0.03, 0.05), (0.02, 0.10))
-"""Planted in turn, two a round: those that have a goal twice as often."""
+SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
+"""Planted in turn, one a round: those that have a goal twice as often."""
+ALIKE = 2
+"""Rounds of a cell in a row with one kind of slow-down: their placebo is the same, so that they can be compared."""
 KINDS = ("device_work", "input_stall", "slow_replica")
 QUICK_ROUNDS = 2
 QUICK_SHARE = 0.05
-FULL_ROUNDS = 30
+FULL_ROUNDS = 60
 """60 A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
 
 
@@ -68,28 +67,25 @@ class ValidateSettings:
         cell = self.cells[which]
         kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.replicas > 1]
         cycle, phase = divmod(turn, len(SHARES))
-        planted = [  # a kind further with each cycle, so that every kind is planted in every size
-            Plant(kind=kinds[(cycle + phase + place) % len(kinds)], share=share)
-            for place, share in enumerate(SHARES[phase])
-        ]
-        if self.quick:  # what costs least: half of the arms, not half of the blocks, which `ab` has, too
-            planted = [Plant(kind=kinds[-1], share=QUICK_SHARE)]
+        # a kind further with each cycle, so that every kind is planted in every size
+        plant = Plant(kind=kinds[(cycle + phase // ALIKE) % len(kinds)], share=SHARES[phase])
+        if self.quick:
+            plant = Plant(kind=kinds[-1], share=QUICK_SHARE)
         first = number * self.ab.pilot_blocks
-        sides = zip(SIDES[: len(planted)], planted, strict=True)
         return RoundRecord(
             cell_id=cell.cell_id,
-            arms=[arm for side, plant in sides for arm in _arms(side, plant)],
+            arms=_arms(plant),
             pilot=list(range(first, first + self.ab.pilot_blocks)),
         )
 
 
-def _arms(side: str, plant: Plant) -> list[ArmRecord]:
-    """A side A, the same again, and the side with `plant`."""
+def _arms(plant: Plant) -> list[ArmRecord]:
+    """The cell, the cell again, and the cell with `plant`."""
     placebo = Plant(kind=plant.kind, share=0.0)
     return [
-        ArmRecord(name=side, plant=placebo),
-        ArmRecord(name=f"{side}-again", against=side, plant=placebo),
-        ArmRecord(name=f"{plant.kind}-{plant.share:.0%}".removesuffix("%"), against=side, plant=plant),
+        ArmRecord(name="a", plant=placebo),
+        ArmRecord(name="a-again", against="a", plant=placebo),
+        ArmRecord(name=f"{plant.kind}-{plant.share:.0%}".removesuffix("%"), against="a", plant=plant),
     ]
 
 

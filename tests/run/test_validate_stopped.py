@@ -115,7 +115,7 @@ def test_an_arm_that_dies_costs_its_decision_a_block_and_nothing_else(
     dies = Play(1, lambda actor: actor.end(-11))
 
     def once(request: Request) -> Play:
-        planted = request.plant is not None and request.plant.share == 0.05
+        planted = request.plant is not None and request.plant.share == 0.03
         recorded = planted and any(bench.results.glob("*/trials.jsonl")) and bool(bench.stored.trials)
         return dies if recorded and next(deaths, False) else Play()
 
