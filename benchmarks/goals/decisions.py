@@ -2,7 +2,7 @@
 
 `python benchmarks/goals/decisions.py` makes a new validation of two rounds, ten minutes on two cores;
 an argument sets the rounds (30 are the full validation). `python benchmarks/goals/decisions.py RUN` prints one
-that was made before, such as the one kept in `results/validation`.
+that was made before, such as `results/validation/avx512`.
 """
 
 import subprocess
@@ -11,7 +11,8 @@ from pathlib import Path
 
 from common import table
 
-from harness.record.validation import load_validation
+from harness.analysis.validation import validation_of
+from harness.record.reading import load_run
 from harness.report.validation import validation_lines, validation_tables
 
 ROUNDS = "2"
@@ -21,7 +22,7 @@ def main() -> None:
     """Measure, or read, and print."""
     argument = sys.argv[1] if len(sys.argv) > 1 else ROUNDS
     folder = _measured(argument) if argument.isdigit() else Path(argument)
-    record = load_validation(folder)
+    record = validation_of(load_run(folder))
     for part in validation_tables(record):
         print(f"\n{part.title}\n")
         table([[column.name for column in part.columns], *part.rows])

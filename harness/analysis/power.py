@@ -99,12 +99,8 @@ def smallest_effect(points: Sequence[tuple[float, Rate]], power: float = POWER) 
     return math.exp(math.log(shares[reached - 1]) * (1 - part) + math.log(shares[reached]) * part)
 
 
-@dataclass(frozen=True)
-class AtTimes:
-    """One A/A decision's trials: ln throughput (examples/s) of each good trial of either side, block by block."""
-
-    a: tuple[float, ...]
-    b: tuple[float, ...]
+Met = tuple[Sequence[float], Sequence[float]]
+"""The same thing at an earlier and a later time: ln throughput (examples/s) of each good trial."""
 
 
 @dataclass(frozen=True)
@@ -119,23 +115,21 @@ class Unpaired:
     """ln(X_later/X_earlier) of each comparison."""
 
 
-def unpaired(decisions: Sequence[AtTimes], delta: float) -> Unpaired | None:
-    """Side a of a decision against side b of the next by Welch's t: false alarms beyond δ without pairing.
+def unpaired(met: Sequence[Met], delta: float) -> Unpaired | None:
+    """The later of each pair against the earlier by Welch's t: false alarms beyond δ without pairing.
 
-    `decisions` are A/A decisions on one cell in the order of time. The 1st meets the 2nd, the 3rd the 4th
-    and so on: no trial serves twice, so the comparisons are independent but for the machine's own drift.
-    They lie minutes apart; runs of different days can differ by more. A comparison with fewer than two
-    trials on a side is left out; None when none is left. `delta` is a share (`Margins`). HarnessError on a
-    value that is not finite.
+    `met` are trials of one cell. Where none serves twice the comparisons are independent but for the machine's own
+    drift. What lies minutes apart says little of days. A comparison with fewer than two trials on a side is left
+    out; None when none is left. `delta` is a share (`Margins`). HarnessError on a value that is not finite.
     """
     # an alarm does not depend on the margin of equivalence, which is asked later
     margins = Margins(delta, max(delta, EPSILON))
     alarms = 0
     log_ratios = []
-    for first, second in zip(decisions[::2], decisions[1::2], strict=False):
-        if min(len(first.a), len(second.b)) < 2:
+    for earlier, later in met:
+        if min(len(earlier), len(later)) < 2:
             continue
-        estimate = log_ratio(_sample(second.b, "later"), _sample(first.a, "earlier"))
+        estimate = log_ratio(_sample(later, "later"), _sample(earlier, "earlier"))
         alarms += judge(estimate, margins).verdict in ("faster", "slower")
         log_ratios.append(estimate.mean)
     if not log_ratios:

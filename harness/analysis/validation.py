@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from harness.analysis.decisions import Decided, decisions_of
 from harness.analysis.intervals import log_mean, pooled_deviation
 from harness.analysis.other_tools import RULES, ToolRule, Trials
-from harness.analysis.power import AtTimes, clopper_pearson, noise_floor, smallest_effect, unpaired
+from harness.analysis.power import clopper_pearson, noise_floor, smallest_effect, unpaired
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
@@ -92,7 +92,10 @@ def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
         if paired is None:
             continue
         # each round serves once, so the comparisons are independent but for the machine's own drift
-        met = [_at_times(decided) for pair in _of_two_rounds(again, 2) for decided in pair]
+        met = [
+            ([_log_throughput(pair.a) for pair in first.pairs], [_log_throughput(pair.b) for pair in second.pairs])
+            for first, second in _of_two_rounds(again, 2)
+        ]
         apart = unpaired(met, manifest.validation.delta)
         floors.append(
             Floor(
@@ -136,14 +139,6 @@ def _of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided
 
 def _mean(decided: Decided) -> float:
     return log_mean(decided.values, "paired t").mean
-
-
-def _at_times(decided: Decided) -> AtTimes:
-    """The log throughputs of both sides of one A/A decision."""
-    return AtTimes(
-        a=tuple(_log_throughput(pair.a) for pair in decided.pairs),
-        b=tuple(_log_throughput(pair.b) for pair in decided.pairs),
-    )
 
 
 def _log_throughput(trial: TrialRecord) -> float:

@@ -185,8 +185,10 @@ def _some(given: Iterable[str]) -> str:
 
 
 def _folders(results: Path) -> list[Path]:
+    """What may be runs; a folder that is none but has some in it is a `results` of its own."""
     try:
-        return [Path(entry.path) for entry in os.scandir(results) if entry.is_dir() and not entry.name.startswith(".")]
+        found = [Path(entry.path) for entry in os.scandir(results) if entry.is_dir() and not entry.name.startswith(".")]
+        return [path for path in found if (path / MANIFEST_NAME).exists() or not any(path.glob(f"*/{MANIFEST_NAME}"))]
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -29,6 +29,7 @@ from harness.run.request import request_for
 from harness.run.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.plants import PLACEBO
 
 SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
 """Planted in turn, one a round: those that have a goal twice as often."""
@@ -59,6 +60,7 @@ class ValidateSettings:
             epsilon=self.ab.margins.epsilon,
             half_width=self.ab.target,
             max_blocks=self.ab.max_blocks,
+            placebo=PLACEBO,
             rounds=[self._round(number) for number in range(self.rounds)],
         )
 
@@ -232,14 +234,20 @@ def resume_validation(path: Path, progress: Progress | None = None) -> None:
 
 
 def _check_placebos(plan: ValidationPlan, path: Path) -> None:
-    """UsageError for a plan that was made before planted arms were compared with their placebo."""
+    """UsageError for a plan that was made before planted arms were compared with their placebo, or with another one."""
+    begin = "begin a new one: python -m harness validate"
     for of in plan.rounds:
         bare = {arm.name for arm in of.arms if arm.plant is None}
         if any(arm.slowed and arm.against in bare for arm in of.arms):
             raise UsageError(
                 f"--resume: '{path.name}' was begun by an older version, which compared slow-downs with nothing at all "
-                "instead of a placebo; begin a new one: python -m harness validate"
+                f"instead of a placebo; {begin}"
             )
+    if plan.placebo != PLACEBO:
+        raise UsageError(
+            f"--resume: '{path.name}' was begun by another version, whose placebo was another one than this one's "
+            f"{PLACEBO:g} of a step; {begin}"
+        )
 
 
 def _pairs(of: RoundRecord) -> list[tuple[str, str]]:

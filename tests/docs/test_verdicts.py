@@ -16,7 +16,9 @@ from harness.analysis.intervals import stein_trials, t_quantile
 from harness.analysis.other_tools import RULES
 from harness.analysis.pairs import blocks_wanted, estimate_of
 from harness.analysis.power import clopper_pearson, upper_limit
+from harness.analysis.validation import validation_of
 from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
+from harness.record.validation import load_validation
 from harness.report.export.as_markdown import escape
 from harness.report.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
 from harness.run import steps
@@ -117,7 +119,11 @@ def test_every_goal_of_a_validation_is_in_the_table() -> None:
 def test_what_a_validation_found_is_what_the_kept_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS))
     tables = importlib.import_module("validation_tables")
-    assert tables.written(PAGE) == PAGE, "python docs/validation_tables.py writes it anew"
+    runs, readme = tables.kept(), (ROOT / "README.md").read_text(encoding="utf-8")
+    assert tables.written(PAGE, tables.text(runs)) == PAGE, "python docs/validation_tables.py writes it anew"
+    assert tables.written(readme, tables.sentence(runs)) == readme
+    for folder, name in tables.NAMES.items():
+        assert load_validation(tables.KEPT / folder) == validation_of(runs[name])
 
 
 def test_every_rule_of_another_tool_and_every_plant_is_named() -> None:

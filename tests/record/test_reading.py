@@ -144,6 +144,13 @@ def test_runs_are_listed_from_the_oldest_with_their_counts_and_bad_ones_with_the
     assert (new.run_id, new.name, new.cells, new.planned, new.trials, new.live) == ("new", "default", 1, 2, 2, True)
 
 
+def test_a_folder_of_runs_among_the_runs_is_no_run_and_has_a_list_of_its_own(tmp_path: Path) -> None:
+    RunStore.create(tmp_path, manifest("run")).close()
+    RunStore.create(tmp_path / "kept", manifest("old")).close()
+    assert [row.run_id for row in list_runs(tmp_path)] == ["run"]
+    assert [row.run_id for row in list_runs(tmp_path / "kept")] == ["old"]
+
+
 def test_a_results_folder_that_does_not_exist_holds_no_runs(tmp_path: Path) -> None:
     assert list_runs(tmp_path / "absent") == []
     (tmp_path / "file").write_text("")

@@ -168,7 +168,7 @@ def test_a_second_stage_is_as_long_as_the_noisiest_decision_of_the_round_asks_fo
     assert [of.second for of in bench.plan.rounds] == [[], [6, 7]]  # to the most, five
     assert sorted({trial.block for trial in run.trials}) == list(range(8))
     blocks = {(one.round, one.plant.share if one.plant else 0): len(one.pairs) for one in _decided(run)}
-    assert blocks == {(0, 0): 3, (0, 0.03): 3, (1, 0): 5, (1, 0.03): 5}
+    assert blocks == {(0, 0): 3, (0, 0.03): 3, (1, 0): 3, (1, 0.03): 5}
 
 
 def _decided(run: Run) -> tuple[Decided, ...]:

@@ -14,6 +14,7 @@ from harness.errors import HarnessError, Interrupted, UsageError
 from harness.record import Run, RunStore
 from harness.run.ab import resume_ab
 from harness.run.validate import resume_validation
+from harness.trial.plants import PLACEBO
 from harness.trial.protocol import Outcome, Request
 from tests.record.examples import cell, manifest
 from tests.run.fakes import Actor, Play
@@ -105,6 +106,20 @@ def test_a_plan_that_compares_with_nothing_instead_of_a_placebo_is_not_gone_on_w
             arm["plant"] = arm["plant"] if arm["plant"]["share"] else None
     (bench.path / "run.json").write_text(json.dumps(stored))
     with pytest.raises(UsageError, match=r"was begun by an older version, .* instead of a placebo; begin a new one: "):
+        bench.resume()
+
+
+@pytest.mark.parametrize("placebo", [0.1, None])
+def test_a_plan_of_another_placebo_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placebo: float | None
+) -> None:
+    bench = ValidateBench(tmp_path, monkeypatch)
+    bench.start()
+    stored = json.loads((bench.path / "run.json").read_text())
+    assert stored["validation"]["placebo"] == PLACEBO
+    stored["validation"]["placebo"] = placebo
+    (bench.path / "run.json").write_text(json.dumps(stored | {"status": "interrupted"}))
+    with pytest.raises(UsageError, match=f"placebo was another one than this one's {PLACEBO:g} of a step; begin a new"):
         bench.resume()
 
 

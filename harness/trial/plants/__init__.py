@@ -10,6 +10,7 @@ from typing import cast
 from harness.errors import not_one_of
 from harness.record.trial import Plant
 from harness.trial.devices.base import Unsupported
+from harness.trial.plants._timed import PLACEBO as PLACEBO
 from harness.trial.plants.base import Planted, PlantKind
 from harness.trial.registry import registered
 

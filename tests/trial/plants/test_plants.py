@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.record.trial import Plant
 from harness.trial.devices.base import Unsupported
 from harness.trial.loops.custom import LOOP, make_step
-from harness.trial.plants import Planted, check_loop, planted, plants
+from harness.trial.plants import PLACEBO, Planted, check_loop, planted, plants
 from harness.trial.plants._counted import CountedWork
 from harness.trial.plants._timed import TimedWork
 from harness.trial.plants.device_work import CountedDeviceWork
@@ -136,7 +136,7 @@ def test_a_step_is_longer_by_the_share_than_with_the_placebo(share: float) -> No
 
     for kind in ("device_work", "slow_replica"):
         assert taken(kind, share) / taken(kind, 0) == pytest.approx(1 + share)
-        assert taken(kind, 0) == pytest.approx(1.1)
+        assert taken(kind, 0) == pytest.approx(1 + PLACEBO)
     assert (taken("input_stall", share), taken("input_stall", 0)) == (1 + share, 1)
 
 
