@@ -1,7 +1,7 @@
 """How often a decision is wrong here, and what it can see: the goals of `harness validate`, printed.
 
-`python benchmarks/goals/decisions.py` makes a new validation of two rounds, ten minutes on two cores;
-an argument sets the rounds (30 are the full validation). `python benchmarks/goals/decisions.py RUN` prints one
+`python benchmarks/goals/decisions.py` makes a new validation of two rounds, five minutes on two cores;
+an argument sets the rounds (60 are the full validation). `python benchmarks/goals/decisions.py RUN` prints one
 that was made before, such as `results/validation/avx512`.
 """
 
