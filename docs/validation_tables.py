@@ -33,9 +33,8 @@ def kept() -> dict[str, Run]:
     return {name: load_run(KEPT / folder) for folder, name in NAMES.items()}
 
 
-def text(runs: Mapping[str, Run]) -> str:
+def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> str:
     """The tables and findings as Markdown: all runs together, then each by itself."""
-    records = {name: validation_of(run) for name, run in runs.items()}
     together = _together(list(records.values()))
     lines = [
         f"What it found on two machines of {together.facts['cpu.usable_cores']} shared cores, with nothing else "
@@ -51,9 +50,9 @@ def text(runs: Mapping[str, Run]) -> str:
     return _spaced("\n".join(lines))
 
 
-def sentence(runs: Mapping[str, Run]) -> str:
+def sentence(records: Mapping[str, ValidationRecord]) -> str:
     """The goals in one sentence, for the README."""
-    together = _together([validation_of(run) for run in runs.values()])
+    together = _together(list(records.values()))
     again = pooled(effect.false_alarms for effect in together.effects if effect.plant is None)
     found = []
     for share in sorted(GOALS, reverse=True):
@@ -126,12 +125,14 @@ def first_two_slower(run: Run, cell_id: str) -> LogEstimate | None:
     assert run.manifest.validation is not None
     differences: list[float] = []
     for of in run.manifest.validation.rounds:
+        if of.cell_id != cell_id or len(of.arms) != SIX:
+            continue
         blocks = [
             sorted((trial for trial in run.trials if trial.block == block and trial.status == "ok"), key=by_side)
             for block in [*of.pilot, *(of.second or [])]
         ]
-        whole = [trials for trials in blocks if len(trials) == len(of.arms) == SIX]
-        if of.cell_id != cell_id or len(whole) < len(of.pilot):
+        whole = [trials for trials in blocks if len(trials) == SIX]
+        if len(whole) < len(of.pilot):
             continue
         logs = np.log([[trial.step_time_s for trial in trials] for trials in whole])
         logs = logs - logs.mean(axis=1, keepdims=True)
@@ -165,5 +166,6 @@ def _count(record: ValidationRecord) -> str:
 
 if __name__ == "__main__":
     runs = kept()
-    for path, words in ((PAGE, text(runs)), (README, sentence(runs))):
+    records = {name: validation_of(run) for name, run in runs.items()}
+    for path, words in ((PAGE, text(runs, records)), (README, sentence(records))):
         path.write_text(written(path.read_text(encoding="utf-8"), words), encoding="utf-8")
