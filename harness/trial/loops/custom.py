@@ -1,5 +1,6 @@
 """The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -31,14 +32,14 @@ class CustomLoop:
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
-        batches = self._input = self._plant.batches(_batches(self._training))
+        batches = self._input = _batches(self._training)
         step, windows = self._step, 0
         while steps := pace.begin():
             self._plant.window_begins()
             for _ in range(steps):
                 batch = next(batches)
                 loss = step(*batch)
-            self._plant.window_ends(loss)
+            self._plant.window_ends(functools.partial(_finished, loss, self._training))
             self._example = batch
             pace.end(loss)
             windows += 1

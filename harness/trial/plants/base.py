@@ -1,13 +1,12 @@
 """What a planted slow-down may do to a training loop."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-Batch = TypeVar("Batch")
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 Keep = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name, compute) -> what an earlier trial of the cell computed under that name, else what `compute` gives."""
@@ -25,10 +24,6 @@ class Planted:
     any result. The others are called by the loop.
     """
 
-    def batches(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The batches that the steps take, the same ones in the same order."""
-        return batches
-
     def before_forward(self, x: Any) -> Any:
         """The replica's part of the batch, handed to the model."""
         return x
@@ -40,8 +35,11 @@ class Planted:
     def window_begins(self) -> None:
         """Steps follow one another from here on."""
 
-    def window_ends(self, loss: Any) -> None:
-        """The last step of a window was issued; what comes before the next window is not the steps' time."""
+    def window_ends(self, finish: Callable[[], object]) -> None:
+        """The last step of a window was issued, and `finish` waits until the devices have done it.
+
+        What comes before the next window is not the steps' time.
+        """
 
     def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
         """Find out how much to do; `step` runs one training step to its end. Raises HarnessError where it cannot be."""

@@ -1,4 +1,4 @@
-"""More work on every device in every step."""
+"""More work on every device."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,4 +34,4 @@ def _build(share: float, devices: Sequence[str]) -> Planted:
     return CountedDeviceWork(share, devices)
 
 
-PLANT = PlantKind("device_work", "more work on every device in every step", _build)
+PLANT = PlantKind("device_work", "more work on every device", _build)

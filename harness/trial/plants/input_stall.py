@@ -1,14 +1,14 @@
-"""An input that makes every step wait for it, and burns no processor time."""
+"""An input that makes the steps wait for it, and burns no processor time."""
 
 import time
 from collections.abc import Sequence
 
 from harness.trial.plants._delay import Delay
-from harness.trial.plants.base import Planted, PlantKind, on_processors
+from harness.trial.plants.base import Planted, PlantKind
 
 
-def _build(share: float, devices: Sequence[str]) -> Planted:
-    return Delay(share, time.sleep, every_step=on_processors(devices))
+def _build(share: float, _: Sequence[str]) -> Planted:
+    return Delay(share, time.sleep)
 
 
-PLANT = PlantKind("input_stall", "the input makes each step wait and burns no processor time", _build)
+PLANT = PlantKind("input_stall", "the input makes the steps wait and burns no processor time", _build)

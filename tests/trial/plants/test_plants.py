@@ -117,15 +117,15 @@ def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) ->
 
 @pytest.mark.usefixtures("tf")
 @pytest.mark.parametrize("kind", ["device_work", "slow_replica"])
-def test_from_the_first_step_on_work_is_done_at_nearly_every_step(kind: str) -> None:
-    plant = planted(Plant(kind=kind, share=0), devices(2))  # the placebo: a tenth
-    done = []
-    plant.window_begins()
-    for _ in plant.batches(iter(range(20))):
+def test_from_the_first_window_on_work_is_done_in_nearly_every_one(kind: str) -> None:
+    plant = planted(Plant(kind=kind, share=0), devices(2))  # the placebo
+    done = [plant._spend.done]  # type: ignore[attr-defined]
+    for _ in range(20):
+        plant.window_begins()
+        plant.window_ends(lambda: time.sleep(0.04))  # the steps
         done.append(plant._spend.done)  # type: ignore[attr-defined]
-        time.sleep(0.04)  # the step
     worked = sum(after > before for before, after in itertools.pairwise(done))
-    assert worked > 10, "what is done once, such as tracing, is owed by the steps that follow"
+    assert worked > 10, "what is done once, such as tracing, is owed by the windows that follow"
 
 
 @pytest.mark.usefixtures("tf")
