@@ -7,8 +7,7 @@ sets them apart may be their environment, their revision, or nothing at all.
 import contextlib
 import hashlib
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -118,10 +117,8 @@ class ArmBlocks:
             self.trials.append(record)
             kept.append(record)
 
-        families = families_of(pairs)
-        # those that are compared are set up at the same time: the first two of six were 1 to 2 % slower to their end
-        together = max(Counter(families.values()).values())
-        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), together, families)
+        # all at the same time: of six that were set up two by two the first two were 1 to 2 % slower to their end
+        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), together=len(arms))
         while order:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
             trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]
@@ -167,12 +164,3 @@ def taken_back_when_empty(store: RunStore) -> Iterator[None]:
         if not load_run(store.path).trials:
             store.discard()
         raise
-
-
-def families_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """By arm, the first of those that it is compared with, directly or through another."""
-    families: dict[str, str] = {}
-    for a, b in pairs:
-        old, new = families.setdefault(b, b), families.setdefault(a, a)
-        families |= {name: new for name, family in families.items() if family == old}
-    return families

@@ -3,8 +3,8 @@
 import random
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from harness.analysis.steady import block_steady_from, trials_steady_from
 from harness.environment import available_memory_bytes
@@ -27,9 +27,6 @@ class TurnRules:
     together: int = 1
     """Trials that are set up at the same time. More than one saves time on a machine with idle cores, but
     then what each phase of the set-up took is what it took in company."""
-    families: Mapping[str, str] = field(default_factory=dict)
-    """By side, a name that it shares with those it is compared with. Their windows follow one another: a machine's
-    speed differs the more, the more time lies between."""
 
 
 class TurnGroup:
@@ -121,8 +118,8 @@ class TurnGroup:
                 return
 
     def _round(self, number: int, most: int) -> None:
-        """One window of every live trial, in a fresh random order of families and of trials within each."""
-        order = self._order()
+        """One window of every live trial, in a fresh random order."""
+        order = self._shuffler.sample(self._live, len(self._live))
         self._progress.round(number, most, len(order))
         for trial in order:
             self._progress.turn(trial.cell)
@@ -133,13 +130,6 @@ class TurnGroup:
                 continue
             if trial.windows:
                 self._progress.window(trial.cell, trial.windows[-1].seconds, trial.windows[-1].steps)
-
-    def _order(self) -> list[LiveTrial]:
-        families: dict[str, list[LiveTrial]] = {}
-        for trial in self._live:
-            families.setdefault(self._rules.families.get(trial.side or "", ""), []).append(trial)
-        order = self._shuffler.sample(list(families.values()), len(families))
-        return [trial for family in order for trial in self._shuffler.sample(family, len(family))]
 
     def _judge(self, rounds: int) -> int | None:
         """The round from which windows are measured: steady state of all, or the cap on warm-up."""

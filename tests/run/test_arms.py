@@ -13,7 +13,7 @@ from harness.errors import HarnessError, Interrupted
 from harness.record import RunStore, TrialRecord, load_run
 from harness.record.trial import Plant
 from harness.run import turns
-from harness.run.arms import Arm, ArmBlocks, families_of, start_order, taken_back_when_empty
+from harness.run.arms import Arm, ArmBlocks, start_order, taken_back_when_empty
 from harness.run.progress import Quiet
 from harness.run.request import request_for
 from harness.spec import Sweep
@@ -88,24 +88,6 @@ def test_the_order_of_turns_is_drawn_anew_each_round_and_each_block(tmp_path: Pa
         orders.append([tuple(turns_taken[begin : begin + 4]) for begin in range(0, 20, 4)])
     assert len(set(orders[0])) > 1
     assert orders[0] != orders[1]
-
-
-def test_those_that_are_compared_have_their_windows_next_to_each_other(tmp_path: Path) -> None:
-    arms = Arms(tmp_path)
-    rounds = []
-    for block in range(6):
-        arms.diary.clear()
-        arms.run(block, TWO_PAIRS)
-        windows = [who for who, what in arms.diary if what.startswith("window")]
-        rounds += [windows[begin : begin + 4] for begin in range(0, 20, 4)]
-    assert all({*one[:2]} in ({"a", "again"}, {"c", "d"}) for one in rounds)
-    assert len({tuple(one) for one in rounds}) == 8, "either pair first, and either side of each"
-
-
-def test_a_family_is_who_is_compared_directly_or_through_another() -> None:
-    assert families_of([("a", "b"), ("c", "d"), ("a", "e")]) == {"a": "a", "b": "a", "e": "a", "c": "c", "d": "c"}
-    assert len(set(families_of([("a", "b"), ("c", "d"), ("b", "c")]).values())) == 1
-    assert families_of([]) == {}
 
 
 def test_the_order_of_starting_follows_from_seed_and_block_and_loses_nobody() -> None:
