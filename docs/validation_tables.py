@@ -22,8 +22,14 @@ from harness.report.validation import GOALS, effects_table, goals_table, pooled,
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"
 KEPT = ROOT / "results" / "validation"
-NAMES = {"avx512": "AVX-512", "avx512-six": "AVX-512, six alive", "avx2-six": "AVX2, six alive"}
-"""Folders of kept runs, and what tells them apart: the processor, and how many trials were alive together."""
+NAMES = {
+    "avx512-window": "AVX-512, once a window",
+    "avx512": "AVX-512, before each step",
+    "avx512-six": "AVX-512, before each step, six alive",
+    "avx2-six": "AVX2, before each step, six alive",
+}
+"""Folders of kept runs, and what tells them apart: the processor, how often slow-downs came, and how many trials were
+alive together where that was not three."""
 SIX = 6
 MARKS = ("<!-- what the kept validations found: begin -->", "<!-- what the kept validations found: end -->")
 
@@ -37,8 +43,8 @@ def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> st
     """The tables and findings as Markdown: all runs together, then each by itself."""
     together = _together(list(records.values()))
     lines = [
-        f"What it found on two machines of {together.facts['cpu.usable_cores']} shared cores, with nothing else "
-        f"running, in {_count(together)}:",
+        f"What it found on {together.facts['cpu.usable_cores']} shared cores of two kinds of processor, with nothing "
+        f"else running, in {_count(together)}:",
         "",
         *(f"- {name}: {_on_what(run.manifest, records[name])}" for name, run in runs.items()),
         *_titled(_goals(together, records)),

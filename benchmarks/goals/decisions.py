@@ -2,7 +2,7 @@
 
 `python benchmarks/goals/decisions.py` makes a new validation of two rounds, five minutes on two cores;
 an argument sets the rounds (60 are the full validation). `python benchmarks/goals/decisions.py RUN` prints one
-that was made before, such as `results/validation/avx512`.
+that was made before, such as `results/validation/avx512-window`.
 """
 
 import subprocess

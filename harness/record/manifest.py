@@ -149,7 +149,8 @@ class ValidationPlan(_Part):
     half_width: Annotated[float, Field(gt=0, lt=1)]
     max_blocks: Annotated[int, Field(ge=2, le=MOST)]
     placebo: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share of a step that planted work takes on processors on both sides; None before it was recorded (0.1)."""
+    """Share of its steps' time that planted work adds to a window on both sides, on processors; None before it was
+    recorded (0.1, before every step)."""
     rounds: Annotated[list[RoundRecord], Field(min_length=1)]
 
 

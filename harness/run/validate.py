@@ -246,7 +246,7 @@ def _check_placebos(plan: ValidationPlan, path: Path) -> None:
     if plan.placebo != PLACEBO:
         raise UsageError(
             f"--resume: '{path.name}' was begun by another version, whose placebo was another one than this one's "
-            f"{PLACEBO:g} of a step; {begin}"
+            f"{PLACEBO:g} of a window's steps; {begin}"
         )
 
 

@@ -152,7 +152,7 @@ def test_the_floor_at_different_times_compares_a_round_with_the_next_and_never_w
 
 
 def test_rounds_meet_in_a_decision_whose_sides_hold_the_same_placebo() -> None:
-    """The placebo of work makes a step a tenth longer: that is no change of the machine."""
+    """The placebo of work makes steps longer: that is no change of the machine."""
     work, stall = Plant(kind="device_work", share=0), Plant(kind="input_stall", share=0)
 
     def held(plant: Plant) -> Round:

@@ -119,7 +119,9 @@ def test_a_plan_of_another_placebo_is_not_gone_on_with(
     assert stored["validation"]["placebo"] == PLACEBO
     stored["validation"]["placebo"] = placebo
     (bench.path / "run.json").write_text(json.dumps(stored | {"status": "interrupted"}))
-    with pytest.raises(UsageError, match=f"placebo was another one than this one's {PLACEBO:g} of a step; begin a new"):
+    with pytest.raises(
+        UsageError, match=f"placebo was another one than this one's {PLACEBO:g} of a window's steps; begin a new"
+    ):
         bench.resume()
 
 

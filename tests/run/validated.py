@@ -17,6 +17,7 @@ from harness.run.progress import Progress, Quiet
 from harness.run.validate import ValidateSettings, resume_validation, validate
 from harness.spec import Cell, Sweep
 from harness.spec.expand import base_of
+from harness.trial.plants import PLACEBO
 from harness.trial.protocol import Request
 from tests.comparisons import FACTS
 from tests.run.fakes import FakeZygote, Play, Plays
@@ -35,7 +36,7 @@ def as_planted(noise: Sequence[float] = NOISE, kind: Callable[[Request], Play] |
         if request.task != "trial":
             return Play()
         share = request.plant.share if request.plant else 0.0
-        placebo = 0.1 if request.plant and request.plant.kind != "input_stall" else 0.0
+        placebo = PLACEBO if request.plant and request.plant.kind != "input_stall" else 0.0
         log = math.log1p(share) + math.log1p(placebo) + noise[next(numbers) % len(noise)]
         chosen = kind(request) if kind else Play()
         return Play(chosen.at, chosen.happens, lambda _: 0.1 * math.exp(log), chosen.outcome, chosen.steps)
