@@ -20,8 +20,8 @@ HELP = (
     "Compare two runs cell by cell, or the cells of one run along an axis: is B faster or slower than A?\n\n"
     "Every cell that both runs have gets the ratio of its throughputs with a 95 % interval, and a verdict: faster, "
     "slower, equivalent, undecided or invalid. An ab run by itself shows its own verdict again.\n\n"
-    "Exit codes: 0 nothing is slower; 1 something is slower; 3 something is undecided, with --strict; 4 nothing is "
-    "valid, or the runs cannot be compared."
+    "Exit codes: 0 nothing is slower; 1 something is slower, or was right in A and in B is wrong or fails; 3 something "
+    "is undecided, with --strict; 4 nothing is valid, or the runs cannot be compared."
 )
 EXAMPLES = (
     "Examples: harness compare RUN_A RUN_B --output change.md; "
