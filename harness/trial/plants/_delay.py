@@ -15,7 +15,7 @@ class Delay(Planted):
     than was stated. Time between windows, when others have the turn, is not the steps' time.
 
     Not between two steps: whatever a pause is spent with, the step after it is slower itself, and the more so the
-    longer the pause is. Ten per cent before every step came to 11 to 13 % of a bare loop, and 40 % to 42 to 48 %
+    longer the pause is. Ten per cent before every step came to 9 to 13 % of a bare loop, and 40 % to 42 to 48 %
     (`docs/verdicts.md`). After the last step comes nothing that could be slower, but another trial's turn. Nor would a
     pause between steps delay accelerators, which work behind the host's back.
     """
