@@ -17,7 +17,7 @@ from harness.record.validation import ValidationRecord
 from harness.report.export.as_markdown import escape, table_lines
 from harness.report.table import Column, Table
 from harness.report.text import NOTHING, plural
-from harness.report.validation import GOALS, effects_table, goals_table, pooled, tools_table, validation_lines
+from harness.report.validation import GOALS, effects_table, found_by_verdict, goals_table, tools_table, validation_lines
 
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"
@@ -59,10 +59,10 @@ def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> st
 def sentence(records: Mapping[str, ValidationRecord]) -> str:
     """The goals in one sentence, for the README."""
     together = _together(list(records.values()))
-    again = pooled(effect.false_alarms for effect in together.effects if effect.plant is None)
+    again = found_by_verdict(together.effects, 0)
     found = []
     for share in sorted(GOALS, reverse=True):
-        of = pooled(effect.slower for effect in together.effects if effect.plant is not None and effect.share == share)
+        of = found_by_verdict(together.effects, share)
         found.append(f"{share:.0%} was found {of.count} of {of.of} times")
     return _spaced(
         f"Measured on two shared cores: {plural(again.count, 'false alarm')} in {again.of} decisions of the same thing "

@@ -40,9 +40,8 @@ def goals_table(record: ValidationRecord) -> Table:
              _met(equivalent.count >= EQUIVALENT_GOAL * equivalent.of, equivalent.of))
         )  # fmt: skip
     for share, goal in sorted(GOALS.items(), reverse=True):
-        planted = [effect for effect in record.effects if effect.plant is not None and effect.share == share]
-        if planted:
-            found = pooled(effect.slower for effect in planted)
+        if any(effect.plant is not None and effect.share == share for effect in record.effects):
+            found = found_by_verdict(record.effects, share)
             name = f"{share:.0%} planted, called slower"
             rows.append((name, f"≥ {goal:.0%}", rate(found), _met(found.count >= goal * found.of, found.of)))
     if record.effects:
@@ -79,7 +78,7 @@ def tools_table(record: ValidationRecord) -> Table:
     shares = sorted({effect.share for effect in record.effects})
     tools = list(dict.fromkeys((rule.tool, rule.rule) for rule in record.rules))
     apart = [floor.unpaired_false_alarms for floor in record.floors]
-    ours = (rate(_ours(record.effects, share)) for share in shares)
+    ours = (rate(found_by_verdict(record.effects, share)) for share in shares)
     rows = [("this project", "95 % interval beyond δ", rate(pooled(apart)), *ours)]
     for tool, words in tools:
         mine = [rule for rule in record.rules if (rule.tool, rule.rule) == (tool, words)]
@@ -142,7 +141,8 @@ def summary_words(record: ValidationRecord) -> str:
     )
 
 
-def _ours(effects: Sequence[Effect], share: float) -> Rate:
+def found_by_verdict(effects: Sequence[Effect], share: float) -> Rate:
+    """How often our verdicts found a slow-down of `share`, all kinds and cells together; of 0 the false alarms."""
     of = [effect for effect in effects if effect.share == share]
     return pooled(effect.slower if effect.plant else effect.false_alarms for effect in of)
 
