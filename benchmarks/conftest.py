@@ -17,8 +17,8 @@ from harness.errors import HarnessError, Interrupted
 from harness.plan import estimate
 from harness.pytest_plugin.telling import progress_lines, teller
 from harness.record.reading import Run
-from harness.run.measure import measure
-from harness.run.progress import duration
+from harness.run.kinds.measure import measure
+from harness.run.progress.base import duration
 from harness.spec import Cell, Sweep
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, Problem, Scaling, summarise
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.names import names_of
+from harness.report.words.names import names_of
 from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
-from harness.trial.catalogue import load_catalogue
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.record.reading import load_run
-from harness.report.page import write_report
+from harness.report.page.report import write_report
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

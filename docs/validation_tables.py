@@ -7,17 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.analysis.decisions import decisions_of
-from harness.analysis.intervals import LogEstimate, log_mean, pooled_deviation
-from harness.analysis.validation import validation_of
+from harness.analysis.estimates.intervals import LogEstimate, log_mean, pooled_deviation
+from harness.analysis.validation.decisions import decisions_of
+from harness.analysis.validation.summary import validation_of
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.export.as_markdown import escape, table_lines
-from harness.report.table import Column, Table
-from harness.report.text import NOTHING, plural
-from harness.report.validation import GOALS, effects_table, found_by_verdict, goals_table, tools_table, validation_lines
+from harness.report.tables.sweep import Column, Table
+from harness.report.tables.validation import (
+    GOALS,
+    effects_table,
+    found_by_verdict,
+    goals_table,
+    tools_table,
+    validation_lines,
+)
+from harness.report.words.text import NOTHING, plural
 
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"

@@ -12,7 +12,7 @@ import verdict_simulations as simulated
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.intervals import stein_trials, t_quantile
+from harness.analysis.estimates.intervals import stein_trials, t_quantile
 from harness.report.comparison.words import verdict_words
 from harness.report.figures.svg import GRID, INK, MUTED, PAPER, SERIES, style
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.analysis.intervals import CONFIDENCE, LogEstimate, log_mean, t_quantile
-from harness.analysis.verdict import TOST_CONFIDENCE, Judgement, Margins, judge, judge_all
-from harness.run.decision import AbSettings
+from harness.analysis.estimates.intervals import CONFIDENCE, LogEstimate, log_mean, t_quantile
+from harness.analysis.estimates.verdict import TOST_CONFIDENCE, Judgement, Margins, judge, judge_all
+from harness.run.kinds.decision import AbSettings
 
 Array = NDArray[np.float64]
 MARGINS = Margins()

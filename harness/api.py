@@ -31,7 +31,7 @@ def load(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     throughputs in examples a second; a trial that is not `ok` has no throughput. Raises HarnessError: UsageError
     when there is no such run, StorageError when it cannot be read.
     """
-    from harness.report.frames import trial_frame
+    from harness.report.tables.frames import trial_frame
 
     return trial_frame([trial for run in _read(runs, results) for trial in run.trials])
 
@@ -41,7 +41,7 @@ def load_windows(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
 
     Arguments and errors are those of `load`.
     """
-    from harness.report.frames import window_frame
+    from harness.report.tables.frames import window_frame
 
     return window_frame([trial for run in _read(runs, results) for trial in run.trials])
 
@@ -51,7 +51,7 @@ def load_cells(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
 
     Arguments and errors are those of `load`. Of an imported run its published figures.
     """
-    from harness.report.frames import cell_frame
+    from harness.report.tables.frames import cell_frame
 
     return cell_frame(_read(runs, results, trials=False))
 
@@ -59,7 +59,7 @@ def load_cells(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
     """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
     from harness.record.reading import list_runs
-    from harness.report.frames import listing_frame
+    from harness.report.tables.frames import listing_frame
 
     return listing_frame(list_runs(Path(results)))
 
@@ -97,7 +97,7 @@ def compare(
     and `epsilon` the margin of equivalence, as shares (0.01 is 1 %); without them they are chosen as
     `python -m harness compare` does. Raises HarnessError when the runs cannot be compared.
     """
-    from harness.report.frames import comparison_frame
+    from harness.report.tables.frames import comparison_frame
 
     return comparison_frame(_compared(read(a, results), b, along, base, (delta, epsilon), across_machines, results))
 

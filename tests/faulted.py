@@ -14,7 +14,7 @@ from harness.record.faults import (
 )
 from harness.record.manifest import RunManifest
 from harness.record.store import RunStore
-from harness.run.faults.scenarios import plan_jobs
+from harness.run.kinds.faults.scenarios import plan_jobs
 from harness.spec.cell import Cell
 from harness.spec.faults import faults_from
 from tests.record.examples import manifest

@@ -9,11 +9,11 @@ import pytest
 
 import harness
 from harness.errors import UsageError
-from harness.report.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.report.export import exporters
-from harness.run.importing import import_table
+from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
+from harness.run.kinds.importing import import_table
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
-from tests.run.test_importing import PUBLISHED
+from tests.run.kinds.test_importing import PUBLISHED
 
 
 def modules_after(code: str) -> set[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common import cell, data_folder, live, prepared_zygote, print_ratio
 
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
 
 GOAL = 0.03
 BLOCKS = 8

@@ -12,8 +12,8 @@ import psutil
 from common import CLUSTERS, live, prepared_zygote, table
 
 from harness.record import TrialRecord
-from harness.run.live import Ended
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended
 from harness.spec import Cell
 
 GOALS_S = {"multi_worker_mirrored": 2.5, "parameter_server": 3.0}

@@ -16,8 +16,8 @@ from unittest import mock
 from common import CLUSTERS, live, prepared_zygote, table
 
 from harness.record import TrialRecord
-from harness.run.live import Ended
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended
 from harness.spec import Cell
 
 TRIALS = 200

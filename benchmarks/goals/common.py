@@ -8,13 +8,13 @@ from pathlib import Path
 
 from scipy import stats
 
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.engines.tensorflow.data import default_data_dir
+from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
-from harness.run.live import LiveTrial, Place
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import LiveTrial, Place
 from harness.spec import Cell, Sweep, expand
-from harness.trial.catalogue import load_catalogue
-from harness.trial.data import default_data_dir
-from harness.trial.protocol import Request
 
 __all__ = [
     "CLUSTERS",

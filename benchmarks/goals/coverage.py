@@ -1,6 +1,6 @@
 """How often the intervals hold the truth, on synthetic series whose truth is known.
 
-Every estimator of `harness.analysis.intervals` that enters a verdict or a table, and beside them two methods
+Every estimator of `harness.analysis.estimates.intervals` that enters a verdict or a table, and beside them two methods
 that `protocol.md` rejects, over every series of `series.py`, at 5 and at 12 blocks. The 95 % intervals are to
 cover 93–97 %, the 90 % interval of the equivalence test 88–92 %. Limits are Clopper and Pearson's.
 """
@@ -23,7 +23,7 @@ from series import (
     taking_turns,
 )
 
-from harness.analysis.intervals import (
+from harness.analysis.estimates.intervals import (
     CONFIDENCE,
     LogEstimate,
     Sample,
@@ -34,8 +34,8 @@ from harness.analysis.intervals import (
     stein_trials,
     t_quantile,
 )
-from harness.analysis.power import clopper_pearson
-from harness.analysis.verdict import TOST_CONFIDENCE
+from harness.analysis.estimates.power import clopper_pearson
+from harness.analysis.estimates.verdict import TOST_CONFIDENCE
 from harness.record.validation import Rate
 
 BLOCKS = (5, 12)

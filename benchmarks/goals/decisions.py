@@ -11,9 +11,9 @@ from pathlib import Path
 
 from common import table
 
-from harness.analysis.validation import validation_of
+from harness.analysis.validation.summary import validation_of
 from harness.record.reading import load_run
-from harness.report.validation import validation_lines, validation_tables
+from harness.report.tables.validation import validation_lines, validation_tables
 
 ROUNDS = "2"
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from common import scratch, table
 
-from harness.analysis.steady import GROUP
+from harness.analysis.estimates.steady import GROUP
 from harness.plan import estimate
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
-from harness.run.eta import Eta
-from harness.run.progress import Timed
+from harness.run.progress.base import Timed
+from harness.run.progress.eta import Eta
 from harness.spec.cell import Cell
 
 PLACES = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -98,11 +98,11 @@ def error_at(samples: Sequence[Sample], took: float, place: float) -> float:
 def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
     """A real sweep with `flags`: its id, what was shown, and how long it took."""
     from harness.cli._flags import read_values
-    from harness.run.measure import measure_matrix
+    from harness.engines.tensorflow.catalogue import load_catalogue
+    from harness.run.kinds.measure import measure_matrix
     from harness.spec.expand import expand
     from harness.spec.sweep import sweep_from
     from harness.spec.text import value_of
-    from harness.trial.catalogue import load_catalogue
 
     given = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
     values, source = read_values(None, {})

@@ -12,7 +12,7 @@ from pathlib import Path
 from common import cell, scratch, table
 
 from harness.record import TrialRecord
-from harness.run.measure import measure
+from harness.run.kinds.measure import measure
 from harness.spec import Sweep
 
 GOAL_S = 1.5

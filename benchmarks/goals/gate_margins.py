@@ -9,10 +9,10 @@ from pathlib import Path
 
 from common import scratch, table
 
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record import TrialRecord
-from harness.run.measure import measure
+from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
-from harness.trial.catalogue import load_catalogue
 
 RIGHT = Sweep(
     name="right",

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.analysis.change_points import SIGNIFICANCE
-from harness.analysis.false_alarms import marked
-from harness.analysis.history import history
-from harness.analysis.power import clopper_pearson
+from harness.analysis.estimates.power import clopper_pearson
+from harness.analysis.history.change_points import SIGNIFICANCE
+from harness.analysis.history.false_alarms import marked
+from harness.analysis.history.series import history
 from harness.record.reading import list_runs, load_run
 from harness.record.validation import Rate
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from common import interval, table
 
+from harness.engines.tensorflow.plants import Planted, planted
 from harness.record.trial import Plant
-from harness.trial.plants import Planted, planted
 
 SHARES = (0.03, 0.05, 0.10, 0.40)
 """A validation plants no 40 %; in a loop as noisy as this it is what tells the slope."""

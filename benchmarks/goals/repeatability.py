@@ -13,9 +13,9 @@ from itertools import pairwise
 from common import cell, interval, live, prepared_zygote, table
 
 from harness.record import TrialRecord
-from harness.run.progress import Quiet
-from harness.run.turns import TurnGroup, TurnRules
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
+from harness.run.progress.base import Quiet
+from harness.run.turns.group import TurnGroup, TurnRules
 from harness.spec import Cell
 
 GOAL = 0.02

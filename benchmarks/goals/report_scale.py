@@ -75,7 +75,7 @@ def _made(run: Path, page: Path) -> dict[str, float]:
     from harness.analysis import summarise
     from harness.record.reading import load_run
     from harness.report.export.base import write
-    from harness.report.page import render
+    from harness.report.page.report import render
 
     loaded = load_run(run)
     read = time.perf_counter()

@@ -1,11 +1,11 @@
 """From records to estimates: pure functions over trials, with an interval on everything."""
 
 from harness.analysis.cells import CellTrials, Measured, Problem, WindowSummary
-from harness.analysis.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
+from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
+from harness.analysis.estimates.steady import block_steady_from, steady_from, trials_steady_from
 from harness.analysis.ops import OpGroup, OpResult
 from harness.analysis.ranking import Answer, Place, Workload
 from harness.analysis.scaling import SHARED_LABEL, Scaling
-from harness.analysis.steady import block_steady_from, steady_from, trials_steady_from
 from harness.analysis.summary import CellSummary, Noise, RunSummary, WorkloadSummary, summarise
 
 __all__ = [

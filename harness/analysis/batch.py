@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import Interval, compare
-from harness.analysis.verdict import EPSILON
+from harness.analysis.estimates.intervals import Interval, compare
+from harness.analysis.estimates.verdict import EPSILON
 
 KneeFound = Literal["found", "rising", "undecided"]
 

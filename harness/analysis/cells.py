@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.analysis.intervals import Interval, Sample, stein_estimate, throughput_interval
-from harness.analysis.steady import diagnose
+from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
+from harness.analysis.estimates.steady import diagnose
 from harness.record.cluster import NetworkRecord
 from harness.record.trial import Executed, Phases, Status, TrialRecord, Windows
 from harness.spec.cell import Cell

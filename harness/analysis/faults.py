@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.intervals import Interval, log_mean
+from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan
 from harness.spec.cell import Cell
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.analysis.intervals import Interval
+from harness.analysis.estimates.intervals import Interval
 from harness.analysis.summary import CellSummary, WorkloadSummary
 from harness.spec.network import Network, order_of
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import Interval, LogEstimate, compare
+from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
+from harness.analysis.estimates.verdict import Judgement, Margins, judge_all
 from harness.analysis.scaling import family_key
-from harness.analysis.verdict import Judgement, Margins, judge_all
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.analysis.adjusted import adjusted_means
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
+from harness.analysis.estimates.drift import adjusted_means
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
 from harness.spec.cell import Cell
 
 ALPHA = 0.05

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.intervals import Interval, LogEstimate, compare
+from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.spec.cell import Cell
 from harness.spec.expand import base_of
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.cells import CellTrials, Measured, read_cell
-from harness.analysis.intervals import cell_estimate, log_ratio, pooled_deviation
+from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, Workload, answer, rank, references_of
 from harness.analysis.scaling import Scaling, both_bases, family_key, no_strategy_base

@@ -54,7 +54,7 @@ def _names(key: str) -> Iterable[str]:
         return [str(name) for name in get_args(closed[key])]
     if key == "xla":
         return ["true", "false"]
-    from harness.trial.catalogue import load_catalogue
+    from harness.engines.tensorflow.catalogue import load_catalogue
 
     catalogue = load_catalogue()
     found = {

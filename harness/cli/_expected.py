@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from harness.analysis.noise_now import pooled, window_noise
+from harness.analysis.estimates.noise_now import pooled, window_noise
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.reading import TRIALS_NAME, list_runs, load_manifest, load_trials

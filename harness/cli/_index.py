@@ -8,7 +8,7 @@ from harness.errors import StorageError
 
 def list_in_index(page: Path) -> None:
     """Rewrite the index of the page's folder. A fault there is told and fails nothing: the page itself is written."""
-    from harness.report.index import INDEX_NAME, update_index
+    from harness.report.page.index import INDEX_NAME, update_index
 
     if page.name == INDEX_NAME:
         return  # asked for by name: it stays what it is

@@ -6,8 +6,8 @@ from typing import TextIO
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.text import printable
-from harness.run.progress import PlainLines
+from harness.report.words.text import printable
+from harness.run.progress.base import PlainLines
 
 
 class Lines(PlainLines):
@@ -36,7 +36,7 @@ class Lines(PlainLines):
 
     def _so_far(self) -> tuple[str, ...]:
         from harness.analysis import summarise
-        from harness.report.so_far import so_far
+        from harness.report.terminal.interim import so_far
 
         if self._manifest is None or not self._trials:
             return ()

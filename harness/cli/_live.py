@@ -18,9 +18,9 @@ from harness.cli._screen import ENDS, Screen, by_cell, draw, heard_end
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.so_far import so_far
-from harness.report.text import printable
-from harness.run.progress import Timed, duration
+from harness.report.terminal.interim import so_far
+from harness.report.words.text import printable
+from harness.run.progress.base import Timed, duration
 from harness.spec.cell import Cell
 
 EVERY_S = 1.0

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli._terminal import heeds_control
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_manifest, load_run, resolve_run
 from harness.record.store import RunStore
-from harness.run.measure import carry_out, data_dir_of, measure_matrix
-from harness.run.progress import Progress, Quiet, duration
+from harness.run.kinds.measure import carry_out, data_dir_of, measure_matrix
+from harness.run.kinds.sweep import SweepRun, live_limits
+from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import check_launcher
-from harness.run.sweep import SweepRun, live_limits
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
-from harness.trial.catalogue import load_catalogue
 
 
 def dry_run(sweep: Sweep, json_out: bool) -> int:
@@ -94,7 +94,7 @@ def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
 def _tell(path: Path, json_out: bool) -> int:
     """The answer in a few lines, or one JSON object."""
     from harness.analysis.summary import summarise
-    from harness.report.answer import answer_lines
+    from harness.report.words.answer import answer_lines
 
     loaded = load_run(path)
     lines = answer_lines(summarise(loaded.manifest, loaded.trials))

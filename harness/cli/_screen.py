@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.analysis.noise_now import pooled, window_noise
+from harness.analysis.estimates.noise_now import pooled, window_noise
 from harness.record.trial import TrialRecord
-from harness.report.text import plural, printable, shortened, significant
+from harness.report.words.text import plural, printable, shortened, significant
 from harness.spec.cell import Cell
 
 WIDE, MEDIUM = 92, 58

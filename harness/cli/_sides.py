@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.run.one_cell import refuse_what_is_of_the_comparison
-from harness.run.sides import Both, Side, sides_of
+from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
+from harness.run.kinds.sides import Both, Side, sides_of
 from harness.spec.sweep import load_sweep
 from harness.spec.text import value_of
 

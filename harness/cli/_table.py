@@ -8,7 +8,7 @@ from harness.cli._terminal import heeds_control
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
-    from harness.report.table import Table
+    from harness.report.tables.sweep import Table
 
 WIDE = 240
 """Columns in a pipe or a file, where nothing folds a table."""
@@ -24,7 +24,7 @@ def surface() -> "Surface":
 
 def print_table(table: "Table") -> None:
     """A table as wide as the terminal allows; in a pipe, as wide as it needs."""
-    from harness.report.drawn import drawn
+    from harness.report.terminal.table import drawn
 
     page = surface()
     print(drawn(table, page.width, page.styled), end="")

@@ -17,7 +17,7 @@ from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.record.reading import Run
-    from harness.run.progress import Progress
+    from harness.run.progress.base import Progress
 
 VERB = "ab"
 HELP = "Decide A against B: two sides, alive together, taking turns, until the plan is done. Exit 1: B is slower."
@@ -36,7 +36,7 @@ def command(**given: Any) -> int:
     from harness.cli._comparison import comparison_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
-    from harness.run.ab import resume_ab
+    from harness.run.kinds.ab import resume_ab
 
     began = time.monotonic()
     flags = keys_given(given, without=NOT_TAKEN)
@@ -58,12 +58,12 @@ def command(**given: Any) -> int:
 
 
 def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") -> "Run":
-    from harness.analysis.comparison_margins import choose_margins, parse_share
+    from harness.analysis.comparison.margins import choose_margins, parse_share
     from harness.cli._sides import read_sides
     from harness.environment import hardware
     from harness.record.validation import find_validation
-    from harness.run.ab import decide
-    from harness.run.decision import WINDOWING, AbSettings
+    from harness.run.kinds.ab import decide
+    from harness.run.kinds.decision import WINDOWING, AbSettings
 
     results: Path = given["results"]
     specs = [spec for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
@@ -91,7 +91,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
     from harness.cli._table import surface
     from harness.report.comparison import renderer
     from harness.report.comparison.as_json import comparison_json
-    from harness.run.progress import duration
+    from harness.run.progress.base import duration
 
     if json_out:
         whole = comparison_json(comparison).model_dump(mode="json")

@@ -14,9 +14,9 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
+    from harness.engines.tensorflow.catalogue import load_catalogue
     from harness.environment import describe
     from harness.run.doctor import examine
-    from harness.trial.catalogue import load_catalogue
 
     machine = describe()
     if json_out:

@@ -51,8 +51,8 @@ def command(**given: Any) -> int:
     if given["dry_run"]:
         return _dry_run(settings, given["json"])
     from harness.record.reading import load_run
-    from harness.run.faults.progress import FaultLines
-    from harness.run.faults.run import measure_faults
+    from harness.run.kinds.faults.progress import FaultLines
+    from harness.run.kinds.faults.run import measure_faults
 
     lines = FaultLines(quiet=given["quiet"] or given["json"])
     path = measure_faults(settings, given["results"], ["harness", *sys.argv[1:]], lines)
@@ -62,8 +62,8 @@ def command(**given: Any) -> int:
 
 def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
     from harness.record.reading import load_run, resolve_run
-    from harness.run.faults.progress import FaultLines
-    from harness.run.faults.run import resume_faults
+    from harness.run.kinds.faults.progress import FaultLines
+    from harness.run.kinds.faults.run import resume_faults
 
     extra = next(iter(flags), "SPEC" if given["spec"] else "dry_run" if given["dry_run"] else None)
     if extra is not None:
@@ -83,9 +83,9 @@ def _settings(spec: Path | None, flags: dict[str, str]) -> Faults:
 
 def _dry_run(settings: Faults, json_out: bool) -> int:
     """Print the jobs, what makes no sense, and an estimate; write nothing."""
-    from harness.run.faults.run import estimate_s
-    from harness.run.faults.scenarios import inapplicable, plan_jobs
-    from harness.run.progress import duration
+    from harness.run.kinds.faults.run import estimate_s
+    from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs
+    from harness.run.progress.base import duration
 
     planned = plan_jobs(settings)
     cells = {cell.cell_id: cell for cell in planned.cells}
@@ -111,8 +111,8 @@ def tell(run: "Run", json_out: bool) -> None:
     """The tables and sentences, or one JSON object."""
     from harness.analysis.faults import summarise_faults
     from harness.record.fault_log import load_faults
-    from harness.report.faults import faults_lines, faults_tables
-    from harness.report.faults_json import faults_json
+    from harness.report.faults.as_json import faults_json
+    from harness.report.faults.page import faults_lines, faults_tables
 
     assert run.manifest.faults is not None
     summary = summarise_faults(run.manifest.faults, load_faults(run.path))

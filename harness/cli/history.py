@@ -14,7 +14,7 @@ from harness.errors import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.analysis.history import Series
+    from harness.analysis.history.series import Series
     from harness.record.reading import Run
     from harness.record.validation import Rate
     from harness.report.history.words import Between
@@ -46,8 +46,8 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
-    from harness.analysis.false_alarms import false_alarms
-    from harness.analysis.history import history
+    from harness.analysis.history.false_alarms import false_alarms
+    from harness.analysis.history.series import history
     from harness.environment.commits import commits_between
     from harness.errors import UsageError
     from harness.report.export.base import write

@@ -79,7 +79,7 @@ def command(
 
 def _file_name(run_id: str) -> str:
     """The id as the name of a file in a folder, whatever a record of others calls itself."""
-    from harness.report.text import printable
+    from harness.report.words.text import printable
 
     return "-".join(printable(run_id).replace("/", "-").split())
 
@@ -88,14 +88,14 @@ def _written(
     loaded: "Run", target: Path, results: Path, against: "Comparison | None", beside: "RunManifest | None"
 ) -> list[str]:
     """Write the page of whatever kind the run is; what it answers, in sentences."""
-    from harness.analysis.validation import validation_of as validation_record
+    from harness.analysis.validation.summary import validation_of as validation_record
     from harness.cli._comparison import comparison_of, validation_of
-    from harness.report.answer import answer_lines
     from harness.report.comparison import Surface, renderer
     from harness.report.comparison.words import change_lines, headline, verdict_sentences
     from harness.report.export.base import write
-    from harness.report.page import write_report
-    from harness.report.validation import validation_lines, validation_page
+    from harness.report.page.report import write_report
+    from harness.report.tables.validation import validation_lines, validation_page
+    from harness.report.words.answer import answer_lines
 
     if loaded.manifest.comparison is not None:
         comparison = comparison_of(loaded, results)
@@ -109,17 +109,17 @@ def _written(
     if loaded.manifest.faults is not None:
         from harness.analysis.faults import summarise_faults
         from harness.record.fault_log import load_faults
-        from harness.report.faults import faults_lines, faults_page
+        from harness.report.faults.page import faults_lines, faults_page
 
         faults = summarise_faults(loaded.manifest.faults, load_faults(loaded.path))
         write(target, faults_page(loaded.manifest, faults).encode("utf-8", "replace"), "FILE.html")
         return list(faults_lines(faults))
     if loaded.manifest.imported is not None:
-        from harness.report.imported import imported_page
+        from harness.report.tables.published import imported_page
 
         write(target, imported_page(loaded.manifest).encode("utf-8", "replace"), "FILE.html")
         return []
-    from harness.report.imported import overlay_of
+    from harness.report.tables.published import overlay_of
 
     summary = write_report(
         loaded.manifest, loaded.trials, target, validation_of(loaded, results), against,

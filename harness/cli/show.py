@@ -29,15 +29,15 @@ def command(
     from harness.cli._table import print_table, surface
     from harness.record.reading import load_run, resolve_run
     from harness.report.export import exporters
-    from harness.report.shown import shown
-    from harness.report.traces import trace_lines
+    from harness.report.terminal.run import shown
+    from harness.report.words.traces import trace_lines
 
     loaded = load_run(resolve_run(run, results))
     if loaded.manifest.comparison is not None:
         deliver(comparison_of(loaded, results), "json" if json_out else "terminal", None)
         return 0
     if loaded.manifest.validation is not None:
-        from harness.analysis.validation import validation_of
+        from harness.analysis.validation.summary import validation_of
         from harness.cli.validate import tell
 
         tell(validation_of(loaded), loaded.path, json_out)
@@ -48,7 +48,7 @@ def command(
         tell_faults(loaded, json_out)
         return 0
     if loaded.manifest.imported is not None and not json_out:
-        from harness.report.imported import imported_table
+        from harness.report.tables.published import imported_table
 
         print(harmless(loaded.manifest.run_id))
         print_table(imported_table(loaded.manifest.imported))

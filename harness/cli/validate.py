@@ -12,7 +12,7 @@ from harness.stages import MAX_BLOCKS, pilot_within
 
 if TYPE_CHECKING:
     from harness.record.validation import ValidationRecord
-    from harness.run.validate import ValidateSettings
+    from harness.run.kinds.validate import ValidateSettings
 
 VERB = "validate"
 HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
@@ -32,12 +32,12 @@ def command(**given: Any) -> int:
     flags = keys_given(given, without=NOT_TAKEN)
     if given["resume"] is not None:
         refuse_beside_resume(given, without=("resume", "results", "quiet", "json"))
-    from harness.analysis.comparison_sides import check_records
-    from harness.analysis.validation import validation_of
+    from harness.analysis.comparison.sides import check_records
+    from harness.analysis.validation.summary import validation_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
     from harness.record.validation import write_validation
-    from harness.run.validate import resume_validation, validate
+    from harness.run.kinds.validate import resume_validation, validate
 
     progress = progress_for(given["quiet"], given["json"])
     results: Path = given["results"]
@@ -55,11 +55,11 @@ def command(**given: Any) -> int:
 
 
 def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings":
-    from harness.analysis.comparison_margins import choose_margins, parse_share
-    from harness.run.decision import WINDOWING, AbSettings
-    from harness.run.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
+    from harness.analysis.comparison.margins import choose_margins, parse_share
+    from harness.engines.tensorflow.catalogue import load_catalogue
+    from harness.run.kinds.decision import WINDOWING, AbSettings
+    from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
     from harness.spec.expand import expand
-    from harness.trial.catalogue import load_catalogue
 
     values: dict[str, Any] = {
         **WINDOWING,
@@ -93,7 +93,7 @@ def tell(record: "ValidationRecord", path: Path, json_out: bool) -> None:
         print(record.model_dump_json(indent=2))
         return
     from harness.cli._table import print_table
-    from harness.report.validation import validation_lines, validation_tables
+    from harness.report.tables.validation import validation_lines, validation_tables
 
     for table in validation_tables(record):
         print_table(table)

@@ -66,7 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             item.add_marker(pytest.mark.skip(reason=reason or "only collected"))
     else:
         from harness.pytest_plugin.session import GateSession
-        from harness.run.decision import WINDOWING
+        from harness.run.kinds.decision import WINDOWING
 
         cells = read_marks(marked, MARK, WINDOWING)
         gate = GateSession(session.config, session.config.stash[_OPTIONS], marked, cells)

@@ -4,17 +4,17 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from harness.analysis.comparison_ab import comparison_of_ab
+from harness.analysis.comparison.ab import comparison_of_ab
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import GateResult, compared_result
 from harness.pytest_plugin.rules import Rules
 from harness.pytest_plugin.stored import proved
-from harness.run.ab import decide
-from harness.run.decision import AbSettings
-from harness.run.progress import Progress
-from harness.run.sides import Side, sides_of
-from harness.run.worktrees import Repository
+from harness.run.kinds.ab import decide
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import Side, sides_of
+from harness.run.process.worktrees import Repository
+from harness.run.progress.base import Progress
 from harness.stages import pilot_within
 
 FLAG = "--gate-against"

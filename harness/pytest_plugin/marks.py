@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError, nearest
-from harness.run.one_cell import OF_THE_COMPARISON, one_cell
+from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 from harness.spec.expand import own_step_cell
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of
-from harness.trial.catalogue import load_catalogue
 
 NAME = "gate"
 """What runs of the gate are called, unless the mark gives them a `name`."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Problem
-from harness.analysis.comparison_result import LOST, Comparison, Row
-from harness.analysis.comparison_sides import Compared, verdicts_of
-from harness.analysis.instruments import CpuVerdict, Verdicts
-from harness.analysis.intervals import Interval
-from harness.analysis.verdict import Margins, judge
-from harness.report.text import STATUS_WORDS
+from harness.analysis.comparison.instruments import CpuVerdict, Verdicts
+from harness.analysis.comparison.result import LOST, Comparison, Row
+from harness.analysis.comparison.sides import Compared, verdicts_of
+from harness.analysis.estimates.intervals import Interval
+from harness.analysis.estimates.verdict import Margins, judge
+from harness.report.words.text import STATUS_WORDS
 
 End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved"]
 """`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.comparison_margins import choose_margins, parse_share
-from harness.analysis.verdict import Margins
+from harness.analysis.comparison.margins import choose_margins, parse_share
+from harness.analysis.estimates.verdict import Margins
 from harness.environment import Facts, facts
 from harness.errors import UsageError
 from harness.pytest_plugin.options import GateOptions

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from harness.analysis.comparison_axis import cell_names
+from harness.analysis.comparison.axis import cell_names
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.plan import estimate
 from harness.pytest_plugin import words
@@ -14,8 +14,8 @@ from harness.pytest_plugin.result import GateResult, judged_together
 from harness.pytest_plugin.rules import Rules, rules_of
 from harness.pytest_plugin.telling import progress_lines, teller
 from harness.record.reading import Run
-from harness.run.progress import Progress, duration
-from harness.run.sides import Side
+from harness.run.kinds.sides import Side
+from harness.run.progress.base import Progress, duration
 
 
 class GateSession:

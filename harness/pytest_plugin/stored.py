@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.analysis.comparison_result import Comparison
-from harness.analysis.comparison_runs import SETTINGS, compare_runs
-from harness.analysis.comparison_sides import sides_of
+from harness.analysis.comparison.result import Comparison
+from harness.analysis.comparison.runs import SETTINGS, compare_runs
+from harness.analysis.comparison.sides import sides_of
 from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import HERE, End, GateResult, compared_result, end_of, why_not
 from harness.pytest_plugin.rules import Rules
 from harness.record.reading import Run, list_runs, load_run
-from harness.run.measure import measure_matrix
-from harness.run.progress import Progress
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Progress
 from harness.spec.expand import Matrix
 from harness.spec.sweep import AXES, Sweep
 

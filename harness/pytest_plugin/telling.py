@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.record.trial import TrialRecord
-from harness.run.progress import PlainLines, Progress, Quiet
+from harness.run.progress.base import PlainLines, Progress, Quiet
 
 Say = Callable[[str], None]
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from harness.analysis.comparison_result import Comparison, Kind
-from harness.analysis.verdict import Judgement, Margins, judge
+from harness.analysis.comparison.result import Comparison, Kind
+from harness.analysis.estimates.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
 from harness.report.comparison.words import count_words, cpu_words, verdict_words
-from harness.report.text import NOTHING, listed, plural, printable, ratio, significant
+from harness.report.words.text import NOTHING, listed, plural, printable, ratio, significant
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
 UNKNOWN_DRIFT = (

@@ -26,7 +26,7 @@ class MemberRecord(_Part):
     compute_s: list[StepDuration] = []
     """Of a worker in lock-step: seconds of one step's forward and backward without the reduction, which would make it
     wait; one value a round of some such passes, that all workers make at the same time after the last window. Only
-    the first blocks of a run have them (`harness.run.live`)."""
+    the first blocks of a run have them (`harness.run.turns.live`)."""
 
 
 class NetworkRecord(_Part):

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
-from harness.record.shared import shared
+from harness.record.interning import shared
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 
@@ -155,7 +155,7 @@ class Resources(_Part):
 
 
 class Plant(_Part):
-    """A slow-down that was planted on purpose, to see whether it is found: see `harness.trial.plants`."""
+    """A slow-down that was planted on purpose, to see whether it is found: see `harness.engines.tensorflow.plants`."""
 
     kind: str
     """The registered name: `device_work`, `input_stall`, `slow_replica`."""

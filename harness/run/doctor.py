@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
-from harness.run.live import Ended, LiveTrial, Place
 from harness.run.network import available, loopback_available
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended, LiveTrial, Place
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import Cell
-from harness.trial.protocol import Request
 
 LIMIT_S = 60.0
 REPLICAS = (2, 3)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from harness.errors import HarnessError, Interrupted, StorageError
 from harness.record.store import RunStore
-from harness.run.progress import Progress
+from harness.run.progress.base import Progress
 
 
 @contextlib.contextmanager

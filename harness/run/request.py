@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from harness.engines.tensorflow.devices.tpu import CONNECT_LIMIT_S
 from harness.errors import UsageError, not_one_of
+from harness.protocol.messages import Placing, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.devices.tpu import CONNECT_LIMIT_S
-from harness.trial.protocol import Placing, Request
 
 
 def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from harness.errors import UsageError, nearest
-from harness.spec.keyed import split_keyed
+from harness.spec.lists import split_keyed
 
 AXES = ("batch", "model")
 MOST = 4096

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from harness.errors import UsageError, nearest
-from harness.spec.keyed import split_keyed
+from harness.spec.lists import split_keyed
 
 NONE = "none"
 """How a flag says: no emulation. As the value of a key it is the empty string."""

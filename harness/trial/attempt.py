@@ -4,13 +4,13 @@ import os
 from abc import ABC, abstractmethod
 from typing import Any
 
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.plants import check_loop
 from harness.errors import HarnessError
+from harness.protocol.messages import Channel, Outcome, Report, Request
 from harness.record.trial import Checks, PhaseName, Resources
-from harness.trial.devices.base import Unsupported
 from harness.trial.ending import classify, traceback_without_paths
 from harness.trial.memory import peak_memory_bytes
-from harness.trial.plants import check_loop
-from harness.trial.protocol import Channel, Outcome, Report, Request
 
 
 class WrongResult(Exception):

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.trial.protocol import Channel, Report, Turn, WindowTimes
-from harness.trial.trace import Tracer
+from harness.engines.tensorflow.trace import Tracer
+from harness.protocol.messages import Channel, Report, Turn, WindowTimes
 
 SYNC_MULTIPLE = 50
 """A window lasts at least so many synchronisations."""
@@ -22,7 +22,7 @@ PILOT_WINDOWS = 3
 
 
 class Clock:
-    """Paces a loop: see `harness.trial.loops.base.Pace`.
+    """Paces a loop: see `harness.engines.tensorflow.loops.base.Pace`.
 
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
     to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of

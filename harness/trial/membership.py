@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.protocol.messages import Channel, Membership, SlurmShape, Turn
 from harness.spec.address import split_address
 from harness.trial.namespace import enter
-from harness.trial.protocol import Channel, Membership, SlurmShape, Turn
 
 SLURM_SHAPE = "HARNESS_SLURM_SHAPE"
 """The variable that holds, as TF_CONFIG does elsewhere, how Slurm's resolver is to see the cluster."""

@@ -1,7 +1,7 @@
 """The sizes of TensorFlow's thread pools, decided on the host where the trial runs."""
 
 from harness.environment import usable_cores
-from harness.trial.protocol import Request
+from harness.protocol.messages import Request
 
 
 def with_threads(request: Request) -> Request:

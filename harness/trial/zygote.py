@@ -127,7 +127,7 @@ class Zygote:
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
             _prefer_as_victim()
-            from harness.trial.main import run_trial
+            from harness.engines.tensorflow.trial import run_trial
 
             run_trial(socket.socket(fileno=channel), json.dumps(request))
             code = 0
@@ -167,12 +167,12 @@ def preload() -> dict[str, str]:
     import keras
     import tensorflow as tf
 
-    from harness.trial.data import PRELOAD
+    from harness.engines.tensorflow.data import PRELOAD
 
     for name in PRELOAD:
         with contextlib.suppress(ImportError):  # a data source that needs it will say so, with the remedy
             importlib.import_module(name)
-    for name in ("harness.trial.main", "harness.trial.catalogue"):
+    for name in ("harness.engines.tensorflow.trial", "harness.engines.tensorflow.catalogue"):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.

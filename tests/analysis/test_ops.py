@@ -3,8 +3,8 @@
 import math
 
 from harness.analysis import WorkloadSummary, summarise
+from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ops import judge_ops
-from harness.analysis.verdict import Margins
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 from tests.comparisons import scaled

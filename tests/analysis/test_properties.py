@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.analysis.intervals import (
+from harness.analysis.estimates.intervals import (
     LogEstimate,
     Sample,
     cell_estimate,
@@ -23,7 +23,7 @@ from harness.analysis.intervals import (
     log_ratio,
     stein_estimate,
 )
-from harness.analysis.verdict import Margins, Verdict, judge
+from harness.analysis.estimates.verdict import Margins, Verdict, judge
 from harness.errors import HarnessError
 from harness.record.trial import TrialRecord, Windows
 from tests.record.examples import trial

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from harness.analysis import summarise
-from harness.analysis.adjusted import adjusted_means
-from harness.analysis.intervals import LogEstimate, Sample
+from harness.analysis.estimates.drift import adjusted_means
+from harness.analysis.estimates.intervals import LogEstimate, Sample
 from harness.analysis.ranking import benjamini_hochberg, judge, trials_to_separate
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run

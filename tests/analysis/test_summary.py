@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from harness.analysis import CellSummary, RunSummary, summarise
-from harness.analysis.intervals import stein_estimate
+from harness.analysis.estimates.intervals import stein_estimate
 from harness.errors import HarnessError
 from harness.record.manifest import PlanRecord
 from harness.record.trial import Executed, TrialRecord

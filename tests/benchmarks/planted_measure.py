@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import harness.run.measure
+import harness.run.kinds.measure
 from harness.errors import Interrupted, StorageError
 from harness.record.reading import Run
 from harness.spec import Cell, Sweep
@@ -20,7 +20,7 @@ from tests.synthetic import failed, make_run
 
 
 def planted(sweep: Sweep, cells: Sequence[Cell], results: Path, *_: Any) -> Run:
-    """Stands in for `harness.run.measure.measure`."""
+    """Stands in for `harness.run.kinds.measure.measure`."""
     fault = os.environ.get("PLANTED", "")
     if fault == "read-only":
         raise StorageError(f"cannot make the run folder '{results}': Permission denied")
@@ -41,4 +41,4 @@ def planted(sweep: Sweep, cells: Sequence[Cell], results: Path, *_: Any) -> Run:
     return Run(results / manifest.run_id, manifest, trials, torn=False, live=False)
 
 
-harness.run.measure.measure = planted
+harness.run.kinds.measure.measure = planted

@@ -8,8 +8,8 @@ import pytest
 
 from harness.cli import run
 from harness.cli.sweep import read_values
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import expand, load_sweep, sweep_from
-from harness.trial.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 OF_OTHER_VERBS = ("faults",)

@@ -14,8 +14,8 @@ import pytest
 from harness.environment import facts
 from harness.record import Run, load_run
 from harness.record.validation import write_validation
-from harness.run.decision import AbSettings
-from harness.run.sides import Side
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import Side
 from tests.comparisons import ab_run, stored, sweep_run, validation
 from tests.synthetic import failed
 
@@ -63,7 +63,7 @@ class Decider:
 @pytest.fixture
 def decider(monkeypatch: pytest.MonkeyPatch) -> Decider:
     made = Decider()
-    monkeypatch.setattr("harness.run.ab.decide", made)
+    monkeypatch.setattr("harness.run.kinds.ab.decide", made)
     return made
 
 
@@ -210,7 +210,7 @@ def test_a_finished_run_is_shown_again_and_not_gone_on_with(
     def never(*_: Any) -> Run:
         raise AssertionError("it was finished")
 
-    monkeypatch.setattr("harness.run.ab.resume_ab", never)
+    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", never)
     stored(ab_run(SLOWER), tmp_path / "results")
     code, out, _ = harness("--resume", "ab-run", "--json")
     assert (code, json.loads(out)["verdict"]) == (1, "slower")
@@ -220,7 +220,7 @@ def test_a_run_that_was_stopped_goes_on(harness: Harness, tmp_path: Path, monkey
     gone_on: list[Path] = []
     half = ab_run(SLOWER)
     path = stored(replace(half, manifest=half.manifest.model_copy(update={"status": "interrupted"})), tmp_path / "r")
-    monkeypatch.setattr("harness.run.ab.resume_ab", lambda path, _: (gone_on.append(path), load_run(path))[1])
+    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", lambda path, _: (gone_on.append(path), load_run(path))[1])
     code, _, _ = harness("--resume", "latest", "--results", "r", "--strict", "--quiet")
     assert code == 1
     assert [one.resolve() for one in gone_on] == [path.resolve()]

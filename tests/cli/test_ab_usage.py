@@ -19,8 +19,8 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
     def never(*_: Any) -> None:
         raise AssertionError("it began to measure")
 
-    monkeypatch.setattr("harness.run.ab.decide", never)
-    monkeypatch.setattr("harness.run.ab.resume_ab", never)
+    monkeypatch.setattr("harness.run.kinds.ab.decide", never)
+    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", never)
     return partial(harness, "ab")
 
 

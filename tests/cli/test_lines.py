@@ -8,7 +8,7 @@ import pytest
 from harness.cli._lines import GitHubGroups, Lines
 from harness.cli._live import TerminalProgress
 from harness.cli._measuring import progress_for
-from harness.run.progress import Quiet
+from harness.run.progress.base import Quiet
 from tests.record.examples import failed_trial
 from tests.run.played import play
 from tests.synthetic import default_cells, make_run

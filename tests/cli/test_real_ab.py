@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.pairs import pairs_of
+from harness.analysis.comparison.pairs import pairs_of
 from harness.record import Run, load_run
 from harness.record.validation import find_validation, load_validation
 from tests.cli.real import ROOT, only_run, processes_of, run, start, still_alive, wait_for_lines

@@ -88,7 +88,7 @@ import sys
 from pathlib import Path
 import tensorflow as tf
 from harness.trial import trace
-from harness.trial.protocol import TraceRequest
+from harness.protocol.messages import TraceRequest
 
 run = Path(sys.argv[1])
 def traced(path):

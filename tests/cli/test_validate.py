@@ -12,7 +12,7 @@ import pytest
 
 from harness.record import Run
 from harness.record.validation import ValidationRecord, find_validation, load_validation
-from harness.run.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
+from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
 from tests.comparisons import FACTS, stored, sweep_run
 from tests.synthetic import make_cell
 from tests.validations import RUN_ID, Arm, Round, slow, validation_run
@@ -41,8 +41,8 @@ class Validator:
 @pytest.fixture
 def validator(monkeypatch: pytest.MonkeyPatch) -> Validator:
     made = Validator()
-    monkeypatch.setattr("harness.run.validate.validate", made.validate)
-    monkeypatch.setattr("harness.run.validate.resume_validation", made.resume)
+    monkeypatch.setattr("harness.run.kinds.validate.validate", made.validate)
+    monkeypatch.setattr("harness.run.kinds.validate.resume_validation", made.resume)
     return made
 
 
@@ -203,7 +203,7 @@ def test_a_results_place_that_cannot_be_used_is_exit_code_four(
 
         def __exit__(self, *_: object) -> None: ...
 
-    monkeypatch.setattr("harness.run.validate.Zygote", Nothing)
+    monkeypatch.setattr("harness.run.kinds.validate.Zygote", Nothing)
     code, out, error = harness("validate", "--quick", "--results", "file/below")
     assert (code, out, error.count("\n")) == (4, "", 1)
     assert "file/below" in error

@@ -17,7 +17,7 @@ from harness.analysis.comparison import choose_margins, parse_share
 from harness.cli import ab
 from harness.cli._flags import keys_given
 from harness.cli._sides import read_sides
-from harness.run.decision import WINDOWING
+from harness.run.kinds.decision import WINDOWING
 from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]

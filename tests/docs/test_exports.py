@@ -9,7 +9,8 @@ import pytest
 
 from harness import cli
 from harness.record.reading import list_runs
-from harness.report.columns import (
+from harness.report.export import exporters
+from harness.report.tables.columns import (
     CELL_COLUMNS,
     COMPARISON_COLUMNS,
     RUN_COLUMNS,
@@ -18,7 +19,6 @@ from harness.report.columns import (
     WINDOW_COLUMNS,
     Column,
 )
-from harness.report.export import exporters
 from tests.docs.test_commands import HARNESS, ROOT
 
 EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")

@@ -8,8 +8,9 @@ import typer
 from pydantic import BaseModel
 
 from harness import cli
-from harness.analysis import steady
+from harness.analysis.estimates import steady
 from harness.analysis.faults import summarise_faults
+from harness.engines.tensorflow import checks, reference
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
     FAULT_STATUSES,
@@ -37,11 +38,11 @@ from harness.record.manifest import (
 from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
 from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
-from harness.report.faults_json import faults_json
-from harness.report.text import STATUS_WORDS
+from harness.report.faults.as_json import faults_json
+from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
-from harness.trial import checks, clock, reference
+from harness.trial import clock
 from tests.faulted import PLAN, example
 from tests.synthetic import make_run
 

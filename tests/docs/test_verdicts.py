@@ -10,20 +10,20 @@ from typing import get_args
 
 import pytest
 
-from harness.analysis import verdict
-from harness.analysis.instruments import _DISAGREEMENTS
-from harness.analysis.intervals import stein_trials, t_quantile
-from harness.analysis.other_tools import RULES
-from harness.analysis.pairs import blocks_wanted, estimate_of
-from harness.analysis.power import clopper_pearson, upper_limit
-from harness.analysis.validation import validation_of
+from harness.analysis.comparison.instruments import _DISAGREEMENTS
+from harness.analysis.comparison.pairs import blocks_wanted, estimate_of
+from harness.analysis.estimates import verdict
+from harness.analysis.estimates.intervals import stein_trials, t_quantile
+from harness.analysis.estimates.power import clopper_pearson, upper_limit
+from harness.analysis.validation.other_tools import RULES
+from harness.analysis.validation.summary import validation_of
 from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
 from harness.record.validation import load_validation
 from harness.report.export.as_markdown import escape
-from harness.report.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
-from harness.run import steps
-from harness.run.decision import WINDOWING
-from harness.run.validate import FULL_ROUNDS, KINDS
+from harness.report.tables.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
+from harness.run.kinds.decision import WINDOWING
+from harness.run.kinds.validate import FULL_ROUNDS, KINDS
+from harness.run.turns import steps
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 from harness.trial import clock
 

@@ -19,8 +19,8 @@ from harness.record.manifest import ComparisonRecord, Machine, PlanRecord, RunMa
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore, new_run_id
 from harness.record.trial import Checks, TrialRecord, Windows
-from harness.run.decision import AbSettings
-from harness.run.sides import Side, side_records
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import Side, side_records
 from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
@@ -85,7 +85,7 @@ class Planted:
     def decide(
         self, sides: tuple[Side, Side], settings: AbSettings, results: Path, command: Sequence[str], progress: object
     ) -> Run:
-        """Stands in for `harness.run.ab.decide`."""
+        """Stands in for `harness.run.kinds.ab.decide`."""
         if self.interrupted:
             raise Interrupted("interrupted; 3 trials are kept; go on with: …")
         if sides[0].cell.model == "steps:new":
@@ -115,7 +115,7 @@ class Planted:
     def measure_matrix(
         self, sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: object
     ) -> Path:
-        """Stands in for `harness.run.measure.measure_matrix`."""
+        """Stands in for `harness.run.kinds.measure.measure_matrix`."""
         broken = [cell for cell in matrix.cells if cell.model == "steps:broken"]
         if broken:
             raise UsageError("model: 'steps:broken' cannot be built: ValueError: no")

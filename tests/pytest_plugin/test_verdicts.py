@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from harness import cli
-from harness.run.decision import WINDOWING
+from harness.run.kinds.decision import WINDOWING
 from tests.pytest_plugin.conftest import Suite, gate_tests, text_of
 
 pytest_plugins = ["pytester"]

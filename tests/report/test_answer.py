@@ -4,7 +4,7 @@ import re
 
 from harness.analysis import summarise
 from harness.record.trial import Executed, TrialRecord
-from harness.report.answer import answer_lines, answers
+from harness.report.words.answer import answer_lines, answers
 from harness.spec.cell import Cell
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, make_cell, make_run

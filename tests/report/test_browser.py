@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.page import write_report
+from harness.report.page.report import write_report
 from tests.synthetic import make_run
 
 OVERLAY = """<script>addEventListener('load', () => {

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from harness.record.trial import Windows
-from harness.report.page import write_report
+from harness.report.page.report import write_report
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_cell, make_run
 

@@ -10,20 +10,20 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from harness.analysis.comparison import compare_runs
-from harness.analysis.false_alarms import false_alarms
+from harness.analysis.estimates.verdict import Margins
 from harness.analysis.faults import summarise_faults
-from harness.analysis.history import history
-from harness.analysis.validation import validation_of
-from harness.analysis.verdict import Margins
+from harness.analysis.history.false_alarms import false_alarms
+from harness.analysis.history.series import history
+from harness.analysis.validation.summary import validation_of
 from harness.record.reading import load_manifest
 from harness.report.comparison import Surface, renderer
-from harness.report.faults import faults_page
+from harness.report.faults.page import faults_page
 from harness.report.history import history_page
-from harness.report.imported import imported_page
-from harness.report.index import update_index
-from harness.report.page import write_report
-from harness.report.validation import validation_page
-from harness.run.importing import import_table
+from harness.report.page.index import update_index
+from harness.report.page.report import write_report
+from harness.report.tables.published import imported_page
+from harness.report.tables.validation import validation_page
+from harness.run.kinds.importing import import_table
 from tests.comparisons import sweep_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights

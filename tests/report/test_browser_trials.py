@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.report.page import write_report
+from harness.report.page.report import write_report
 from tests.report.conftest import Open
 from tests.synthetic import default_cells, make_run
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from harness.analysis.comparison import Comparison, choose_margins, compare_along, compare_runs, comparison_of_ab
-from harness.analysis.intervals import Interval
-from harness.analysis.verdict import Margins
+from harness.analysis.estimates.intervals import Interval
+from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
 from harness.record import TrialRecord
 from harness.report.comparison import FORMATS, Surface, renderer

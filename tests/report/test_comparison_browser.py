@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.comparison import compare_runs
-from harness.analysis.verdict import Margins
+from harness.analysis.estimates.verdict import Margins
 from harness.report.comparison import Surface, renderer
 from tests.comparisons import sweep_run
 from tests.report.test_browser import MEASURE, run

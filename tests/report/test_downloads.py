@@ -6,8 +6,8 @@ import gzip
 import io
 from urllib.parse import unquote
 
-from harness.report.downloads import LONGEST_PLAIN, csv_download
-from harness.report.flat import Row
+from harness.report.export.rows import Row
+from harness.report.page.downloads import LONGEST_PLAIN, csv_download
 
 
 def rows(count: int) -> list[Row]:

@@ -4,9 +4,9 @@ import json
 import re
 
 from harness.analysis.faults import summarise_faults
-from harness.report.faults import faults_lines, faults_page, faults_tables, headline, spread_words
-from harness.report.faults_json import faults_json
-from harness.report.table import Table
+from harness.report.faults.as_json import faults_json
+from harness.report.faults.page import faults_lines, faults_page, faults_tables, headline, spread_words
+from harness.report.tables.sweep import Table
 from tests.faulted import PLAN, example, job, run_manifest
 
 SUMMARY = summarise_faults(PLAN, example())

@@ -1,8 +1,8 @@
 """A history as a reader meets it: series and machines that can be told apart, and the rate of false alarms."""
 
-from harness.analysis.false_alarms import false_alarms
-from harness.analysis.history import Series, history
-from harness.analysis.power import clopper_pearson
+from harness.analysis.estimates.power import clopper_pearson
+from harness.analysis.history.false_alarms import false_alarms
+from harness.analysis.history.series import Series, history
 from harness.report.history import change_lines, false_alarm_line, history_page, history_table, summary_lines
 from tests.histories import nights
 from tests.synthetic import make_cell

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.faults import summarise_faults
-from harness.analysis.history import history
+from harness.analysis.history.series import history
 from harness.cli import run
 from harness.errors import StorageError
 from harness.record.reading import load_run
-from harness.report import index as index_module
-from harness.report.faults import faults_page
+from harness.report.faults.page import faults_page
 from harness.report.history import history_page
-from harness.report.index import update_index
-from harness.report.page import write_report
+from harness.report.page import index as index_module
+from harness.report.page.index import update_index
+from harness.report.page.report import write_report
 from tests.faulted import PLAN, example, run_manifest
 from tests.report.test_page import NASTY, Page
 from tests.synthetic import make_cell, make_run

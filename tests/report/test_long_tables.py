@@ -6,9 +6,9 @@ import gzip
 import io
 from urllib.parse import unquote
 
-from harness.report.drawn import drawn
-from harness.report.table import MOST_ROWS, Column, Table
-from harness.report.templating import environment
+from harness.report.page.templating import environment
+from harness.report.tables.sweep import MOST_ROWS, Column, Table
+from harness.report.terminal.table import drawn
 from tests.report.test_page import Page
 
 COLUMNS = (Column("cell", False), Column("examples/s"))

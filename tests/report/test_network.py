@@ -3,9 +3,9 @@
 import re
 
 from harness.record.trial import TrialRecord
+from harness.report.export.rows import cell_row, trial_rows
 from harness.report.figures import network_figure
-from harness.report.flat import cell_row, trial_rows
-from harness.report.network import bits, network_table
+from harness.report.tables.network import bits, network_table
 from tests.networks import RATES, as_the_ring_costs, networked, on
 from tests.synthetic import failed, make_run
 

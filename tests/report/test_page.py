@@ -13,8 +13,8 @@ from harness.errors import StorageError
 from harness.record.manifest import LeftOutRecord, RunManifest
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
-from harness.report.page import render, write_report
-from harness.report.templating import unbroken
+from harness.report.page.report import render, write_report
+from harness.report.page.templating import unbroken
 from tests.synthetic import (
     NCCL_REASON,
     STACK,

@@ -2,10 +2,10 @@
 
 from harness.analysis import summarise
 from harness.record.trial import TrialRecord
-from harness.report.page import render
-from harness.report.problems import explained
-from harness.report.sections.wrong import MOST_REASONS
-from harness.report.trials.detail import MOST_LETTERS
+from harness.report.page.report import render
+from harness.report.page.sections.wrong import MOST_REASONS
+from harness.report.page.trials.detail import MOST_LETTERS
+from harness.report.words.problems import explained
 from tests.report.test_page import Page
 from tests.synthetic import failed, make_cell, make_run
 

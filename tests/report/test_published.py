@@ -1,6 +1,6 @@
 """Published scaling, carried in the package."""
 
-from harness.report.published import published
+from harness.report.tables.overlay import published
 
 
 def test_every_series_starts_at_one_replica_with_an_efficiency_of_one() -> None:

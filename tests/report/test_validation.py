@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.power import clopper_pearson
+from harness.analysis.estimates.power import clopper_pearson
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
-from harness.report.table import Table
-from harness.report.text import NOTHING
-from harness.report.validation import (
+from harness.report.tables.sweep import Table
+from harness.report.tables.validation import (
     effects_table,
     goals_table,
     pooled,
@@ -18,6 +17,7 @@ from harness.report.validation import (
     validation_lines,
     validation_tables,
 )
+from harness.report.words.text import NOTHING
 from tests.comparisons import MIRRORED, validation
 from tests.synthetic import make_cell
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.protocol.messages import Channel, Outcome, Report, Request, Turn, WindowTimes
 from harness.record import Checks, RunManifest, RunStore
 from harness.record.trial import PhaseName
-from harness.run.progress import Progress, Quiet
-from harness.run.sweep import SweepRun, live_limits
-from harness.run.zygote import Spawned
+from harness.run.kinds.sweep import SweepRun, live_limits
+from harness.run.process.zygote import Spawned
+from harness.run.progress.base import Progress, Quiet
 from harness.spec import Cell, Sweep
-from harness.trial.catalogue import load_catalogue
-from harness.trial.protocol import Channel, Outcome, Report, Request, Turn, WindowTimes
 from tests.record.examples import manifest
 
 PROVED = Checks(
@@ -134,7 +134,7 @@ class Actor:
 
 
 class FakeZygote:
-    """Stands in for `harness.run.zygote.Zygote`; `plays` says what each trial does.
+    """Stands in for `harness.run.process.zygote.Zygote`; `plays` says what each trial does.
 
     With a `name`, what its trials do is in the diary under that instead of their cell.
     """

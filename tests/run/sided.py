@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.verdict import Margins
+from harness.analysis.estimates.verdict import Margins
+from harness.protocol.messages import Request
 from harness.record import Run, load_run
-from harness.run.ab import decide, resume_ab
-from harness.run.decision import AbSettings
-from harness.run.progress import Progress, Quiet
-from harness.run.sides import Side
+from harness.run.kinds.ab import decide, resume_ab
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import Side
+from harness.run.progress.base import Progress, Quiet
 from harness.spec import Cell, Sweep
-from harness.trial.protocol import Request
 from tests.comparisons import FACTS
 from tests.record.examples import cell
 from tests.run.fakes import Actor, FakeZygote, Play, Plays
@@ -90,8 +90,8 @@ class AbBench:
         }
         if self.one_environment:
             self.zygotes["b"] = self.zygotes["a"]
-        self.patch.setattr("harness.run.ab.side_zygotes", self._alive)
-        self.patch.setattr("harness.run.measure.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.kinds.ab.side_zygotes", self._alive)
+        self.patch.setattr("harness.run.kinds.measure.facts", lambda: FACTS)
 
     @contextlib.contextmanager
     def _alive(self, sides: Sequence[Side]) -> Iterator[Mapping[str, FakeZygote]]:

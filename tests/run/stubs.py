@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.run.preflight import preflight
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Request
+from harness.protocol.messages import Request
+from harness.run.process.preflight import preflight
+from harness.run.process.zygote import Zygote
 from tests.record.examples import cell
 
 STUBS = {

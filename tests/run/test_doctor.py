@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
-from harness.trial.catalogue import load_catalogue
 
 
 def test_every_launcher_is_named_with_the_reason_that_its_trials_would_have() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from harness.record.trial import TrialRecord
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
 from harness.spec.mesh import Mesh
 from tests.record.examples import cell
-from tests.run.test_cluster import live, take_turns
+from tests.run.process.test_cluster import live, take_turns
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ def zygote() -> Iterator[Zygote]:
 
 def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:
     """The record of a short trial on a mesh."""
-    from harness.run.live import Ended
+    from harness.run.turns.live import Ended
 
     replicas = Mesh.parse(mesh).batch
     batch = {"batch_size": 8, "global_batch_size": 8 * replicas, "data": "synthetic"}
@@ -63,8 +63,8 @@ def test_the_record_says_how_variables_lie_and_which_sums_ran(zygote: Zygote) ->
 
 
 def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(zygote: Zygote) -> None:
-    right = measured(zygote, "batch:2", "tests.trial.planted_mesh:right_model")
-    wrong = measured(zygote, "batch:2", "tests.trial.planted_mesh:dropped_shard_model")
+    right = measured(zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:right_model")
+    wrong = measured(zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:dropped_shard_model")
     assert (right.status, right.reason) == ("ok", None)
     assert wrong.status == "wrong_result"
     assert wrong.checks.reduction is True
@@ -76,7 +76,11 @@ def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(z
     ("mesh", "keys", "says"),
     [
         ("batch:2", {"model": "resnet20"}, "keeps state beside its weights"),
-        ("model:2", {"model": "tests.trial.planted_mesh:right_model"}, "has no layout that cuts it over 'model'"),
+        (
+            "model:2",
+            {"model": "tests.engines.tensorflow.planted_mesh:right_model"},
+            "has no layout that cuts it over 'model'",
+        ),
         ("model:3", {}, "3 devices do not divide dimension 1"),
         ("batch:2", {"xla": True}, "does not run with --xla true"),
         ("batch:2", {"loop": "fit"}, "Model.fit does not train on a DTensor mesh"),

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.verdict import Margins
+from harness.analysis.estimates.verdict import Margins
+from harness.engines.tensorflow.plants import PLACEBO
+from harness.protocol.messages import Request
 from harness.record import Run, load_run
 from harness.record.manifest import ValidationPlan
-from harness.run.decision import AbSettings
-from harness.run.progress import Progress, Quiet
-from harness.run.validate import ValidateSettings, resume_validation, validate
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.validate import ValidateSettings, resume_validation, validate
+from harness.run.progress.base import Progress, Quiet
 from harness.spec import Cell, Sweep
 from harness.spec.expand import base_of
-from harness.trial.plants import PLACEBO
-from harness.trial.protocol import Request
 from tests.comparisons import FACTS
 from tests.run.fakes import FakeZygote, Play, Plays
 from tests.run.sided import SHORT, TWO
@@ -59,8 +59,8 @@ class ValidateBench:
 
     def __post_init__(self) -> None:
         self.zygote = FakeZygote(self.folder / "scratch", self.plays)
-        self.patch.setattr("harness.run.validate.Zygote", self._zygote)
-        self.patch.setattr("harness.run.measure.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.kinds.validate.Zygote", self._zygote)
+        self.patch.setattr("harness.run.kinds.measure.facts", lambda: FACTS)
 
     def _zygote(self) -> "ValidateBench":
         return self

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
-from harness.trial.catalogue import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.spec import Cell, Sweep, expand
 from harness.spec.mesh import Mesh, split_values
 from harness.spec.text import text_of, value_of
-from harness.trial.catalogue import load_catalogue
 
 
 def cells_of(**axes: Any) -> list[Cell]:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from harness.protocol.messages import Channel, Report, Turn
 from harness.trial.clock import PILOT_WINDOWS, Clock
-from harness.trial.protocol import Channel, Report, Turn
 
 
 class Bench:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.errors import HarnessError
+from harness.protocol.messages import Membership
 from harness.trial.membership import await_listening, join
-from harness.trial.protocol import Membership
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from harness.protocol.messages import Request
 from harness.trial import threads
-from harness.trial.protocol import Request
 from harness.trial.threads import with_threads
 from tests.record.examples import cell
 

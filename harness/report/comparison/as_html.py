@@ -7,13 +7,13 @@ from harness.environment import Change, Fact
 from harness.record.manifest import RunManifest
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.comparison.forest import forest_figure
-from harness.report.comparison.judged import margin_words, methods, rule_sentences
 from harness.report.comparison.notes import notes_of
+from harness.report.comparison.rule import margin_words, methods, rule_sentences
 from harness.report.comparison.table import comparison_table
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
-from harness.report.table import Table
-from harness.report.templating import rendered
-from harness.report.text import NOTHING, printable
+from harness.report.page.templating import rendered
+from harness.report.tables.sweep import Table
+from harness.report.words.text import NOTHING, printable
 
 
 @dataclass(frozen=True)

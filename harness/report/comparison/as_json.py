@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from harness.analysis import CellTrials, Interval
 from harness.analysis.comparison import Comparison, Row
-from harness.analysis.instruments import CpuVerdict
-from harness.analysis.verdict import Correction, Verdict
+from harness.analysis.comparison.instruments import CpuVerdict
+from harness.analysis.estimates.verdict import Correction, Verdict
 from harness.report.comparison.base import Renderer, Surface
 
 

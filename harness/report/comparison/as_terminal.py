@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from harness.analysis.comparison import Comparison
 from harness.report.comparison.base import Renderer, Surface
-from harness.report.comparison.judged import rule_sentences
 from harness.report.comparison.notes import notes_of
+from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import change_lines, headline, sides_line, verdict_sentences
-from harness.report.drawn import drawn
+from harness.report.terminal.table import drawn
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""

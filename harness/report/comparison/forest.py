@@ -10,11 +10,11 @@ from matplotlib.patches import Patch
 
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
-from harness.analysis.verdict import Margins
+from harness.analysis.estimates.verdict import Margins
 from harness.report.comparison.words import cpu_words, verdict_words
+from harness.report.export.rows import interval_row
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.flat import interval_row
-from harness.report.text import listed, plural, printable, shortened
+from harness.report.words.text import listed, plural, printable, shortened
 
 MOST = 40
 _TOLD = 10

@@ -7,8 +7,8 @@ from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.notes import more_words
 from harness.report.comparison.words import count_words, cpu_words, verdict_words
-from harness.report.table import Column, Table
-from harness.report.text import NOTHING, printable, significant
+from harness.report.tables.sweep import Column, Table
+from harness.report.words.text import NOTHING, printable, significant
 
 _NOTE = (
     "B against A: throughput (examples/s) and CPU seconds an example, each with its 95 % interval. Throughputs of a "

@@ -2,8 +2,8 @@
 
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
-from harness.analysis.verdict import Judgement, judge
-from harness.report.text import NOTHING, listed, plural, printable, ratio
+from harness.analysis.estimates.verdict import Judgement, judge
+from harness.report.words.text import NOTHING, listed, plural, printable, ratio
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""

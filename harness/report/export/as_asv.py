@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import CellSummary, summarise
-from harness.analysis.intervals import throughput_interval
+from harness.analysis.estimates.intervals import throughput_interval
 from harness.environment import Fact
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
-from harness.report.names import series_name, slug
+from harness.report.words.names import series_name, slug
 
 BENCHMARKS_VERSION = 2
 RESULTS_VERSION = 2

@@ -6,8 +6,8 @@ from pathlib import Path
 from harness.analysis import summarise
 from harness.report.export.as_csv import to_csv
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.flat import cell_rows
-from harness.report.imported import imported_rows
+from harness.report.export.rows import cell_rows
+from harness.report.tables.published import imported_rows
 
 
 @dataclass(frozen=True)

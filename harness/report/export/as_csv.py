@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.flat import Row, trial_rows
-from harness.report.text import printable
+from harness.report.export.rows import Row, trial_rows
+from harness.report.words.text import printable
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from harness.analysis import CellSummary, Interval, summarise
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
-from harness.report.names import series_name
-from harness.report.text import bounds
+from harness.report.words.names import series_name
+from harness.report.words.text import bounds
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.analysis import summarise
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.flat import answer_row, cell_rows, plain
+from harness.report.export.rows import answer_row, cell_rows, plain
 
 
 @dataclass(frozen=True)

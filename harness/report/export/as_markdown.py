@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
-from harness.report.answer import answer_lines
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.table import Table, failed_table, ops_table, ranking_table, scaling_table
-from harness.report.text import printable
+from harness.report.tables.sweep import Table, failed_table, ops_table, ranking_table, scaling_table
+from harness.report.words.answer import answer_lines
+from harness.report.words.text import printable
 
 LARGEST = 65_536
 """Characters that GitHub takes for a comment or the text of a pull request."""

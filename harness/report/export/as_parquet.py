@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, UsageError
 from harness.report.export.base import Exporter, RunData, write
-from harness.report.frames import trial_frame
+from harness.report.tables.frames import trial_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from typing import Any
 from harness.errors import HarnessError, UsageError
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
-from harness.report.names import series_name, slug
+from harness.report.words.names import series_name, slug
 from harness.spec.cell import Cell
 
 METRICS = {

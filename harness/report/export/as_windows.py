@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.frames import window_frame
+from harness.report.tables.frames import window_frame
 
 
 @dataclass(frozen=True)

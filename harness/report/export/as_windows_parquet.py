@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.report.export.as_parquet import expect_parquet, write_parquet
 from harness.report.export.base import Exporter, RunData
-from harness.report.frames import window_frame
+from harness.report.tables.frames import window_frame
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.batch import BatchCurve, BatchPoint
-from harness.analysis.verdict import EPSILON
+from harness.analysis.estimates.verdict import EPSILON
+from harness.report.export.rows import Row
 from harness.report.figures.panels import (
     LONGEST_LABEL,
     Curve,
@@ -17,8 +18,7 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.flat import Row
-from harness.report.text import listed, percent, plural, shortened
+from harness.report.words.text import listed, percent, plural, shortened
 
 _MIB = 2**20
 

@@ -7,6 +7,7 @@ from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.analysis.scaling import family_key, on_curve
+from harness.report.export.rows import Row
 from harness.report.figures.panels import (
     LONGEST_LABEL,
     MOST_PANELS,
@@ -20,9 +21,8 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.flat import Row
-from harness.report.published import Published, published
-from harness.report.text import ratio, share, shortened, significant
+from harness.report.tables.overlay import Published, published
+from harness.report.words.text import ratio, share, shortened, significant
 from harness.spec.cell import Cell
 
 Value = Callable[[CellSummary], Interval | None]

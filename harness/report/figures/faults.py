@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from harness.analysis.faults import FaultsSummary, ScenarioSummary, Spread
+from harness.report.export.rows import Row
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
-from harness.report.flat import Row
-from harness.report.text import plural, seconds
+from harness.report.words.text import plural, seconds
 
 PARTS = ("noticed", "restart", "replay")
 PART_WORDS = {

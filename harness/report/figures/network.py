@@ -10,9 +10,9 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
+from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.flat import Row, interval_row
-from harness.report.text import listed, plural, shortened, significant
+from harness.report.words.text import listed, plural, shortened, significant
 from harness.spec.network import Network
 
 _MOST_CURVES = 8

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
+from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.ops import judge_ops
-from harness.analysis.verdict import Judgement, Margins
+from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.flat import Row
-from harness.report.text import listed, percent, plural, shortened, significant
+from harness.report.words.text import listed, percent, plural, shortened, significant
 
 _MOST_GROUPS = 16
 

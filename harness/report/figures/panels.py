@@ -16,7 +16,7 @@ from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
 from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, SERIES, Drawn, Key, style
-from harness.report.text import listed, shortened, significant
+from harness.report.words.text import listed, shortened, significant
 
 MOST_CURVES = 8
 """As many as there are colours and markers; more cannot be followed."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
+from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.flat import Row
-from harness.report.text import plural, shortened, significant
+from harness.report.words.text import plural, shortened, significant
 
 MOST = 40
 _ROW = 0.27

@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.workers import Alone, CellTimes, StepTimes, WorkerTimes
+from harness.report.export.rows import Row
 from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.flat import Row
-from harness.report.text import listed, plural, ratio, seconds, share_of, shortened, significant
+from harness.report.words.text import listed, plural, ratio, seconds, share_of, shortened, significant
 
 MOST = 40
 _SPREAD = 3.0

@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from harness.report.downloads import Download, csv_download
+from harness.report.export.rows import Row
 from harness.report.figures.compact import compact
-from harness.report.flat import Row
-from harness.report.text import printable
+from harness.report.page.downloads import Download, csv_download
+from harness.report.words.text import printable
 
 INK = "#000000"
 MUTED = "#777777"

@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from harness.analysis.change_points import FEWEST, SIGNIFICANCE
-from harness.analysis.history import LevelChange, Series
+from harness.analysis.history.change_points import FEWEST, SIGNIFICANCE
+from harness.analysis.history.series import LevelChange, Series
 from harness.environment.commits import Commits
 from harness.record.validation import Rate
 from harness.report.history.words import Between

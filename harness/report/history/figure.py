@@ -6,11 +6,11 @@ import statistics
 
 from matplotlib.figure import Figure
 
-from harness.analysis.history import Series
+from harness.analysis.history.series import Series
+from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.flat import Row, interval_row
 from harness.report.history.words import percent
-from harness.report.text import plural, printable, significant
+from harness.report.words.text import plural, printable, significant
 
 
 def history_figure(series: Series, slug: str, name: str) -> Picture | None:

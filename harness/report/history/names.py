@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.history import Series
-from harness.report.text import printable
-from harness.report.trials.columns import labels_of
+from harness.analysis.history.series import Series
+from harness.report.page.trials.columns import labels_of
+from harness.report.words.text import printable
 
 
 @dataclass(frozen=True)

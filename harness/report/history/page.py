@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import harness
-from harness.analysis.history import Series
+from harness.analysis.history.series import Series
 from harness.record.validation import Rate
 from harness.report.figures import Picture
 from harness.report.history.figure import history_figure
@@ -17,9 +17,9 @@ from harness.report.history.words import (
     summary_lines,
     why,
 )
-from harness.report.table import Table
-from harness.report.templating import rendered
-from harness.report.text import listed, plural, printable
+from harness.report.page.templating import rendered
+from harness.report.tables.sweep import Table
+from harness.report.words.text import listed, plural, printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""

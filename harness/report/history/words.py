@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.change_points import FEWEST, SIGNIFICANCE
-from harness.analysis.history import LevelChange, Series
+from harness.analysis.history.change_points import FEWEST, SIGNIFICANCE
+from harness.analysis.history.series import LevelChange, Series
 from harness.environment.commits import Commits
 from harness.record.validation import Rate
 from harness.report.history.names import machine_of, names_in
-from harness.report.sparkline import sparkline
-from harness.report.table import Column, Table
-from harness.report.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
+from harness.report.tables.sweep import Column, Table
+from harness.report.words.sparkline import sparkline
+from harness.report.words.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
 
 Between = Mapping[tuple[str | None, str | None], Commits]
 """The commits between two recorded revisions."""

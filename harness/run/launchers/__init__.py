@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from harness.protocol.messages import Request
+from harness.registry import registered
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, Seat
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Request
-from harness.trial.registry import registered
+from harness.run.process.zygote import Zygote
 
 
 def launchers() -> Mapping[str, Launcher]:

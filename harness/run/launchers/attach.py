@@ -3,17 +3,17 @@
 import contextlib
 from collections.abc import Callable
 
-from harness.run.launchers.agents.dealing import dealt, first_devices
+from harness.protocol.messages import Placing, Request
+from harness.run.launchers.agents.assignment import dealt, first_devices
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK
-from harness.run.launchers.agents.placed import place_by_ports
+from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.base import EXPOSED, NotNow, Placement, Seat, seated, tasks_of
-from harness.run.network.held import NotAvailable, TooSlow
 from harness.run.network.loopback import private_loopback
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.network.namespace import NotAvailable, TooSlow
+from harness.run.process.zygote import Zygote
 
 FIRST_PORT = 20000
 """In a namespace of its own, a trial has every port for itself."""

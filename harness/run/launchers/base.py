@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO
 
 from harness.errors import HarnessError
+from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
-from harness.trial.protocol import Membership, Request
 
 EXPOSED = (
     "trials of several processes are not isolated; TensorFlow's servers listen on every address of this machine while "

@@ -5,12 +5,12 @@ import socket
 import weakref
 from collections.abc import Sequence
 
+from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
 from harness.run.launchers.base import EXPOSED, CannotPlace, Launcher, NotNow, Placement, Seat, seated, tasks_of, tell
 from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable, TooSlow
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
-from harness.trial.protocol import Membership, Request
 
 LOOPBACK = "127.0.0.1"
 

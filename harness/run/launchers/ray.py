@@ -14,11 +14,11 @@ from typing import Any
 
 import psutil
 
+from harness.protocol.messages import Placing
 from harness.run.launchers.agents.identity import VARIABLES
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace
-from harness.trial.protocol import Placing
 
 CONNECT_S = 20.0
 REACH_LIMIT_S = 10.0

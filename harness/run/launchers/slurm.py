@@ -15,21 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.launchers.agents.dealing import dealt, first_devices
+from harness.protocol.messages import Placing, Request, SlurmShape
+from harness.run.launchers.agents.assignment import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
-from harness.run.launchers.agents.minded import Answer, Minded
-from harness.run.launchers.agents.placed import held
+from harness.run.launchers.agents.placement import held
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
+from harness.run.launchers.agents.watchdog import Answer, Minded
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, seated, tasks_of
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request, SlurmShape
+from harness.run.process.zygote import Zygote
 
 PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")
 STEP = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--mpi=none", "--cpu-bind=none")
 """Of the step that runs the agents: one that ends must not end the others, and none is bound to one processor."""
-TIDY = (sys.executable, "-m", "harness.run.scratch")
+TIDY = (sys.executable, "-m", "harness.run.process.scratch")
 """Slurm kills agents with their srun, when that is killed; what they leave on their nodes another step removes."""
 KILLED = 128 + signal.SIGKILL
 ANSWER_LIMIT_S = 20.0

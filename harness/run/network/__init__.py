@@ -1,9 +1,9 @@
 """Hosts on one machine that leave nothing behind: network namespaces that live as long as a process does."""
 
 from harness.run.network.emulated import EmulatedNetwork, Measured, available
-from harness.run.network.held import Host, NetworkError, NotAvailable, TooSlow
-from harness.run.network.kept import Ground, Grounds
 from harness.run.network.loopback import PrivateLoopback, loopback_available, private_loopback
+from harness.run.network.namespace import Host, NetworkError, NotAvailable, TooSlow
+from harness.run.network.pool import Ground, Grounds
 
 __all__ = [
     "EmulatedNetwork",

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.run.network.held import HERE, PYTHON, Held, Host, NetworkError, NotAvailable, TooSlow
+from harness.run.network.namespace import HERE, PYTHON, Held, Host, NetworkError, NotAvailable, TooSlow
 from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 

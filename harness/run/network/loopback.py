@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from harness.run.network.held import Held, Host, NetworkError, NotAvailable
+from harness.run.network.namespace import Held, Host, NetworkError, NotAvailable
 
 ADDRESS = "127.0.0.1"
 

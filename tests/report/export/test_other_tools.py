@@ -18,7 +18,7 @@ from harness.analysis import summarise
 from harness.errors import HarnessError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
-from harness.report.names import names_of, series_name
+from harness.report.words.names import names_of, series_name
 from harness.spec.cell import Cell
 from tests.report.export.runs import COMMIT, REFERENCE, synthetic
 from tests.synthetic import default_cells, make_cell

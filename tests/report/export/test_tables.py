@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
-from harness.report.columns import TRIAL_COLUMNS, WINDOW_COLUMNS
 from harness.report.export import exporters
-from harness.report.frames import DTYPES, trial_frame, window_frame
+from harness.report.tables.columns import TRIAL_COLUMNS, WINDOW_COLUMNS
+from harness.report.tables.frames import DTYPES, trial_frame, window_frame
 from tests.report.export.runs import synthetic
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from harness.environment import usable_cores
+from harness.protocol.messages import Placing, Request
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.launchers.attach import Attach
-from harness.run.live import Ended, LiveTrial, Place
 from harness.run.network import loopback_available
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended, LiveTrial, Place
 from tests.cli.real import ROOT, SMALL, only_run
 from tests.cli.real import start as start_harness
 from tests.record.examples import cell

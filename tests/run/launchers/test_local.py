@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.protocol.messages import Request
 from harness.run.launchers import CannotPlace, NotNow, Placement, launchers
 from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork, Ground, Grounds, NotAvailable, TooSlow
-from harness.run.zygote import Zygote
+from harness.run.process.zygote import Zygote
 from harness.spec import Cell
-from harness.trial.protocol import Request
 from tests.record.examples import cell
 from tests.run.network.conftest import emulation, link_of, loopback, members, within
 

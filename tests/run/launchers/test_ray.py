@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from harness.protocol.messages import Placing, Request
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import CannotPlace, launchers
 from harness.run.launchers.ray import Ray, _reach
-from harness.run.live import Ended, LiveTrial, Place
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended, LiveTrial, Place
 from tests.cli.real import SMALL, only_run, run
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.protocol.messages import Request
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
-from harness.run.live import Ended, LiveTrial, Place
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Request
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended, LiveTrial, Place
 from tests.cli.real import ROOT, SMALL, only_run, wait_for_lines
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true

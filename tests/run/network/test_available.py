@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from harness.run.network import EmulatedNetwork, NotAvailable, available
-from harness.run.network.held import Held
+from harness.run.network.namespace import Held
 from harness.spec.network import Network
 
 
@@ -14,7 +14,7 @@ def nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr("harness.run.network.held.subprocess.Popen", refuse)
+    monkeypatch.setattr("harness.run.network.namespace.subprocess.Popen", refuse)
 
 
 def as_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.trial.protocol import Request
+from harness.protocol.messages import Request
 
 PROTOCOL = 2
 Number = Annotated[int, Field(ge=0, le=2**53)]

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from harness.environment import Facts
 from harness.errors import HarnessError
+from harness.protocol.messages import Channel, Report, Request
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
-from harness.run.zygote import EXIT_LIMIT_S
-from harness.trial.protocol import Channel, Report, Request
+from harness.run.process.zygote import EXIT_LIMIT_S
 
 ANSWER_LIMIT_S = 5.0
 """How long an agent may take to answer a question that it need not wait for anything to answer."""
@@ -47,7 +47,7 @@ class RemoteChannel(Channel):
 
 
 class RemoteSpawned:
-    """A process that an agent has forked; see `harness.run.zygote.Spawned`."""
+    """A process that an agent has forked; see `harness.run.process.zygote.Spawned`."""
 
     who = ""
 

@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from harness.run.launchers.agents.dealing import hosts_needed
+from harness.protocol.messages import Placing, Request
+from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.meeting import ListenError, Meeting
-from harness.run.launchers.agents.placed import place_by_ports
+from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.process.zygote import Zygote
 
 SLICE_S = 0.2
 MOST_WAITS = 3

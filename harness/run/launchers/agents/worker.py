@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from harness.environment import facts
 from harness.errors import HarnessError
+from harness.protocol.messages import Outcome, Report
 from harness.run.launchers.agents.handshake import JoinError, ask
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, held_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
-from harness.run.zygote import Spawned, Zygote, ZygoteError
+from harness.run.process.zygote import Spawned, Zygote, ZygoteError
 from harness.spec.address import joined
-from harness.trial.protocol import Outcome, Report
 
 RETRY_S = 0.5
 EVERYWHERE = "0.0.0.0"

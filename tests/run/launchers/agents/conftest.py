@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.protocol.messages import Request
 from harness.run.launchers.agents.meeting import Meeting
 from harness.run.launchers.agents.remote import Agent
-from harness.trial.protocol import Request
 from tests.record.examples import cell
 from tests.run.network.conftest import emulation as emulation  # a fixture
-from tests.run.test_zygote import WITHOUT_TENSORFLOW
+from tests.run.process.test_zygote import WITHOUT_TENSORFLOW
 
 TOKEN = "the token of these tests"
 LIMIT_S = 30.0

@@ -14,15 +14,15 @@ import psutil
 import pytest
 
 from harness.environment import facts
+from harness.protocol.messages import Report
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteSpawned
 from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
 from harness.spec.network import Network
-from harness.trial.protocol import Report
 from tests.run.launchers.agents.conftest import TOKEN, Start, comes_true, joined, request
-from tests.run.test_zygote import HANGS
+from tests.run.process.test_zygote import HANGS
 
 GONE_WITHIN_S = 10.0
 

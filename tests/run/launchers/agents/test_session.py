@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from harness.errors import Interrupted
+from harness.protocol.messages import Placing, Request
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
-from harness.run.zygote import Zygote
-from harness.trial.protocol import Placing, Request
+from harness.run.process.zygote import Zygote
 from tests.record.examples import cell
 
 PATIENT_S = 0.3

@@ -1,0 +1,206 @@
+"""Comparing with published figures: Welch where a table gives an interval and how many trials, else undecided.
+
+A figure and a cell are the same where every key that the table gives is the cell's. No interval is made up: from a
+published interval [low, high] of n trials the standard error of ln X is ln(high/low) / (2·t), t the quantile of n − 1
+degrees of freedom at the interval's confidence, which is how the harness itself would have printed it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.analysis.cells import CellTrials, Measured
+from harness.analysis.comparison.instruments import Verdicts
+from harness.analysis.comparison.result import Comparison, Row
+from harness.analysis.comparison.sides import Compared, Side, own_estimate, sides_of, verdicts_of, welch
+from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, t_quantile
+from harness.analysis.estimates.verdict import Correction, Margins
+from harness.errors import StorageError
+from harness.record import Run
+from harness.record.imported import PublishedFigure
+from harness.record.trial import Executed
+from harness.spec.cell import Cell
+
+NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
+_UNKNOWN = "not given"
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One thing that can be compared: a measured cell or a published figure."""
+
+    name: str
+    cell: Cell
+    trials: CellTrials
+    estimate: LogEstimate | None
+    figure: PublishedFigure | None
+
+
+def compare_imported(a: Run, b: Run, margins: Margins, correction: Correction, across_machines: bool) -> Comparison:
+    """Two runs of which one was imported, or both. Raises StorageError when nothing can be compared.
+
+    A published figure is of another machine, or of one that nobody knows: only `across_machines` compares it with
+    what was measured, and with a figure of other hardware.
+    """
+    of_a, of_b = _items(a), _items(b)
+    pairs = _pairs(of_a, of_b)
+    if not pairs:
+        raise StorageError(
+            f"the runs have nothing in common: A has {_some(of_a)}; B has {_some(of_b)}; a figure and a cell are "
+            "the same where every key that the table gives (strategy, replicas, model, data, batch size) is the cell's"
+        )
+    if not across_machines and (unlike := _unlike_hardware(pairs)):
+        raise StorageError(f"{unlike}; --across-machines compares them all the same")
+    compared = [_compared(left, right) for left, right in pairs]
+    verdicts = verdicts_of(compared, margins, correction)
+    rows = tuple(
+        Row(left.name, left.trials, right.trials, _explained(both, left, right))
+        for (left, right), both in zip(pairs, verdicts, strict=True)
+    )
+    used = [{id(left) for left, _ in pairs}, {id(right) for _, right in pairs}]
+    alone = [
+        tuple(item.name for item in items if id(item) not in ids) for items, ids in zip((of_a, of_b), used, strict=True)
+    ]
+    return Comparison(
+        "runs", a.manifest.run_id, b.manifest.run_id, margins, correction, rows, alone[0], alone[1], (), None,
+        tuple(_remarks(a, b)), blocks=0, manifests=(a.manifest, b.manifest),
+    )  # fmt: skip
+
+
+def log_estimate(figure: PublishedFigure) -> LogEstimate:
+    """ln X of a published figure, with a standard error where the table gives an interval and two trials or more."""
+    mean = math.log(figure.throughput_examples_per_s)
+    if figure.low is None or figure.high is None or figure.confidence is None or (figure.trials or 0) < 2:
+        return LogEstimate(mean, None, None, None, 1, "none")
+    assert figure.trials is not None
+    freedom = figure.trials - 1
+    error = math.log(figure.high / figure.low) / 2 / t_quantile(freedom, figure.confidence)
+    return LogEstimate(mean, error, freedom, error * math.sqrt(figure.trials), figure.trials, "t")
+
+
+def published_cell(figure: PublishedFigure) -> Cell:
+    """The figure's keys as a cell, to name it by: what the table does not give reads `not given`. Never recorded."""
+    unknown = {key: _UNKNOWN for key, field in Cell.model_fields.items() if field.annotation is str}
+    batch = figure.keys.get("batch_size", 1)
+    values = {"batch_scope": "per_replica", "batch_size": batch, "global_batch_size": batch, **unknown, **figure.keys}
+    values.setdefault("precision", _UNKNOWN)
+    return Cell.model_construct(**values)  # type: ignore[arg-type]
+
+
+def _items(run: Run) -> list[_Item]:
+    imported = run.manifest.imported
+    if imported is not None:
+        return [
+            _Item(figure.label, cell := published_cell(figure), _published(figure, cell), log_estimate(figure), figure)
+            for figure in imported.figures
+        ]
+    return [
+        _Item(side.trials.cell.label, side.trials.cell, side.trials, _estimate(side), None)
+        for side in sides_of(run).values()
+    ]
+
+
+def _estimate(side: Side) -> LogEstimate | None:
+    measured = side.trials.measured
+    return None if measured is None else own_estimate(measured.sample, side.pilot_blocks)
+
+
+def _published(figure: PublishedFigure, cell: Cell) -> CellTrials:
+    """The figure in the place of a cell's trials; what nobody measured is None or empty."""
+    throughput = Interval(
+        figure.throughput_examples_per_s, figure.low, figure.high, figure.confidence or 0.95,
+        "none" if figure.low is None else "t", figure.trials or 1,
+    )  # fmt: skip
+    return CellTrials(
+        cell=cell, status="ok", counts={"ok": figure.trials} if figure.trials else {}, planned=0,
+        measured=Measured(
+            sample=Sample((math.log(figure.throughput_examples_per_s),), ("published",)), throughput=throughput,
+            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(), cpu_seconds_per_example=None,
+            peak_memory_bytes=None, peak_device_memory_bytes=None, trials=figure.trials or 0, unsteady=0, windows=None,
+        ),
+        phases_s={}, fixed_s=None, problems=(), notes=(), executed=Executed(), physical_devices=1, shared=False,
+    )  # fmt: skip
+
+
+def _pairs(of_a: Sequence[_Item], of_b: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
+    """What is the same on both sides; StorageError where one thing could be several of the other side."""
+    pairs = [(left, right) for left in of_a for right in of_b if _same(left, right)]
+    for side in (0, 1):
+        others: dict[int, list[_Item]] = {}
+        for pair in pairs:
+            others.setdefault(id(pair[side]), []).append(pair[1 - side])
+        for pair in pairs:
+            if len(same := others[id(pair[side])]) > 1:
+                raise _ambiguous(pair[side], same)
+    return pairs
+
+
+def _ambiguous(item: _Item, same: Sequence[_Item]) -> StorageError:
+    figure = item.figure or same[0].figure
+    assert figure is not None
+    apart = [
+        key
+        for key in Cell.model_fields
+        if key not in figure.keys and len({str(getattr(other.cell, key)) for other in same}) > 1
+    ]
+    remedy = f"add the column {' or '.join(apart[:_MOST_NAMED])}" if apart else "the table says it twice"
+    return StorageError(f"'{item.name}' could be {len(same)} of the other run ({_some(same)}): {remedy}")
+
+
+def _same(left: _Item, right: _Item) -> bool:
+    if left.figure is not None and right.figure is not None:
+        return left.figure.keys == right.figure.keys
+    figure, cell = (left.figure, right.cell) if left.figure is not None else (right.figure, left.cell)
+    assert figure is not None
+    return all(getattr(cell, key) == value for key, value in figure.keys.items())
+
+
+def _unlike_hardware(pairs: Sequence[tuple[_Item, _Item]]) -> str | None:
+    for left, right in pairs:
+        if left.figure is None or right.figure is None:
+            figure = left.figure or right.figure
+            assert figure is not None
+            there = figure.hardware or "hardware that the table does not name"
+            return f"'{figure.label}' was not measured here, but on {there}"
+        if left.figure.hardware != right.figure.hardware:
+            named = [figure.hardware or "not named" for figure in (left.figure, right.figure)]
+            return f"'{left.name}': the hardware differs ({named[0]}, {named[1]})"
+    return None
+
+
+def _compared(left: _Item, right: _Item) -> Compared:
+    if left.estimate is None or right.estimate is None:
+        name = "A" if left.estimate is None else "B"
+        side = left if left.estimate is None else right
+        reason = side.trials.problems[0].reason if side.trials.problems else "it was never run"
+        return Compared(None, reason=f"{name} has no throughput: {reason}")
+    return Compared(welch(right.estimate, left.estimate))
+
+
+def _explained(verdicts: Verdicts, left: _Item, right: _Item) -> Verdicts:
+    """An undecided row says which figure cannot be decided about."""
+    lacking = [
+        name
+        for name, item in (("A", left), ("B", right))
+        if item.figure is not None and item.estimate is not None and item.estimate.standard_error is None
+    ]
+    if verdicts.wall.verdict != "undecided" or not lacking:
+        return verdicts
+    return Verdicts(replace(verdicts.wall, reason=f"{' and '.join(lacking)} {NO_INTERVAL}"), verdicts.cpu)
+
+
+def _remarks(a: Run, b: Run) -> list[str]:
+    remarks = []
+    for name, run in (("A", a), ("B", b)):
+        imported = run.manifest.imported
+        if imported is not None:
+            sources = "; ".join(imported.sources[:_MOST_NAMED]) or "no source is named"
+            remarks.append(f"{name} was not measured here: published figures from {imported.file} ({sources}).")
+    remarks.append("Whether a published step computed the right thing is not known: no gate was passed.")
+    return remarks
+
+
+def _some(items: Sequence[_Item]) -> str:
+    more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
+    return ", ".join(item.name for item in items[:_MOST_NAMED]) + more

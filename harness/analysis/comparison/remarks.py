@@ -1,0 +1,164 @@
+"""What a reader of a comparison must know besides the verdicts, in plain sentences."""
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.analysis.cells import CellTrials
+from harness.analysis.comparison.pairs import Pair
+from harness.analysis.comparison.result import Row
+from harness.analysis.estimates.verdict import Margins
+from harness.environment import Change
+from harness.record import Run, RunManifest, TrialRecord
+from harness.record.validation import ValidationRecord
+
+VALIDATE = "python -m harness validate"
+_MOST_BLOCKS_NAMED = 12
+
+
+def on_validation(validation: ValidationRecord | None, margins: Margins, unpaired: bool) -> list[str]:
+    """Whether the noise floor of this machine is known, and whether δ lies below it."""
+    if validation is None:
+        return [
+            "No validation of this machine was found, so delta rests on no measured noise floor; "
+            f"`{VALIDATE}` measures it."
+        ]
+    floor = validation.floor(unpaired)
+    kind = "for sides measured at different times" if unpaired else "for sides that take turns"
+    if floor is None:
+        return [f"The validation of this machine (run {validation.run_id}) measured no noise floor {kind}."]
+    if margins.delta < floor:
+        return [
+            f"Delta, {100 * margins.delta:.2g} %, is below the noise floor of {100 * floor:.2g} % {kind} (run "
+            f"{validation.run_id}): differences of nothing but noise will be called faster or slower more often."
+        ]
+    return []
+
+
+def on_runs(runs: Mapping[str, Run]) -> list[str]:
+    """Runs that are not complete."""
+    remarks = []
+    for name, run in runs.items():
+        if run.live:
+            remarks.append(f"{name} ({run.manifest.run_id}) is still being measured; this is what it holds so far.")
+        elif run.manifest.status != "finished":
+            remarks.append(f"{name} ({run.manifest.run_id}) did not finish; `--resume` runs the rest.")
+        if run.torn:
+            remarks.append(f"{name} ({run.manifest.run_id}): the last record was cut off by a kill and is left out.")
+    return remarks
+
+
+def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_known: bool) -> list[str]:
+    """What two runs at different times, or of different machines, cannot tell. `drift_known`: a floor allows for it."""
+    same_machine = all(change.key != "machine.id" for change in changes)
+    spans = [(_moment(item.created_utc), _moment(item.finished_utc)) for item in (a, b)]
+    (start_a, end_a), (start_b, end_b) = spans
+    remarks = []
+    if not same_machine or any(change.severity == "refuse" for change in changes):
+        remarks.append("The machines differ: a ratio compares them as much as anything else.")
+    if same_machine and start_a and end_a and start_b and end_b and max(start_a, start_b) < min(end_a, end_b):
+        remarks.append("The two runs overlapped in time on one machine: each disturbed the other.")
+    allowed = "that is what delta at the noise floor for sides at different times allows for"
+    if not drift_known:
+        allowed = "how far that goes on this machine `python -m harness validate` finds out"
+    apart = f" ({_duration(abs(start_b - start_a))} apart)" if start_a and start_b else ""
+    remarks.append(
+        f"The sides were measured at different times{apart}. How the machine drifted in between is in no interval: "
+        f"{allowed}. `python -m harness ab` measures both sides taking turns and is free of it."
+    )
+    return remarks
+
+
+def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
+    """Lost and unsteady trials, and what really ran. `one_cell`: both sides ask for the same."""
+    valid = [row for row in rows if row.a.measured is not None and row.b.measured is not None]
+    sides = {(side, cell.cell_id): cell for row in valid for side, cell in (("A", row.a), ("B", row.b))}
+    many = len({cell_id for _, cell_id in sides}) > 1
+    lost, unsteady = [], []
+    for (side, _), cell in sides.items():
+        name = f"{side}'s {cell.cell.label}" if many else side
+        failed = sum(problem.trials for problem in cell.problems)
+        if failed:
+            first = cell.problems[0]
+            ended = f"{first.status.replace('_', ' ')}: {first.reason}"
+            lost.append(f"{name}: {failed} of {cell.trials} trials did not end well ({ended}); the rest is compared.")
+        if cell.measured is not None and cell.measured.unsteady:
+            unsteady.append(f"{name} ({cell.measured.unsteady} of {cell.measured.trials})")
+    if unsteady:
+        lost.append(f"Trials that never became steady, and may include warm-up: {', '.join(unsteady)}.")
+    return [*lost, *(text for row in valid for text in _on_programs(row, one_cell))]
+
+
+def _on_programs(row: Row, one_cell: bool) -> list[str]:
+    a, b = row.a, row.b
+    if not (a.executed.fingerprint and b.executed.fingerprint):
+        return []
+    same = a.executed.fingerprint == b.executed.fingerprint
+    if one_cell and not same:
+        return [f"{row.name}: the traced program differs: A runs {_ran(a)}, B runs {_ran(b)}."]
+    if not one_cell and same and a.cell_id != b.cell_id and _same_size(a, b):
+        return [f"{row.name}: both sides trace to one program ({_ran(a)}): the same experiment twice."]
+    return []
+
+
+def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:
+    """Blocks of an A/B comparison that gave no pair, and why."""
+    paired = {pair.block for pair in pairs}
+    tried: defaultdict[int, list[TrialRecord]] = defaultdict(list)
+    for trial in run.trials:
+        tried[trial.block].append(trial)
+    reasons: defaultdict[str, list[int]] = defaultdict(list)
+    planned = {plan.first_block + offset for plan in run.manifest.plans for offset in range(len(plan.blocks))}
+    for block in sorted((planned | set(tried)) - paired):
+        reasons[_why_no_pair(tried[block])].append(block)
+    return [f"{_blocks(blocks)} gave no pair: {reason}." for reason, blocks in reasons.items()]
+
+
+def _why_no_pair(trials: Sequence[TrialRecord]) -> str:
+    if not trials:
+        return "not run"
+    last = {trial.side: trial for trial in trials}
+    parts = []
+    for key, name in (("a", "A"), ("b", "B")):
+        trial = last.get(key)
+        if trial is None:
+            parts.append(f"{name} has no trial")
+        elif trial.status != "ok":
+            parts.append(f"{name} ended {trial.status.replace('_', ' ')} ({trial.reason or 'no reason was recorded'})")
+    return " and ".join(parts) or "its sides were not alive together"
+
+
+def _blocks(blocks: Sequence[int]) -> str:
+    if len(blocks) == 1:
+        return f"Block {blocks[0]}"
+    if len(blocks) > _MOST_BLOCKS_NAMED:
+        return f"{len(blocks)} blocks"
+    return f"Blocks {', '.join(map(str, blocks[:-1]))} and {blocks[-1]}"
+
+
+def _ran(cell: CellTrials) -> str:
+    operations = ", ".join(f"{count} × {name}" for name, count in sorted(cell.executed.operations.items()))
+    return f"{operations or 'no reduction'} [{cell.executed.fingerprint[:12]}]"
+
+
+def _same_size(a: CellTrials, b: CellTrials) -> bool:
+    """One program at another batch or replica count, or on another network, is not one experiment."""
+    keys = ("global_batch_size", "replicas", "workers", "loop", "data", "device", "network")
+    return all(getattr(a.cell, key) == getattr(b.cell, key) for key in keys)
+
+
+def _moment(text: str | None) -> datetime.datetime | None:
+    try:
+        moment = datetime.datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+
+
+def _duration(length: datetime.timedelta) -> str:
+    seconds = length.total_seconds()
+    units: Iterable[tuple[str, float]] = (("days", 86400), ("hours", 3600), ("minutes", 60))
+    for unit, size in units:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

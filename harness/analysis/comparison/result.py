@@ -1,0 +1,78 @@
+"""What a comparison is: rows with their verdicts, and all that must be said beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.cells import CellTrials
+from harness.analysis.comparison.instruments import Verdicts
+from harness.analysis.estimates.verdict import Correction, Margins, Verdict
+from harness.environment import Change
+from harness.record.manifest import RunManifest
+from harness.record.validation import ValidationRecord
+
+Kind = Literal["runs", "along", "ab"]
+LOST = ("wrong_result", "crashed", "timeout", "out_of_memory")
+"""What a cell that was right must not become."""
+WORST_FIRST: tuple[Verdict, ...] = ("slower", "undecided", "equivalent", "faster", "invalid")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison."""
+
+    name: str
+    """The cell's label, or for an axis what is held fixed and the two values."""
+    a: CellTrials
+    b: CellTrials
+    verdicts: Verdicts
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that is said of two sides. All ratios are B over A."""
+
+    kind: Kind
+    title_a: str
+    title_b: str
+    margins: Margins
+    correction: Correction
+    rows: tuple[Row, ...]
+    only_a: tuple[str, ...]
+    """Names of cells that A alone has."""
+    only_b: tuple[str, ...]
+    changes: tuple[Change, ...]
+    """How the environments differ, what forbids a comparison first."""
+    validation: ValidationRecord | None
+    """Of this machine, when there is one."""
+    remarks: tuple[str, ...]
+    blocks: int
+    """Complete pairs behind an `ab`; 0 else."""
+    manifests: tuple[RunManifest, RunManifest]
+    """Of A's run and of B's; twice the same within one run."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the rows; `invalid` only when no row is valid."""
+        return next(iter(self.counts), "invalid")
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """Rows by verdict, the worst first; verdicts that no row has are left out."""
+        all_of = [row.verdicts.wall.verdict for row in self.rows]
+        return {verdict: all_of.count(verdict) for verdict in WORST_FIRST if verdict in all_of}
+
+    def exit_code(self, strict: bool = False) -> int:
+        """1 when any row is slower, else 4 when none is valid, else 1 when B lost a cell, else 3 or 0.
+
+        A cell that was right in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
+        regression like a slower one. 3 is for an undecided row under `strict`.
+        """
+        found = set(self.counts)
+        if "slower" in found:
+            return 1
+        if not found - {"invalid"}:
+            return 4
+        if any(row.a.status == "ok" and row.b.status in LOST for row in self.rows):
+            return 1
+        return 3 if strict and "undecided" in found else 0

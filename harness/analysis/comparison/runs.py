@@ -1,0 +1,174 @@
+"""Two runs compared, and one run compared with itself along an axis."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.comparison import remarks
+from harness.analysis.comparison.axis import along, cell_names, value_of
+from harness.analysis.comparison.published import compare_imported
+from harness.analysis.comparison.result import Comparison, Row
+from harness.analysis.comparison.sides import Side, compared, sides_of, verdicts_of
+from harness.analysis.estimates.verdict import Correction, Margins
+from harness.environment import Change, Fact, difference
+from harness.errors import StorageError, UsageError
+from harness.record import Run, RunManifest
+from harness.record.validation import ValidationRecord
+from harness.spec.cell import Cell
+
+SETTINGS = (
+    "window", "windows", "max_warmup", "live_trials", "intra_op_threads", "inter_op_threads", "gpu_memory_mb",
+    "tpu", "data_dir", "seed",
+)  # fmt: skip
+"""Settings of a sweep that are in no cell's identity and may still change its timings."""
+_MOST_NAMED = 3
+
+
+def compare_runs(
+    a: Run,
+    b: Run,
+    margins: Margins,
+    *,
+    correction: Correction = "fdr",
+    across_machines: bool = False,
+    validation: ValidationRecord | None = None,
+) -> Comparison:
+    """Every cell that both runs have, by Welch: runs share no groups, whatever their groups are called.
+
+    UsageError when the runs are one or not both sweeps; StorageError when they have no cell in common, when
+    their machines differ in what decides speed (unless `across_machines`), or when a record was edited.
+    """
+    if a.manifest.run_id == b.manifest.run_id:
+        raise UsageError(f"RUN_B: '{b.manifest.run_id}' is the same run as RUN_A; --along AXIS compares its own cells")
+    if a.manifest.imported or b.manifest.imported:
+        for run in (run for run in (a, b) if run.manifest.imported is None):
+            _expect_sweep(run)
+        return compare_imported(a, b, margins, correction, across_machines)
+    for run in (a, b):
+        _expect_sweep(run)
+    changes = changes_between(a.manifest, b.manifest)
+    if not across_machines:
+        _refuse(changes)
+    of_a, of_b = sides_of(a, "A/"), sides_of(b, "B/")
+    common = [cell_id for cell_id in of_a if cell_id in of_b]
+    if not common:
+        raise _nothing_common(of_a, of_b)
+    names = cell_names([side.trials.cell for side in {**of_a, **of_b}.values()])
+    pairs = [(of_a[cell_id], of_b[cell_id]) for cell_id in common]
+    rows = _rows([names[cell_id] for cell_id in common], pairs, (), margins, correction)
+    drift_known = validation is not None and validation.knows_drift
+    said = [
+        *remarks.on_runs({"A": a, "B": b}),
+        *remarks.on_times(a.manifest, b.manifest, changes, drift_known),
+        *remarks.on_validation(validation, margins, unpaired=True),
+        *remarks.on_rows(rows, one_cell=True),
+    ]
+    only_a = tuple(names[cell_id] for cell_id in of_a if cell_id not in of_b)
+    only_b = tuple(names[cell_id] for cell_id in of_b if cell_id not in of_a)
+    return Comparison(
+        "runs", a.manifest.run_id, b.manifest.run_id, margins, correction, rows, only_a, only_b, changes, validation,
+        tuple(said), blocks=0, manifests=(a.manifest, b.manifest),
+    )  # fmt: skip
+
+
+def compare_along(
+    run: Run,
+    axis: str,
+    margins: Margins,
+    *,
+    base: str | None = None,
+    correction: Correction = "fdr",
+    validation: ValidationRecord | None = None,
+) -> Comparison:
+    """Cells of one run that are equal but for `axis`: each (B) against the one at the base value (A).
+
+    Paired where both took turns in a group. `base` is a value of the axis; without it the first of the
+    spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
+    """
+    _expect_sweep(run)
+    sides = sides_of(run)
+    chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
+    bases = [side for side in sides.values() if side.trials.cell.strategy == "none"]
+    references = sorted(bases, key=lambda side: -side.trials.counts.get("ok", 0))
+    names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
+    labels = [f"{names[a.cell_id]}: {chosen.axis} {chosen.base} → {value_of(b, chosen.axis)}" for a, b in chosen.pairs]
+    pairs = [(sides[a.cell_id], sides[b.cell_id]) for a, b in chosen.pairs]
+    rows = _rows(labels, pairs, references, margins, correction)
+    said = [
+        *remarks.on_runs({"A": run}),
+        *remarks.on_validation(validation, margins, unpaired=False),
+        *remarks.on_rows(rows, one_cell=False),
+    ]
+    others = [value for value in chosen.values if value != chosen.base]
+    return Comparison(
+        "along", f"{chosen.axis}={chosen.base}", f"{chosen.axis}={' or '.join(others)}", margins, correction, rows,
+        (), tuple(names[cell.cell_id] for cell in chosen.alone), (), validation,
+        tuple(said), blocks=0, manifests=(run.manifest, run.manifest),
+    )  # fmt: skip
+
+
+def _rows(
+    names: Sequence[str], pairs: Sequence[tuple[Side, Side]], references: Sequence[Side], margins: Margins,
+    correction: Correction,
+) -> tuple[Row, ...]:  # fmt: skip
+    verdicts = verdicts_of([compared(a, b, references) for a, b in pairs], margins, correction)
+    return tuple(Row(name, a.trials, b.trials, both) for name, (a, b), both in zip(names, pairs, verdicts, strict=True))
+
+
+def _expect_sweep(run: Run) -> None:
+    name = run.manifest.run_id
+    if run.manifest.imported is not None:
+        raise UsageError(
+            f"RUN: '{name}' was imported: published figures are compared with another run, not along an axis"
+        )
+    if run.manifest.comparison is not None:
+        raise UsageError(
+            f"RUN: '{name}' is an `ab` run and holds its own two sides; `python -m harness compare {name}` alone "
+            "shows its verdict"
+        )
+    if any(trial.side is not None or trial.plant is not None for trial in run.trials):
+        raise UsageError(f"RUN: '{name}' holds the arms of a validation, not a sweep; `compare` takes sweeps")
+    if not run.trials:
+        raise StorageError(
+            f"'{run.path}' holds no trial yet: there is nothing to compare; "
+            f"`python -m harness sweep --resume {name}` measures what it planned"
+        )
+
+
+def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
+    """Of machine, software and settings: what forbids a comparison first, then the machine, then the software."""
+    found = difference(_facts(a), _facts(b))
+    first = ("machine.", "package.", "python.", "sweep.")
+    rank = {change.key: next((i for i, p in enumerate(first) if change.key.startswith(p)), 9) for change in found}
+    return tuple(sorted(found, key=lambda change: (change.severity != "refuse", rank[change.key])))
+
+
+def _facts(manifest: RunManifest) -> dict[str, Fact]:
+    settings: dict[str, Fact] = {f"sweep.{name}": getattr(manifest.sweep, name) for name in SETTINGS}
+    return {**manifest.facts, **settings, "harness.version": manifest.harness_version}
+
+
+def _refuse(changes: Sequence[Change]) -> None:
+    refused = [str(change) for change in changes if change.severity == "refuse"]
+    if refused:
+        more = f" and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+        raise StorageError(
+            f"the runs' machines differ in what decides speed: {'; '.join(refused[:_MOST_NAMED])}{more}; "
+            "--across-machines compares them all the same"
+        )
+
+
+def _nothing_common(a: Mapping[str, Side], b: Mapping[str, Side]) -> StorageError:
+    cells_a, cells_b = ([side.trials.cell for side in sides.values()] for sides in (a, b))
+    apart = []
+    for key in Cell.model_fields:
+        left, right = (list(dict.fromkeys(str(getattr(cell, key)) for cell in cells)) for cells in (cells_a, cells_b))
+        if not set(left) & set(right) and key != "global_batch_size":
+            apart.append(f"{key} is {_some(left)} in A and {_some(right)} in B")
+    return StorageError(
+        f"the runs have no cell in common: A has {_some([cell.label for cell in cells_a])}; "
+        f"B has {_some([cell.label for cell in cells_b])}" + (f" ({'; '.join(apart)})" if apart else "")
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,209 @@
+"""The two sides of a comparison: a cell's trials on each, checked, and the log ratio between them.
+
+Everything here is B over A: above zero, B has the higher throughput. Sides of one run are paired by the
+groups that both took turns in; sides of two runs never are, whatever their groups are called.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from harness.analysis.cells import CellTrials, read_cell
+from harness.analysis.comparison.instruments import Verdicts, cpu_sample
+from harness.analysis.comparison.pairs import estimate_of
+from harness.analysis.estimates import intervals
+from harness.analysis.estimates.intervals import LogEstimate, Sample, cell_estimate, compare, stein_estimate
+from harness.analysis.estimates.verdict import Correction, Judgement, Margins, invalid, judge_all
+from harness.analysis.summary import pilot_blocks_of, planned_trials
+from harness.errors import StorageError
+from harness.record import Run, TrialRecord
+
+SideName = Literal["A", "B"]
+_SAME = 1e-6
+"""Relative difference up to which two figures of one record agree: they were written from one another."""
+_ENDINGS = {
+    "wrong_result": "gave a wrong result",
+    "unsupported": "cannot run it",
+    "out_of_memory": "ran out of memory",
+    "timeout": "made no progress until its time was up",
+    "crashed": "crashed",
+    "interrupted": "stopped before it was measured",
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """A cell on one side: what its trials say, and its processor time."""
+
+    trials: CellTrials
+    cpu: Sample | None
+    """None where it has no measurement, or where processor time was not recorded."""
+    pilot_blocks: int | None
+    """Blocks of the run's first stage, where a second was planned from its spread."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison before it is judged: the log ratio by each instrument, or why there is none."""
+
+    wall: LogEstimate | None
+    cpu: LogEstimate | None = None
+    reason: str | None = None
+
+
+def sides_of(run: Run, mark: str = "") -> dict[str, Side]:
+    """Every cell of a sweep by its id, in the manifest's order. `mark` goes before the names of groups.
+
+    StorageError when the records contradict themselves, HarnessError when one cannot be averaged.
+    """
+    check_records(run)
+    planned, pilot_blocks = planned_trials(run.manifest), pilot_blocks_of(run.manifest)
+    cells = {cell.cell_id: cell for cell in run.manifest.cells}
+    trials: defaultdict[str, list[TrialRecord]] = defaultdict(list)
+    for trial in run.trials:
+        cells.setdefault(trial.cell_id, trial.cell)
+        trials[trial.cell_id].append(trial.model_copy(update={"group": mark + trial.group}))
+    sides = {}
+    for cell_id, cell in cells.items():
+        read = read_cell(cell, trials[cell_id], planned[cell_id], pilot_blocks)
+        ok = sorted((t for t in trials[cell_id] if t.status == "ok"), key=lambda trial: trial.block)
+        cpu = cpu_sample(ok, [trial.group for trial in ok]) if read.measured else None
+        sides[cell_id] = Side(read, cpu, pilot_blocks)
+    return sides
+
+
+def check_records(run: Run) -> None:
+    """Raise StorageError where records say things that no run writes: edited by hand, or copied twice."""
+    for key, count in Counter(_place(trial) for trial in run.trials if trial.status == "ok").items():
+        if count > 1:
+            raise StorageError(
+                f"'{run.path}': group '{key[0]}' has {count} good trials of one cell, where a run has one: "
+                "the records were edited or copied, and trials that are not independent cannot be compared"
+            )
+    for trial in run.trials:
+        if trial.status == "ok":
+            _check_figures(run, trial)
+
+
+def compared(a: Side, b: Side, references: Sequence[Side] = ()) -> Compared:
+    """ln(X_b/X_a) by both instruments; only a reason when a side has no measurement."""
+    if a.trials.measured is None or b.trials.measured is None:
+        return Compared(None, reason=why_no_comparison(a.trials, b.trials))
+    shared = [(side.trials.measured.sample, side.cpu) for side in references if side.trials.measured is not None]
+    pilots = (a.pilot_blocks, b.pilot_blocks)
+    wall = log_ratio_of(a.trials.measured.sample, b.trials.measured.sample, [wall for wall, _ in shared], pilots)
+    cpu = None
+    if a.cpu is not None and b.cpu is not None:
+        cpu = log_ratio_of(a.cpu, b.cpu, [cpu for _, cpu in shared if cpu is not None], pilots)
+    return Compared(wall, cpu)
+
+
+def verdicts_of(items: Sequence[Compared], margins: Margins, correction: Correction) -> tuple[Verdicts, ...]:
+    """The verdicts of comparisons that are read together, in their order; each instrument corrected by itself."""
+    walls = _judged([item.wall for item in items], margins, correction)
+    cpus = _judged([item.cpu for item in items], margins, correction)
+    return tuple(
+        Verdicts(wall or invalid(item.reason or "it was not measured", margins), cpu)
+        for item, wall, cpu in zip(items, walls, cpus, strict=True)
+    )
+
+
+def log_ratio_of(
+    a: Sample, b: Sample, references: Sequence[Sample] = (), pilots: tuple[int | None, int | None] = (None, None)
+) -> LogEstimate:
+    """ln(X_b/X_a): paired where the sides met, directly or through a reference; Welch where they did not.
+
+    `pilots` are the first stages' blocks of a and b. After a second stage the interval keeps the s0 and
+    the t of the first (Stein 1945): of the paired differences, or for Welch of each side by itself.
+    """
+    plain = compare(b, a, references)
+    if plain.method == "Welch t":
+        return welch(own_estimate(b, pilots[1]), own_estimate(a, pilots[0]))
+    if pilots[0] is None or not plain.method.startswith("paired"):
+        return plain
+    differences = _differences(a, b, references)
+    pilot = sum(block < pilots[0] for block in differences)
+    return estimate_of(list(differences.values()), pilot)
+
+
+def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
+    """Welch's difference; `deviation` is its error times √count: what a trial a side changes, for planning."""
+    found = intervals.welch(left, right)
+    if found.standard_error is None:
+        return found
+    return replace(found, deviation=found.standard_error * math.sqrt(found.count))
+
+
+def why_invalid(cell: CellTrials, name: SideName) -> str | None:
+    """Why a side gives nothing to compare, with the evidence; None when it is measured."""
+    failure = _failure(cell)
+    return None if failure is None else f"{name} {failure}"
+
+
+def why_no_comparison(a: CellTrials, b: CellTrials) -> str | None:
+    """Which sides give nothing to compare, and why; None when both are measured."""
+    if _failure(a) is not None and _failure(a) == _failure(b):
+        return f"A and B alike {_failure(a)}"
+    return "; ".join(filter(None, (why_invalid(a, "A"), why_invalid(b, "B")))) or None
+
+
+def _failure(cell: CellTrials) -> str | None:
+    if cell.measured is not None:
+        return None
+    if cell.status == "missing":
+        return "never ran it"
+    problem = next(item for item in cell.problems if item.status == cell.status)
+    where = f" in phase '{problem.phase}'" if problem.phase and cell.status != "wrong_result" else ""
+    unseen = [f"{check}: {text}" for check, text in problem.details if text not in problem.reason]
+    evidence = f" ({'; '.join(unseen)})" if unseen else ""
+    trials = f"{problem.trials} of {cell.trials} trials"
+    return f"{_ENDINGS[problem.status]}{where} ({trials}): {problem.reason}{evidence}"
+
+
+def own_estimate(sample: Sample, pilot_blocks: int | None) -> LogEstimate:
+    """ln X of a cell by itself; after a second stage with the s0 and the t of the first (Stein)."""
+    pilot = sum(block < pilot_blocks for block in sample.blocks) if pilot_blocks is not None else 0
+    return stein_estimate(sample.values, pilot) if 2 <= pilot < len(sample.values) else cell_estimate(sample)
+
+
+def _differences(a: Sample, b: Sample, references: Sequence[Sample]) -> dict[int, float]:
+    """ln(X_b/X_a) of each block in which the sides met, in the order of blocks."""
+    if b.shares(a) < 2:
+        through = next(item for item in references if b.shares(item) >= 2 and a.shares(item) >= 2)
+        a, b = a.relative_to(through), b.relative_to(through)
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    met = b.relative_to(a)
+    for value, block in zip(met.values, met.blocks, strict=True):
+        found[block].append(value)
+    return {block: math.fsum(found[block]) / len(found[block]) for block in sorted(found)}
+
+
+def _judged(
+    estimates: Sequence[LogEstimate | None], margins: Margins, correction: Correction
+) -> list[Judgement | None]:
+    judged = iter(judge_all([item for item in estimates if item is not None], margins, correction))
+    return [None if item is None else next(judged) for item in estimates]
+
+
+def _place(trial: TrialRecord) -> tuple[str, str, str | None]:
+    return trial.group, trial.cell_id, trial.side
+
+
+def _check_figures(run: Run, trial: TrialRecord) -> None:
+    """The figures of a good trial follow from its raw windows (`protocol.md`, Estimators)."""
+    assert trial.windows is not None
+    assert trial.step_time_s is not None
+    assert trial.throughput_examples_per_s is not None
+    seconds = trial.windows.seconds[trial.windows.measured_from :]
+    where = f"'{run.path}': block {trial.block}, {trial.cell.label}"
+    if not seconds:
+        raise StorageError(f"{where}: an ok trial without a measured window: the record was edited")
+    step_time = math.fsum(seconds) / (len(seconds) * trial.windows.steps_per_window)
+    for key, kept, follows in (
+        ("step_time_s", trial.step_time_s, step_time),
+        ("throughput_examples_per_s", trial.throughput_examples_per_s, trial.cell.global_batch_size / step_time),
+    ):
+        if not abs(kept - follows) <= _SAME * follows:  # so that NaN, which compares with nothing, is caught
+            raise StorageError(f"{where}: {key} is {kept:g}, but its windows give {follows:g}: the record was edited")

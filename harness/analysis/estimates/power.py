@@ -1,0 +1,164 @@
+"""What repeated decisions say about the method: rates with their limits, the noise floor, the power.
+
+`protocol.md`, *Validation of the protocol itself*: the same thing is decided against itself many times
+(A/A), and against itself with a planted slow-down; these functions turn the outcomes into figures.
+
+Sources: Clopper & Pearson (1934) for the limits of a rate; the pool-adjacent-violators algorithm (Ayer et
+al. 1955) for a power that does not fall as the planted slow-down grows.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from harness.analysis.estimates.intervals import CONFIDENCE, Sample, log_ratio
+from harness.analysis.estimates.verdict import EPSILON, Margins, judge
+from harness.errors import HarnessError
+from harness.record.validation import Rate
+
+POWER = 0.9
+FLOOR_SHARE = 0.95
+"""The share of A/A decisions that stay below the noise floor."""
+_ENOUGH_FOR_A_QUANTILE = 20
+_NORMAL_95 = 1.96
+
+
+def clopper_pearson(count: int, of: int, confidence: float = CONFIDENCE) -> Rate:
+    """`count` of `of` with its exact two-sided limits; [0, 1] when there is nothing to count.
+
+    The limits are quantiles of the beta distribution (Clopper & Pearson 1934). They hold the true rate at
+    least as often as they say, whatever it is. HarnessError unless 0 ≤ count ≤ of.
+    """
+    tail = (1 - confidence) / 2
+    return Rate(count=count, of=of, low=_lower(count, of, tail), high=_upper(count, of, tail))
+
+
+def upper_limit(count: int, of: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided upper limit of a rate, for "at most": 0 of 60 is at most 4.9 % (95 %).
+
+    Where only "too often" would be bad news the whole 5 % may lie on that side, so this is lower than
+    the upper end of the two-sided limits. HarnessError unless 0 ≤ count ≤ of; 1 when `of` is 0.
+    """
+    return _upper(count, of, 1 - confidence)
+
+
+def noise_floor(log_ratios: Sequence[float]) -> float | None:
+    """The share that 95 % of A/A decisions stay below: 0.01 is 1 %. None with fewer than two.
+
+    `log_ratios` are the estimates ln(X_b/X_a) of whole decisions, not of single pairs. With 20 or more the
+    floor is the 95 % point of |ln ratio|, interpolated between the ordered values. Below that the 95 % point
+    lies at the largest value or beyond it, so 1.96·√(mean square) stands in: the true mean is known to be 0,
+    and the noise is taken as normal. HarnessError on a value that is not finite.
+    """
+    values = np.abs(_finite(log_ratios, "an A/A decision's log ratio"))
+    if len(values) < 2:
+        return None
+    if len(values) >= _ENOUGH_FOR_A_QUANTILE:
+        floor = float(np.quantile(values, FLOOR_SHARE))
+    else:
+        floor = _NORMAL_95 * float(np.sqrt(np.mean(values**2)))
+    return math.expm1(floor)
+
+
+def smallest_effect(points: Sequence[tuple[float, Rate]], power: float = POWER) -> float | None:
+    """The smallest planted slow-down, as a share, that is called slower with `power`; None when none was.
+
+    `points` are (planted share, how often it was called slower). The rates are first made to rise with the
+    share (pool adjacent violators, weighted by the number of decisions), then interpolated linearly in the
+    logarithm of the share. When the smallest share planted reaches `power` already the answer is that share,
+    to be read as "at most": nothing smaller was tried. Points without a decision are left out.
+    HarnessError on a share that is not finite and positive.
+    """
+    counts: Counter[float] = Counter()
+    decisions: Counter[float] = Counter()
+    for share, rate in points:
+        if not (math.isfinite(share) and share > 0):
+            raise HarnessError(f"a planted share is {share}: expected a finite number above 0")
+        if rate.of:
+            counts[share] += rate.count
+            decisions[share] += rate.of
+    shares = sorted(decisions)
+    if not shares:
+        return None
+    rates = [counts[share] / decisions[share] for share in shares]
+    from scipy import optimize  # a third of a second to import, for each page of a run that has no power to fit
+
+    rising = optimize.isotonic_regression(rates, weights=[float(decisions[share]) for share in shares]).x
+    # pooling divides, so a rate that is `power` exactly may come out a rounding error below it
+    reached = next((place for place, rate in enumerate(rising) if rate >= power - 1e-12), None)
+    if reached is None:
+        return None
+    if reached == 0:
+        return shares[0]
+    low, high = float(rising[reached - 1]), float(rising[reached])
+    part = (power - low) / (high - low)
+    return math.exp(math.log(shares[reached - 1]) * (1 - part) + math.log(shares[reached]) * part)
+
+
+Met = tuple[Sequence[float], Sequence[float]]
+"""The same thing at an earlier and a later time: ln throughput (examples/s) of each good trial."""
+
+
+@dataclass(frozen=True)
+class Unpaired:
+    """The same thing measured at two times and compared without pairs, as `compare` of two runs does."""
+
+    false_alarms: Rate
+    """`faster` or `slower` among the comparisons made."""
+    floor: float | None
+    """`noise_floor` of their log ratios, as a share."""
+    log_ratios: tuple[float, ...]
+    """ln(X_later/X_earlier) of each comparison."""
+
+
+def unpaired(met: Sequence[Met], delta: float) -> Unpaired | None:
+    """The later of each pair against the earlier by Welch's t: false alarms beyond δ without pairing.
+
+    `met` are trials of one cell. Where none serves twice the comparisons are independent but for the machine's own
+    drift. What lies minutes apart says little of days. A comparison with fewer than two trials on a side is left
+    out; None when none is left. `delta` is a share (`Margins`). HarnessError on a value that is not finite.
+    """
+    # an alarm does not depend on the margin of equivalence, which is asked later
+    margins = Margins(delta, max(delta, EPSILON))
+    alarms = 0
+    log_ratios = []
+    for earlier, later in met:
+        if min(len(earlier), len(later)) < 2:
+            continue
+        estimate = log_ratio(_sample(later, "later"), _sample(earlier, "earlier"))
+        alarms += judge(estimate, margins).verdict in ("faster", "slower")
+        log_ratios.append(estimate.mean)
+    if not log_ratios:
+        return None
+    return Unpaired(clopper_pearson(alarms, len(log_ratios)), noise_floor(log_ratios), tuple(log_ratios))
+
+
+def _sample(values: Sequence[float], when: str) -> Sample:
+    """Trials that no trial of the other side took turns with."""
+    return Sample(tuple(values), tuple(f"{when} {index}" for index in range(len(values))))
+
+
+def _lower(count: int, of: int, tail: float) -> float:
+    _check(count, of)
+    return float(special.betaincinv(count, of - count + 1, tail)) if count else 0.0
+
+
+def _upper(count: int, of: int, tail: float) -> float:
+    _check(count, of)
+    return float(special.betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
+
+
+def _check(count: int, of: int) -> None:
+    if not 0 <= count <= of:
+        raise HarnessError(f"a rate of {count} of {of}: expected a count from 0 to the number of decisions")
+
+
+def _finite(values: Sequence[float], what: str) -> np.typing.NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise HarnessError(f"{what} is {array[~np.isfinite(array)][0]}: expected a finite number")
+    return array

@@ -1,0 +1,1 @@
+"""A series of runs on one machine: levels, and where they change."""

@@ -1,0 +1,176 @@
+"""A series of runs on one machine: each cell's throughput from run to run, and where its level changes."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.comparison.runs import changes_between
+from harness.analysis.estimates.intervals import Interval, Sample, log_ratio
+from harness.analysis.history.change_points import FEWEST, change_points
+from harness.analysis.summary import summarise
+from harness.environment import Change, Fact
+from harness.record.manifest import RunManifest
+from harness.record.reading import Run
+from harness.spec.cell import Cell
+
+Measure = Literal["throughput", "speed-up"]
+SMALLEST_CHANGE = 0.01
+"""Changes of level below this share are not marked: `protocol.md`'s δ."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a series."""
+
+    run_id: str
+    created_utc: str
+    value: Interval
+    """Examples/s, or × the no-strategy base of the same run."""
+    trials: int
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A run that holds the cell and gave no figure."""
+
+    run_id: str
+    created_utc: str
+    status: str
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """Where the level of a series changes: between `before` and `after`, two runs that follow each other in it."""
+
+    index: int
+    """Of the first point of the new level."""
+    p_value: float
+    ratio: Interval
+    """New level over the old one, Welch. Where to split was chosen by the same data, so it is a little too narrow."""
+    before: str
+    after: str
+    environment: tuple[Change, ...]
+    """How the two runs' environments and settings differ."""
+    revisions: tuple[str | None, str | None]
+    """The commits that the two runs recorded."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One cell on one machine, oldest run first."""
+
+    machine: str
+    processor: str
+    cell: Cell
+    measure: Measure
+    points: tuple[Point, ...]
+    gaps: tuple[Gap, ...]
+    changes: tuple[LevelChange, ...]
+
+    @property
+    def long_enough(self) -> bool:
+        """Whether a change of level can be found at all."""
+        return len(self.points) >= FEWEST
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is kept of a run: its manifest, and what each cell gave."""
+
+    manifest: RunManifest
+    values: dict[tuple[str, Measure], Point]
+    failed: dict[str, str]
+
+
+def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...]:
+    """Every series of the sweeps among `runs`, by machine and cell, in the order in which they first appear.
+
+    `cells` are ids, or texts of which each must be found in a cell's label; without any, all. Runs of `ab` and
+    `validate`, and runs that do not say on which machine they were made, are no part of a series. One run is held in
+    memory at a time.
+    """
+    seen = sorted((_seen(run) for run in runs if _counts(run)), key=lambda item: item.manifest.created_utc)
+    found: dict[tuple[str, str, Measure], Cell] = {}
+    for item in seen:
+        for cell in item.manifest.cells:
+            if _wanted(cell, cells):
+                for measure in ("throughput", "speed-up"):
+                    found.setdefault((_machine(item.manifest), cell.cell_id, measure), cell)
+    series = (_series(machine, cell, measure, seen) for (machine, _, measure), cell in found.items())
+    return tuple(one for one in series if one.points or (one.gaps and one.measure == "throughput"))
+
+
+def _counts(run: Run) -> bool:
+    manifest = run.manifest
+    return manifest.comparison is None and manifest.validation is None and bool(_machine(manifest)) and bool(run.trials)
+
+
+def _machine(manifest: RunManifest) -> str:
+    return str(manifest.facts.get("machine.id") or "")
+
+
+def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
+    return not cells or any(text == cell.cell_id or text in cell.label for text in cells)
+
+
+def _seen(run: Run) -> _Seen:
+    values: dict[tuple[str, Measure], Point] = {}
+    failed: dict[str, str] = {}
+    when = run.manifest.created_utc
+    for cell in summarise(run.manifest, run.trials).cells:
+        if cell.measured is None:
+            failed[cell.trials.cell_id] = cell.trials.status
+            continue
+        trials = cell.measured.trials
+        values[cell.trials.cell_id, "throughput"] = Point(
+            run.manifest.run_id, when, cell.measured.throughput, trials
+        )  # fmt: skip
+        if cell.vs_none is not None and cell.trials.cell.strategy != "none":
+            values[cell.trials.cell_id, "speed-up"] = Point(run.manifest.run_id, when, cell.vs_none.speed_up, trials)
+    return _Seen(run.manifest, values, failed)
+
+
+def _series(machine: str, cell: Cell, measure: Measure, seen: Sequence[_Seen]) -> Series:
+    here = [item for item in seen if _machine(item.manifest) == machine]
+    with_value = [item for item in here if (cell.cell_id, measure) in item.values]
+    points = tuple(item.values[cell.cell_id, measure] for item in with_value)
+    gaps = tuple(
+        Gap(item.manifest.run_id, item.manifest.created_utc, item.failed[cell.cell_id])
+        for item in here
+        if cell.cell_id in item.failed
+    )
+    processor = str(here[-1].manifest.facts.get("cpu.model") or "unknown processor")
+    changes = _changes(points, [item.manifest for item in with_value])
+    return Series(machine, processor, cell, measure, points, gaps, changes)
+
+
+def _changes(points: Sequence[Point], manifests: Sequence[RunManifest]) -> tuple[LevelChange, ...]:
+    logs = [math.log(point.value.value) for point in points]
+    found = change_points(logs)
+    edges = [0, *(change.index for change in found), len(logs)]
+    changes = []
+    for number, change in enumerate(found):
+        old, new = logs[edges[number] : change.index], logs[change.index : edges[number + 2]]
+        ratio = log_ratio(_sample(new, "new"), _sample(old, "old")).interval()
+        if abs(statistics.fmean(new) - statistics.fmean(old)) < math.log1p(SMALLEST_CHANGE):
+            continue
+        before, after = manifests[change.index - 1], manifests[change.index]
+        changes.append(
+            LevelChange(
+                change.index, change.p_value, ratio, before.run_id, after.run_id, changes_between(before, after),
+                (_revision(before), _revision(after)),
+            )
+        )  # fmt: skip
+    return tuple(changes)
+
+
+def _sample(logs: Sequence[float], side: str) -> Sample:
+    """Runs as a sample in which no two share a block."""
+    return Sample(tuple(logs), tuple(f"{side} {number}" for number in range(len(logs))))
+
+
+def _revision(manifest: RunManifest) -> str | None:
+    found: Fact = manifest.facts.get("git.revision")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,1 @@
+"""What repeated decisions say about the method itself."""

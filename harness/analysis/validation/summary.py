@@ -1,0 +1,187 @@
+"""What the decisions of a validation say about the method: false alarms, power, noise floor, other tools."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from harness.analysis.estimates.intervals import log_mean, pooled_deviation
+from harness.analysis.estimates.power import clopper_pearson, noise_floor, smallest_effect, unpaired
+from harness.analysis.validation.decisions import Decided, decisions_of
+from harness.analysis.validation.other_tools import RULES, ToolRule, Trials
+from harness.record.manifest import RunManifest
+from harness.record.reading import Run
+from harness.record.trial import TrialRecord
+from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, Rule, ValidationRecord
+
+Key = tuple[str, str | None, float]
+
+
+def validation_of(run: Run) -> ValidationRecord:
+    """The record of a validation as far as it has come. Pure; HarnessError on a value that is not finite."""
+    manifest, plan = run.manifest, run.manifest.validation
+    assert plan is not None
+    made = decisions_of(manifest, run.trials)
+    facts = manifest.facts
+    machine_id = facts.get("machine.id")
+    return ValidationRecord(
+        run_id=manifest.run_id,
+        created_utc=manifest.created_utc,
+        harness_version=manifest.harness_version,
+        complete=len({decided.round for decided in made}) == len(plan.rounds),
+        quick=plan.quick,
+        machine_id=machine_id if isinstance(machine_id, str) else None,
+        facts=facts,
+        delta=plan.delta,
+        epsilon=plan.epsilon,
+        windows=manifest.sweep.windows,
+        window_s=manifest.sweep.window,
+        pilot_blocks=len(plan.rounds[0].pilot),
+        max_blocks=plan.max_blocks,
+        effects=[_effect(same) for same in _grouped(made)],
+        floors=_floors(manifest, made),
+        rules=[rule for same in _grouped(made) for rule in _rules(same)],
+    )
+
+
+def _grouped(made: Iterable[Decided]) -> list[list[Decided]]:
+    groups: dict[Key, list[Decided]] = {}
+    for decided in made:
+        plant = decided.plant
+        key = (decided.cell.cell_id, plant.kind if plant else None, plant.share if plant else 0.0)
+        groups.setdefault(key, []).append(decided)
+    return [groups[key] for key in sorted(groups, key=lambda key: (key[0], key[1] or "", key[2]))]
+
+
+def _effect(same: Sequence[Decided]) -> Effect:
+    plant = same[0].plant
+    verdicts = Counter(decided.verdicts.wall.verdict for decided in same)
+    # a decision is the unit here: its blocks are minutes apart from the next one's
+    means = [_mean(decided) for decided in same if decided.values]
+    mean = log_mean(means, "t") if means else None
+    bounds = mean.log_bounds() if mean else None
+    if bounds is not None and max(map(abs, bounds)) > LARGEST_LOG:
+        bounds = None  # ends that no float can hold say nothing
+    spread = [log_mean(decided.values, "paired t") for decided in same if decided.values]
+    return Effect(
+        cell=same[0].cell,
+        plant=plant.kind if plant else None,
+        share=plant.share if plant else 0.0,
+        verdicts=dict(verdicts),
+        slower=clopper_pearson(verdicts["slower"], len(same)),
+        false_alarms=None if plant else clopper_pearson(verdicts["slower"] + verdicts["faster"], len(same)),
+        equivalent=clopper_pearson(verdicts["equivalent"], len(same)),
+        measured=mean.mean if mean else 0.0,
+        measured_low=bounds[0] if bounds else None,
+        measured_high=bounds[1] if bounds else None,
+        deviation=pooled_deviation(spread),
+        blocks_median=max(1, statistics.median(len(decided.pairs) for decided in same)),
+        blocks_most=max(1, *(len(decided.pairs) for decided in same)),
+        seconds_median=statistics.median(decided.seconds for decided in same),
+        seconds_most=max(decided.seconds for decided in same),
+    )
+
+
+def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
+    floors = []
+    assert manifest.validation is not None
+    for cell in manifest.cells:
+        mine = [decided for decided in made if decided.cell == cell]
+        again = [decided for decided in mine if decided.plant is None and decided.values]
+        paired = noise_floor([_mean(decided) for decided in again])
+        if paired is None:
+            continue
+        # each round serves once, so the comparisons are independent but for the machine's own drift
+        met = [
+            ([_log_throughput(pair.a) for pair in first.pairs], [_log_throughput(pair.b) for pair in second.pairs])
+            for first, second in _of_two_rounds(again, 2)
+        ]
+        apart = unpaired(met, manifest.validation.delta)
+        floors.append(
+            Floor(
+                cell=cell,
+                paired=paired,
+                unpaired=apart.floor if apart else None,
+                unpaired_false_alarms=apart.false_alarms if apart else None,
+                smallest_effect=smallest_effect(_power(mine)),
+            )
+        )
+    return floors
+
+
+def _power(mine: Sequence[Decided]) -> list[tuple[float, Rate]]:
+    """(share, how often it was called slower) of every planted share, kinds taken together."""
+    shares = sorted({decided.plant.share for decided in mine if decided.plant})
+    points = []
+    for share in shares:
+        of = [decided for decided in mine if decided.plant and decided.plant.share == share]
+        found = sum(decided.verdicts.wall.verdict == "slower" for decided in of)
+        points.append((share, clopper_pearson(found, len(of))))
+    return points
+
+
+def _of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:
+    """A decision of every `step`th round beside one of the next, of A/A decisions on one cell.
+
+    Those of one round took turns, so they are not apart in time. Both of a pair hold the same placebo, since another
+    one's steps take longer; rounds that have none in common give no pair.
+    """
+    found: dict[int, dict[str | None, Decided]] = {}
+    for decided in made:
+        found.setdefault(decided.round, {}).setdefault(decided.placebo, decided)
+    rounds = list(found.values())
+    both = (
+        next(((first[kind], second[kind]) for kind in first if kind in second), None)
+        for first, second in zip(rounds[::step], rounds[1::step], strict=False)
+    )
+    return [pair for pair in both if pair is not None]
+
+
+def _mean(decided: Decided) -> float:
+    return log_mean(decided.values, "paired t").mean
+
+
+def _log_throughput(trial: TrialRecord) -> float:
+    assert trial.throughput_examples_per_s is not None
+    return math.log(trial.throughput_examples_per_s)
+
+
+def _rules(same: Sequence[Decided]) -> list[Rule]:
+    """Every tool's rule on these decisions; for A/A also as its users measure, one side after the other."""
+    judged = [decided for decided in same if len(decided.pairs) >= 2]  # the windows of one pair are too few for asv
+    turns = [_sides(decided) for decided in judged]
+    made = [_rule(rule, same[0], turns) for rule in RULES]
+    if same[0].plant is None:
+        apart = [_of_one_size(_sides(first)[0], _sides(second)[1]) for first, second in _of_two_rounds(judged)]
+        made += [_rule(rule, same[0], apart, apart=True) for rule in RULES]
+    return made
+
+
+def _sides(decided: Decided) -> tuple[Trials, Trials]:
+    return [_step_times(pair.a) for pair in decided.pairs], [_step_times(pair.b) for pair in decided.pairs]
+
+
+def _of_one_size(a: Trials, b: Trials) -> tuple[Trials, Trials]:
+    """As many trials of as many windows on both sides, which those who measure by a tool see to themselves."""
+    trials, windows = min(len(a), len(b)), min(len(trial) for trial in [*a, *b])
+    return [trial[:windows] for trial in a[:trials]], [trial[:windows] for trial in b[:trials]]
+
+
+def _rule(rule: ToolRule, one: Decided, sides: Sequence[tuple[Trials, Trials]], apart: bool = False) -> Rule:
+    alarms = [rule.alarm(a, b) for a, b in sides]
+    raised = sum(alarm is not None if one.plant is None else alarm == "slower" for alarm in alarms)
+    return Rule(
+        tool=rule.name,
+        rule=rule.words,
+        cell_id=one.cell.cell_id,
+        plant=one.plant.kind if one.plant else None,
+        share=one.plant.share if one.plant else 0.0,
+        apart=apart,
+        alarms=clopper_pearson(raised, len(alarms)),
+    )
+
+
+def _step_times(trial: TrialRecord) -> list[float]:
+    """Seconds a step of each measured window."""
+    assert trial.windows is not None
+    return [s / trial.windows.steps_per_window for s in trial.windows.seconds[trial.windows.measured_from :]]

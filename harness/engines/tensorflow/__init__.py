@@ -1,0 +1,1 @@
+"""TensorFlow and `tf.distribute`: strategies, cross-device ops, devices, models, loops, checks."""

@@ -1,0 +1,22 @@
+"""Every registered name, for the parent: importing this imports no TensorFlow."""
+
+from harness.engines.tensorflow.cross_device import cross_device_ops
+from harness.engines.tensorflow.data import sources
+from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.loops import loops
+from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.workloads import OPTIMIZERS, workloads
+from harness.spec.catalogue import Catalogue
+
+
+def load_catalogue() -> Catalogue:
+    """The catalogue of this installation."""
+    return Catalogue(
+        devices={name: kind.traits for name, kind in device_kinds().items()},
+        strategies={name: strategy.traits for name, strategy in strategies().items()},
+        cross_device_ops={name: op.traits for name, op in cross_device_ops().items()},
+        models={name: workload.summary for name, workload in workloads().items()},
+        data={name: source.summary for name, source in sources().items()},
+        optimizers=dict(OPTIMIZERS),
+        loops={name: kind.summary for name, kind in loops().items()},
+    )

@@ -1,0 +1,246 @@
+"""The correctness gate: a cell that computes the wrong thing has no throughput (`protocol.md`).
+
+Each check returns None when it passes, else the evidence in plain words.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.reference import Reference
+from harness.engines.tensorflow.state import VariableState
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    Array = np.ndarray[Any, Any]
+
+REDUCTION_SIZES = ((1,), (10,), (3, 3, 1, 32), (1600, 64))
+"""Shapes of the tensors that the reduction check sends together, as a model's gradients are sent."""
+PATTERN = 251
+"""Values of the reduction check repeat after so many: eight bits, so that a sum rounded to bfloat16 shows."""
+POWERS = 15
+"""Up to so many replicas send powers of two: 2^15·251 is still exact in float32."""
+
+STATE_TOLERANCE = {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+"""Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by precision, beyond its noise.
+
+`benchmarks/goals/gate_margins.py` prints the largest error of right answers and the smallest of planted
+faults; one replica's gradient missing among n changes the gradient by about 1/n."""
+NOISE_FACTOR = 10
+"""How many times the noise that the perturbed references show is allowed on top."""
+
+
+def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
+    """Sum known values, distinct per replica, through the batched path that gradients take.
+
+    Replica r sends 2^r (r + 1 beyond POWERS replicas) times a pattern of integers, so sums are exact
+    in float32 and the sum itself tells whose value is missing or counted twice.
+    """
+    import tensorflow as tf
+
+    weights, patterns = known_values(strategy.num_replicas_in_sync)
+
+    def replica() -> Any:
+        context = tf.distribute.get_replica_context()
+        weight = tf.gather(tf.constant(weights), context.replica_id_in_sync_group)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, [weight * pattern for pattern in patterns])
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def reduce_all() -> Any:
+        return strategy.run(replica)
+
+    results = [[value.numpy() for value in strategy.experimental_local_results(result)] for result in reduce_all()]
+    return judge_sums(results, patterns, weights)
+
+
+def known_values(n: int) -> "tuple[list[float], list[Array]]":
+    """(each replica's weight, each tensor's pattern): replica r sends its weight times the patterns."""
+    import numpy as np
+
+    weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
+    return weights, [(np.arange(math.prod(s), dtype=np.float32) * 37 % PATTERN + 1).reshape(s) for s in REDUCTION_SIZES]
+
+
+def judge_sums(
+    results: "Sequence[Sequence[Array]]", patterns: "Sequence[Array]", weights: "Sequence[float]"
+) -> str | None:
+    """Whether `results[i][r]`, what r received, is the sum over all of `weights` of each times `patterns[i]`."""
+    import numpy as np
+
+    for position, (received, pattern) in enumerate(zip(results, patterns, strict=True)):
+        for r, value in enumerate(received):
+            factors = np.unique(value / pattern)
+            if factors.size != 1 or factors[0] != sum(weights):
+                return _explain_sum(position, r, weights, factors)
+    return None
+
+
+def _explain_sum(position: int, replica: int, weights: Sequence[float], factors: "np.ndarray[Any, Any]") -> str:
+    n, whole = len(weights), sum(weights)
+    where = f"tensor {position + 1} of {len(REDUCTION_SIZES)}, as replica {replica} received it"
+    if factors.size != 1:
+        return f"{where}: the sum differs between elements ({factors.size} different factors; expected {whole:g})"
+    got = float(factors[0])
+    text = f"{where}: got {got:g} where the sum over {n} replicas is {whole:g}"
+    if n <= POWERS and got.is_integer() and 0 <= got < whole:
+        missing = [str(r) for r in range(n) if not int(got) >> r & 1]
+        return f"{text}: the value of replica {', '.join(missing)} is missing"
+    if math.isclose(got * n, whole, rel_tol=1e-5):
+        return f"{text}: that is the mean, not the sum"
+    if got - whole in weights:
+        return f"{text}: the value of replica {weights.index(got - whole)} is counted twice"
+    return text
+
+
+@dataclass(frozen=True)
+class UpdateCheck:
+    """How the updates compare: `share` is the worst difference as a share of what is allowed for it.
+
+    `evidence` describes it where it is more than is allowed, and is None where everything is within.
+    """
+
+    share: float
+    evidence: str | None
+
+
+def check_update(
+    states: Sequence[Sequence[VariableState]], initial: Sequence[VariableState], reference: Reference, precision: str
+) -> UpdateCheck:
+    """Compare weights, statistics and optimizer state of every replica with the reference, after each update.
+
+    Optimizer state is compared too because Adam's step hides the gradient's scale: a mean where a
+    sum belongs moves the weights alike, but not the moments. The worst offender is the evidence.
+    """
+    worst = UpdateCheck(0.0, None)
+    for update, state in enumerate(states):
+        masks = iter(reference.trusted)
+        for v, now in enumerate(state):
+            mask = next(masks) if now.kind == "weight" else None
+            found = _compare(now, initial[v], reference.states[update][v], mask, reference.noise[update][v], precision)
+            if found.share > worst.share:
+                evidence = found.evidence and f"after update {update + 1} {found.evidence}"
+                worst = UpdateCheck(found.share, evidence)
+    return worst
+
+
+def _compare(
+    now: VariableState, start: VariableState, expected: "Array", mask: "Array | None", noise: float, precision: str
+) -> UpdateCheck:
+    """The worst replica's copy of one variable.
+
+    A statistic is compared with what its own replica's share gives. Where replicas share one copy
+    (central storage) they overwrite each other in no fixed order, and only its size can be checked.
+    """
+    import numpy as np
+
+    worst = UpdateCheck(0.0, None)
+    for r, copy in enumerate(now.copies):
+        wanted, factor = expected.astype(np.float64), STATE_TOLERANCE[precision]
+        if now.kind == "statistic":
+            alone = len(now.copies) == 1 and len(expected) > 1
+            wanted, factor = (wanted.mean(axis=0), float(len(expected))) if alone else (wanted[r], factor)
+        chosen = np.ones(wanted.shape, dtype=bool) if mask is None else mask
+        got = copy.astype(np.float64)
+        error = _norm((got - wanted)[chosen])
+        change = _norm((wanted - start.copies[0].astype(np.float64))[chosen])
+        limit = factor * change + NOISE_FACTOR * noise
+        share = _share(error, limit)
+        if share > worst.share:
+            seen = np.where(chosen, wanted, got)
+            told = None if share <= 1 else _explain_update(now, r, got, seen, start, error, limit, change)
+            worst = UpdateCheck(share, told)
+    return worst
+
+
+def _norm(values: "Array") -> float:
+    """‖values‖. Not by NumPy's own, whose threads wait for cores that other workers of the trial keep busy."""
+    import numpy as np
+
+    return math.sqrt(float(np.square(values).sum()))
+
+
+def _share(error: float, limit: float) -> float:
+    """error ÷ limit; infinite where the error is not a number or nothing at all is allowed."""
+    if error == 0:
+        return 0.0
+    return error / limit if limit > 0 and math.isfinite(error) else math.inf
+
+
+def _explain_update(
+    now: VariableState,
+    replica: int,
+    got: "Array",
+    wanted: "Array",
+    start: VariableState,
+    error: float,
+    limit: float,
+    change: float,
+) -> str:
+    import numpy as np
+
+    where = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(got - wanted), nan=np.inf))), got.shape)
+    index = ",".join(str(int(i)) for i in where)
+    on = f" on replica {replica}" if len(now.copies) > 1 else ""
+    of = f" ({100 * error / change:.3g} % of its change)" if change > 0 and math.isfinite(error) else ""
+    return (
+        f"{now.kind} '{now.name}'{on} is {error:.3g} away from the single-device reference{of}, "
+        f"where {limit:.3g} is allowed; element [{index}]: started at {float(start.copies[0][where]):.6g}, "
+        f"expected {float(wanted[where]):.6g}, got {float(got[where]):.6g}"
+    )
+
+
+def check_agreement(state: Sequence[VariableState]) -> str | None:
+    """Trained weights and optimizer state are identical on every replica, bit for bit."""
+    return _difference([variable for variable in state if variable.kind != "statistic"])
+
+
+def digests_of(state: Sequence[VariableState]) -> dict[str, str]:
+    """SHA-256 of each variable that must be the same in every process of a cluster, by kind and name."""
+    return {
+        f"{variable.kind} '{variable.name}'": hashlib.sha256(variable.copies[0].tobytes()).hexdigest()[:16]
+        for variable in state
+        if variable.kind != "statistic"
+    }
+
+
+def note_statistics(state: Sequence[VariableState]) -> str | None:
+    """A remark, not a fault: Keras 3 does not average batch normalisation's statistics over replicas."""
+    found = _difference([variable for variable in state if variable.kind == "statistic"])
+    if found is None:
+        return None
+    return f"each replica keeps its own untrained statistics, and replica 0's are what is saved: {found}"
+
+
+def _difference(state: Sequence[VariableState]) -> str | None:
+    import numpy as np
+
+    for variable in state:
+        first = variable.copies[0]
+        for r, copy in enumerate(variable.copies[1:], start=1):
+            if not np.array_equal(first, copy, equal_nan=np.issubdtype(first.dtype, np.floating)):
+                different = int(np.sum(first != copy))
+                largest = np.max(np.abs(first.astype(np.float64) - copy.astype(np.float64)))
+                return (
+                    f"{variable.kind} '{variable.name}' on replica {r} differs from replica 0 in "
+                    f"{different} of {first.size} elements (largest difference {largest:.3g})"
+                )
+    return None
+
+
+def check_losses(losses: Sequence[float]) -> str | None:
+    """Every loss that was read is finite."""
+    for position, loss in enumerate(losses):
+        if not math.isfinite(loss):
+            return f"the loss at the end of window {position} is {loss}"
+    return None
+
+
+def check_applied(applied: int, scheduled: int) -> str | None:
+    """The optimizer counted as many updates as there were steps."""
+    if applied == scheduled:
+        return None
+    return f"{scheduled} updates were scheduled and {applied} were applied"

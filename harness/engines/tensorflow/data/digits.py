@@ -1,0 +1,141 @@
+"""Real images without a network: scikit-learn's handwritten digits, kept as TFRecord shards.
+
+The data set is the test part of *Optical Recognition of Handwritten Digits* (E. Alpaydin and
+C. Kaynak, UCI Machine Learning Repository, 1998): 1,797 grey images of 8×8 pixels, values 0 to 16.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.store import behind, forget, import_tfds, locked, read, unusable
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+NAME = "sklearn_digits"
+"""The data set's name in its files; tensorflow-datasets has none of that name."""
+VERSION = "1.0.0"
+SHARDS = 4
+SIDE = 8
+CLASSES = 10
+EXAMPLES = 1797
+SEAL = "digests.json"
+
+
+class Digits(Source):
+    """Handwritten digits, 8×8×1 uint8, ten classes."""
+
+    name = "digits"
+    summary = "1,797 real handwritten digits that scikit-learn carries, as TFRecord shards; needs no network"
+
+    def prepare(self, data_dir: Path) -> None:
+        """Write the shards (about half a second) unless they are there and whole."""
+        if _is_whole(_folder(data_dir)):
+            return
+        with locked(data_dir, NAME):
+            if _is_whole(_folder(data_dir)):  # another process was first
+                return
+            images, labels = _load()
+            _write(data_dir, images, labels)
+            forget()
+
+    def info(self, data_dir: Path) -> DataInfo:
+        """Known without reading anything."""
+        return DataInfo((SIDE, SIDE, 1), CLASSES, EXAMPLES)
+
+    def examples(self, data_dir: Path) -> "tf.data.Dataset":
+        """(image [8, 8, 1] uint8, label [] int64) in an order that tensorflow-datasets shuffled when writing."""
+        if not _folder(data_dir).is_dir():
+            raise HarnessError(f"data: 'digits' is not prepared under '{data_dir}'; a sweep does that when it starts")
+        return read(_folder(data_dir), "image", "label")
+
+
+def _folder(data_dir: Path) -> Path:
+    return data_dir / NAME / VERSION
+
+
+def _load() -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+    """Images [1797, 8, 8, 1] uint8 over the whole range 0 to 255, labels [1797] int64."""
+    import numpy as np
+
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise HarnessError(
+            f"data: 'digits' comes with scikit-learn, which cannot be imported ({error}); pip install scikit-learn"
+        ) from error
+    digits = load_digits()
+    return np.round(digits.images * (255 / 16)).astype(np.uint8)[..., np.newaxis], digits.target
+
+
+def _write(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> None:
+    """Write all shards anew, then the seal that says they are whole."""
+    import tensorflow as tf
+
+    tfds = import_tfds()
+    config = tfds.download.DownloadConfig(num_shards=SHARDS, try_download_gcs=False)
+    try:
+        shutil.rmtree(data_dir / NAME, ignore_errors=True)  # what a killed process or a bad disk left
+        with contextlib.redirect_stdout(io.StringIO()):  # tensorflow-datasets announces itself by print
+            _builder(data_dir, images, labels).download_and_prepare(download_config=config, file_format="tfrecord")
+        _seal(_folder(data_dir))
+    except (OSError, RuntimeError, tf.errors.OpError) as error:
+        if not isinstance(behind(error), OSError | tf.errors.OpError):
+            raise
+        raise unusable(data_dir, behind(error)) from error
+
+
+def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> Any:
+    """The builder; its class is made here because this module must import without tensorflow-datasets."""
+    tfds = import_tfds()
+
+    class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[name-defined,call-arg,misc]
+        name = NAME
+        VERSION = tfds.core.Version(VERSION)
+
+        def _info(self) -> Any:
+            features = {
+                "image": tfds.features.Image(shape=(SIDE, SIDE, 1)),
+                "label": tfds.features.ClassLabel(num_classes=CLASSES),
+            }
+            return self.dataset_info_from_configs(
+                features=tfds.features.FeaturesDict(features), supervised_keys=("image", "label")
+            )
+
+        def _split_generators(self, _manager: Any) -> Any:
+            return {"train": self._generate_examples()}
+
+        def _generate_examples(self) -> Any:
+            for key, (image, label) in enumerate(zip(images, labels, strict=True)):
+                yield key, {"image": image, "label": int(label)}
+
+    return Builder(data_dir=str(data_dir))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.iterdir() if path.name != SEAL)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _seal(folder: Path) -> None:
+    (folder / SEAL).write_text(json.dumps(_digests(folder), indent=1), encoding="utf-8")
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether every file is as it was written. A missing seal means that writing did not end."""
+    try:
+        sealed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        return bool(sealed == _digests(folder))
+    except (OSError, ValueError):
+        return False
+
+
+SOURCE = Digits()

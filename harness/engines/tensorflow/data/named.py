@@ -1,0 +1,215 @@
+"""`tfds:NAME`: any image classification data set that tensorflow-datasets knows or that lies prepared on disk."""
+
+import contextlib
+import functools
+import re
+import socket
+import sys
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
+from harness.errors import HarnessError, UsageError, nearest
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+PREFIX = "tfds:"
+NETWORK_TIMEOUT_S = 5.0
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_NAME = re.compile(r"\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?")
+
+
+class NamedSource(Source):
+    """The train split of a tensorflow-datasets data set: `mnist`, `cifar10:3.0.2`, `emnist/letters`."""
+
+    def __init__(self, dataset: str) -> None:
+        """`dataset` is NAME, NAME/CONFIG or either with :VERSION; UsageError when it cannot be one."""
+        if not _NAME.fullmatch(dataset):
+            raise UsageError(
+                f"data: given '{PREFIX}{dataset}', expected {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}NAME:1.2.3"
+            )
+        self.dataset = dataset
+        self.name = PREFIX + dataset
+        self.summary = f"the train split of '{dataset}' from tensorflow-datasets, downloaded once"
+
+    def prepare(self, data_dir: Path) -> None:
+        """Download and write the shards unless they are there; a prepared data set needs no network."""
+        with locked(data_dir, re.sub(r"\W", "_", self.dataset)):
+            _folder.cache_clear()  # another process may have prepared it since
+            if _folder(data_dir, self.dataset) is None:
+                _download(self, data_dir)
+                _folder.cache_clear()
+                forget()
+        self._builder(data_dir)
+
+    def info(self, data_dir: Path) -> DataInfo:
+        """As its metadata on disk say."""
+        builder = self._builder(data_dir)
+        image, label = _image_and_label(self, builder.info)
+        features = builder.info.features
+        return DataInfo(features[image].shape, features[label].num_classes, builder.info.splits[TRAIN].num_examples)
+
+    def examples(self, data_dir: Path) -> "tf.data.Dataset":
+        """(image, label) in file order."""
+        builder = self._builder(data_dir)
+        return read(Path(builder.data_dir), *_image_and_label(self, builder.info))
+
+    def _builder(self, data_dir: Path) -> Any:
+        """The builder of the prepared files; HarnessError when one is missing."""
+        folder = _folder(data_dir, self.dataset)
+        if folder is None:
+            raise HarnessError(
+                f"data: '{self.name}' is not prepared under '{data_dir}'; a sweep does that when it starts"
+            )
+        builder = opened(folder)
+        if TRAIN not in builder.info.splits:
+            has = ", ".join(builder.info.splits) or "no splits"
+            raise HarnessError(f"data: '{self.name}' has {has}, expected a split called '{TRAIN}'")
+        for file in builder.info.splits[TRAIN].filepaths:
+            if not Path(file).is_file():
+                raise HarnessError(f"data: '{self.name}' lacks the file '{file}'; delete '{folder}' and run again")
+        _image_and_label(self, builder.info)
+        return builder
+
+
+@functools.cache
+def _folder(data_dir: Path, dataset: str) -> Path | None:
+    """Where `dataset` lies prepared under `data_dir`, or None."""
+    plain = _plain_folder(data_dir, dataset)
+    if plain is not None:
+        return plain
+    tfds = import_tfds()
+    from tensorflow_datasets.core.read_only_builder import builder_from_files
+
+    try:  # knows the default configuration of a data set that has several
+        return Path(builder_from_files(dataset, data_dir=str(data_dir)).data_dir)
+    except tfds.core.DatasetNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise HarnessError(f"data: '{PREFIX}{dataset}' under '{data_dir}' cannot be read: {reason}") from error
+
+
+def _plain_folder(data_dir: Path, dataset: str) -> Path | None:
+    """`NAME[/CONFIG]/VERSION` where that settles it: asking tensorflow-datasets costs 0.5 s, in every trial."""
+    name, _, version = dataset.partition(":")
+    try:
+        folders = [path for path in (data_dir / name).iterdir() if _VERSION.fullmatch(path.name)]
+    except OSError:
+        return None
+    prepared = [path for path in folders if (path / "features.json").is_file() and version in ("", path.name)]
+    return max(prepared, key=lambda path: [int(part) for part in path.name.split(".")], default=None)
+
+
+def _image_and_label(source: NamedSource, info: Any) -> tuple[str, str]:
+    """The names of the image and the label feature; UsageError when this is not image classification."""
+    tfds = import_tfds()
+    image, label = info.supervised_keys if len(info.supervised_keys or ()) == 2 else ("image", "label")
+    features = dict(info.features) if isinstance(info.features, tfds.features.FeaturesDict) else {}
+    if (
+        isinstance(image, str)
+        and isinstance(label, str)
+        and isinstance(features.get(image), tfds.features.Image)
+        and isinstance(features.get(label), tfds.features.ClassLabel)
+    ):
+        return image, label
+    raise UsageError(f"data: '{source.name}' is not image classification, expected an image and a class label")
+
+
+def _download(source: NamedSource, data_dir: Path) -> None:
+    """Download and prepare, everything that can be told before the download told before it."""
+    import tensorflow as tf
+
+    tfds = import_tfds()
+    builder = _from_code(source, data_dir)
+    _image_and_label(source, builder.info)
+    _check_manual_files(source, builder, data_dir)
+    _check_network(source, builder)
+    config = tfds.download.DownloadConfig(try_download_gcs=False)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # progress is for people, standard output for results
+            builder.download_and_prepare(download_config=config, file_format="tfrecord")
+    except (OSError, RuntimeError, ImportError, tf.errors.OpError, tfds.download.DownloadError) as error:
+        fault = _fault(source, data_dir, behind(error))
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def _fault(source: NamedSource, data_dir: Path, error: Exception) -> HarnessError | None:
+    """A failed download in a person's words; None for one that they cannot mend."""
+    import tensorflow as tf
+
+    tfds = import_tfds()
+    # What requests and urllib3 raise derives from OSError, as does a full disk.
+    from_network = type(error).__module__.startswith(("requests.", "urllib3."))
+    if from_network or isinstance(error, ConnectionError | TimeoutError | tfds.download.DownloadError):
+        return _no_download(source, error)
+    if isinstance(error, ImportError):
+        return _no_package(source, error)
+    return unusable(data_dir, error) if isinstance(error, OSError | tf.errors.OpError) else None
+
+
+def _from_code(source: NamedSource, data_dir: Path) -> Any:
+    """The builder that tensorflow-datasets itself has for the source."""
+    tfds = import_tfds()
+    name = re.split(r"[/:]", source.dataset)[0]
+    try:
+        return tfds.builder(source.dataset, data_dir=str(data_dir), try_gcs=False)
+    except tfds.core.DatasetNotFoundError:
+        known = tfds.list_builders(with_community_datasets=False)
+        if name in known:
+            raise UsageError(f"data: '{source.name}': tensorflow-datasets has '{name}', but not that version") from None
+        raise UsageError(
+            f"data: '{source.name}': tensorflow-datasets {tfds.__version__} has no '{name}'{nearest(name, known)}"
+        ) from None
+    except ImportError as error:
+        raise _no_package(source, error) from error
+    except (ValueError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"data: '{source.name}': {reason}") from error
+
+
+def _check_manual_files(source: NamedSource, builder: Any, data_dir: Path) -> None:
+    """HarnessError when the data set must be downloaded by hand and was not."""
+    manual = data_dir / "downloads" / "manual"
+    if builder.MANUAL_DOWNLOAD_INSTRUCTIONS and not (manual.is_dir() and any(manual.iterdir())):
+        raise HarnessError(
+            f"data: '{source.name}' must be downloaded by hand: follow its page on "
+            f"https://www.tensorflow.org/datasets/catalog/{builder.name} and put the files into '{manual}'"
+        )
+
+
+def _check_network(source: NamedSource, builder: Any) -> None:
+    """HarnessError within seconds where there is no network; tensorflow-datasets itself retries for minutes."""
+    if urllib.request.getproxies():
+        return  # then the proxy looks up names, and this machine may not be able to
+    urls = [urllib.parse.urlsplit(url) for url in builder.url_infos or {}]
+    hosts = sorted({(url.hostname, url.port or (80 if url.scheme == "http" else 443)) for url in urls if url.hostname})
+    failure: OSError | None = None
+    for host in hosts[:3]:
+        try:
+            socket.create_connection(host, timeout=NETWORK_TIMEOUT_S).close()
+        except OSError as error:
+            failure = error
+        else:
+            return
+    if failure is not None:
+        raise _no_download(source, failure)
+
+
+def _no_package(source: NamedSource, error: ImportError) -> HarnessError:
+    reason = str(error).partition("\n")[0]
+    return HarnessError(f"data: '{source.name}' needs a package that is not installed: {reason}")
+
+
+def _no_download(source: NamedSource, error: Exception) -> HarnessError:
+    reason = str(error).partition("\n")[0][:200]
+    return HarnessError(
+        f"data: '{source.name}' cannot be downloaded ({reason}); prepare it where there is a network and name that "
+        "folder as data_dir, or use 'digits'"
+    )

@@ -1,0 +1,143 @@
+"""The input pipeline: decode, resize, scale, cache, shuffle, repeat, batch, prefetch."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.images import check_input_shape, fit
+from harness.engines.tensorflow.data.synthetic import random_batch
+from harness.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+CACHE_BYTES = 2**30
+"""The most that preprocessed images may take in memory: for the cache, else for the shuffle buffer."""
+
+BLOCK = 256
+BLOCK_BYTES = 2**25
+"""How many images, and at most how many bytes of them, are resized in one operation."""
+
+PREFETCH = 2
+GATE_SEED = 20_220_101
+
+
+def pipeline(
+    source: Source,
+    data_dir: Path,
+    input_shape: tuple[int, ...],
+    classes: int,
+    global_batch: int,
+    seed: int,
+    shard: tuple[int, int] = (0, 1),
+) -> "tf.data.Dataset":
+    """Endless batches (x float32 [G, *input_shape], y int32 [G]), the same ones for the same `seed`.
+
+    A data set whose preprocessed images fit CACHE_BYTES is cached in memory and shuffled whole, and
+    that is done before the first batch, so that no window pays for it; a larger one is read and
+    decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
+    repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. Raises UsageError
+    when model and data do not fit each other.
+    """
+    import tensorflow as tf
+
+    if source.on_device:
+        return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed)).repeat()
+    info = _checked(source, data_dir, input_shape, classes)
+    index, of = shard
+    own = max(1, info.examples // of)
+    buffer = min(own, max(1, CACHE_BYTES // _image_bytes(input_shape)))
+    read = source.examples(data_dir)
+    examples = _fitted(read.shard(of, index) if of > 1 else read, input_shape)
+    if buffer == own:
+        examples = examples.cache()
+    batches = (
+        examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True)
+        .repeat()
+        .batch(global_batch, drop_remainder=True)
+        .prefetch(PREFETCH)
+    )
+    options = tf.data.Options()
+    # The tuner would change the pipeline, and use the processor, while windows are timed.
+    options.autotune.enabled = False
+    return batches.with_options(options)
+
+
+def gate_batches(
+    source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, global_batch: int, count: int
+) -> "list[Batch]":
+    """`count` distinct batches (x float32 [G, *input_shape], y int32 [G]), the same ones every time.
+
+    They go through the pipeline's preprocessing and follow the source's order, each example once;
+    when that is not enough, later passes use the images shifted, so that no two replicas and no two
+    batches ever see the same. Only as many images are read as are needed.
+    """
+    import numpy as np
+
+    if source.on_device:
+        return [random_batch(input_shape, classes, global_batch, GATE_SEED + k) for k in range(count)]
+    info = _checked(source, data_dir, input_shape, classes)
+    needed = count * global_batch
+    images, labels = _first(source.examples(data_dir), input_shape, min(needed, info.examples))
+    if not len(images):
+        raise HarnessError(f"data: '{source.name}' has no examples under '{data_dir}'; delete it and run again")
+    index = np.arange(needed)
+    passes, position = np.divmod(index, len(images))
+    x, y = images[position], labels[position]
+    flat = x.reshape(needed, -1)
+    for number in range(1, int(passes[-1]) + 1):
+        flat[passes == number] = np.roll(flat[passes == number], number, axis=1)
+    x = flat.reshape(x.shape)
+    return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
+
+
+def _checked(source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int) -> DataInfo:
+    """What the source gives; UsageError when the model cannot take it."""
+    check_input_shape(input_shape)
+    info = source.info(data_dir)
+    labels = max(classes, 2)  # one output is a binary classifier
+    if info.classes > labels:
+        raise UsageError(
+            f"data: '{source.name}' has {info.classes} classes and the model {classes} outputs, "
+            "expected at least one output a class"
+        )
+    return info
+
+
+def _image_bytes(input_shape: tuple[int, ...]) -> int:
+    return 4 * math.prod(input_shape)
+
+
+def _fitted(examples: "tf.data.Dataset", input_shape: tuple[int, ...]) -> "tf.data.Dataset":
+    """(image, label) as the model wants them: float32 [*input_shape] and int32 []."""
+    import tensorflow as tf
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def fit_both(image: "tf.Tensor", label: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        return fit(image, input_shape), tf.cast(label, tf.int32)
+
+    if not examples.element_spec[0].shape.is_fully_defined():
+        return examples.map(fit_both, num_parallel_calls=tf.data.AUTOTUNE)
+    # One operation for many images costs less than one each: a third off the time to the first batch.
+    block = max(1, min(BLOCK, BLOCK_BYTES // _image_bytes(input_shape)))
+    return examples.batch(block).map(fit_both, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+
+
+def _first(examples: "tf.data.Dataset", input_shape: tuple[int, ...], count: int) -> "Batch":
+    """The first `count` examples, preprocessed: without tracing a graph, which costs more than a few images."""
+    import numpy as np
+    import tensorflow as tf
+
+    if not count:
+        return np.empty((0, *input_shape), np.float32), np.empty(0, np.int32)
+    few = examples.take(count)
+    with tf.device("CPU:0"):
+        if few.element_spec[0].shape.is_fully_defined():
+            images, labels = next(iter(few.batch(count)))
+            return fit(images, input_shape).numpy(), labels.numpy().astype(np.int32)
+        pairs = [(fit(image, input_shape).numpy(), int(label)) for image, label in few]
+    return np.stack([image for image, _ in pairs]), np.array([label for _, label in pairs], np.int32)

@@ -1,0 +1,98 @@
+"""What a kind of device must be able to say and do."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.spec.catalogue import DeviceTraits
+
+if TYPE_CHECKING:
+    from harness.protocol.messages import Membership, Request
+
+
+class Unsupported(Exception):
+    """The cell cannot run here; the text is the reason that TensorFlow or the machine gave."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices that the replicas of one trial got.
+
+    `names` has one logical device a replica; `physical` is the number of processors that bound the
+    throughput; `shared` is True when two replicas share one of them. `topology` is what initialising a TPU system
+    gave, with its resolver.
+    """
+
+    names: tuple[str, ...]
+    physical: int
+    shared: bool
+    resolver: Any = None
+    topology: Any = None
+    reference: str = ""
+    """Where the single-device reference runs; empty is the first replica's device."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a process that only carries out what a coordinator sends takes of its host: the device part of its
+    server's ConfigProto, and the processors that bound what its replicas do."""
+
+    config: dict[str, Any]
+    physical: int = 1
+
+
+class DeviceKind(ABC):
+    """A kind of device. Methods that touch TensorFlow run in a trial's process only."""
+
+    traits: DeviceTraits
+
+    @property
+    def name(self) -> str:
+        """The name in specs and records."""
+        return self.traits.name
+
+    @abstractmethod
+    def available(self) -> str | None:
+        """None when this kind can be used here, else the reason. Runs in a fresh trial process."""
+
+    @abstractmethod
+    def set_up(self, request: "Request") -> Devices:
+        """Configure TensorFlow's runtime for the request and return the replicas' devices.
+
+        Raises Unsupported, with the reason, when the machine lacks what is asked for. In a process of a cluster the
+        runtime must not start here: collectives are configured before it (`names` are then given without asking it).
+        """
+
+    def served(self, request: "Request", member: "Membership") -> Served:
+        """What a process that only serves takes of its host; raises what `set_up` does.
+
+        A server that is told nothing takes every GPU of its host, all of its memory with it, and then computes there.
+        """
+        return Served({"device_count": {"GPU": 0}})
+
+
+def set_threads(request: "Request") -> None:
+    """Fix the pools' sizes; must come before TensorFlow's runtime starts."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(request.intra_op_threads)
+    tf.config.threading.set_inter_op_parallelism_threads(request.inter_op_threads)
+
+
+def no_gpu_reason() -> str | None:
+    """Why TensorFlow sees no GPU here, or None when it sees one."""
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return None
+    if not tf.test.is_built_with_cuda() and not tf.test.is_built_with_rocm():
+        return "TensorFlow finds no GPU: this build of TensorFlow has no GPU support"
+    seen = [str(path) for pattern in ("nvidia[0-9]*", "kfd") for path in Path("/dev").glob(pattern)]
+    if seen:
+        return (
+            "TensorFlow finds no GPU, though the machine shows "
+            f"{', '.join(sorted(seen))}: its CUDA libraries are missing or do not match "
+            "(pip install 'tensorflow[and-cuda]')"
+        )
+    return "TensorFlow finds no GPU, and the machine shows none (no /dev/nvidia* or /dev/kfd)"

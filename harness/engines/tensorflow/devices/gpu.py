@@ -1,0 +1,65 @@
+"""Physical GPUs, one a replica."""
+
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Served, Unsupported, no_gpu_reason, set_threads
+from harness.spec.catalogue import DeviceTraits
+
+if TYPE_CHECKING:
+    from harness.protocol.messages import Membership, Request
+
+
+class Gpu(DeviceKind):
+    """Memory growth is on: trials that are alive together must not each take the whole card."""
+
+    traits = DeviceTraits("gpu", "physical GPUs, one a replica", live_trials=4)
+
+    def available(self) -> str | None:
+        """None where TensorFlow sees a GPU."""
+        return no_gpu_reason()
+
+    def set_up(self, request: "Request") -> Devices:
+        """Take the GPUs that are this process's, of those that TensorFlow finds (CUDA_VISIBLE_DEVICES is honoured):
+        the first n, or those from its `first_device` on where several processes share a host."""
+        import tensorflow as tf
+
+        set_threads(request)
+        if request.member is not None and request.member.task == "chief":
+            # It computes nothing: its host need not have a GPU, and one that is there is its workers'.
+            tf.config.set_visible_devices([], "GPU")
+            return Devices(("/device:GPU:0",), physical=1, shared=False)
+        found, own = _share_of(request, request.member)
+        tf.config.set_visible_devices(own, "GPU")
+        for gpu in own:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        names = tuple(f"/device:GPU:{i}" for i in range(len(own)))
+        if request.member is None:
+            names = tuple(device.name for device in tf.config.list_logical_devices("GPU"))
+        return Devices(names, physical=len(found), shared=False)
+
+    def served(self, request: "Request", member: "Membership") -> Served:
+        """A worker's own GPUs, by their places among those that TensorFlow finds; a parameter server takes none."""
+        if member.task != "worker":
+            return super().served(request, member)
+        found, own = _share_of(request, member)
+        places = ",".join(str(found.index(gpu)) for gpu in own)
+        return Served({"gpu_options": {"visible_device_list": places, "allow_growth": True}}, physical=len(found))
+
+
+def _share_of(request: "Request", member: "Membership | None") -> tuple[list[Any], list[Any]]:
+    """(the host's GPUs, those of this process); Unsupported where the host has too few for all its processes."""
+    import tensorflow as tf
+
+    if reason := no_gpu_reason():
+        raise Unsupported(reason)
+    found = tf.config.list_physical_devices("GPU")
+    first, count = (0 if member is None else member.first_device), request.cell.devices
+    if first + count > len(found):
+        others = f" besides the {first} of other processes on its host" if first else ""
+        raise Unsupported(
+            f"{request.cell.replicas} replicas need {count} GPUs{others}, and TensorFlow finds {len(found)}"
+        )
+    return found, found[first : first + count]
+
+
+DEVICE = Gpu()

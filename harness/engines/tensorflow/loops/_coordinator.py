@@ -1,0 +1,174 @@
+"""The loop of ParameterServerStrategy: a coordinator that schedules updates, and workers that do them when they can."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data.pipeline import pipeline
+from harness.engines.tensorflow.devices.base import Unsupported
+
+if TYPE_CHECKING:
+    from harness.engines.tensorflow.training import Training
+
+UPDATES_A_WORKER = 10
+"""A window has at least so many updates a worker: at its end workers wait for the last one."""
+
+
+class CoordinatorLoop:
+    """Schedules updates and waits for all of them at the end of a window.
+
+    The gate's updates go one by one, each with its own batch; the timed ones take theirs from a data set on the
+    worker. Both do the same update.
+    """
+
+    def __init__(self, training: "Training") -> None:
+        import tensorflow as tf
+
+        self._training = training
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
+        self._update = make_update(training)
+        self._timed = self._with_own_input()
+        self._example: Any = None
+        self._passed: Counter[int] = Counter()
+
+    @property
+    def least_steps(self) -> int:
+        """Updates that a window has at least."""
+        return UPDATES_A_WORKER * self._training.cell.workers
+
+    @property
+    def staleness(self) -> dict[int, int]:
+        """How many updates had how many others pass between their read and their write."""
+        return dict(sorted(self._passed.items()))
+
+    def run(self, pace: Any) -> None:
+        """Train until `pace` says 0."""
+        import tensorflow as tf
+
+        for x, y in self._training.batches:
+            if pace.begin() != 1:
+                raise AssertionError("the gate's updates come one by one")
+            self._example = (tf.constant(x), tf.constant(y))
+            pace.end(_Updates(self, [self._coordinator.schedule(self._update, args=self._example)]))
+        batches = self._input()
+        while steps := pace.begin():
+            pace.end(_Updates(self, [self._coordinator.schedule(self._timed, args=(batches,)) for _ in range(steps)]))
+
+    def synchronise(self) -> None:
+        """Wait until every scheduled update is done."""
+        self._coordinator.join()
+
+    def program(self) -> Any:
+        """The concrete function of one update."""
+        return None if self._example is None else self._update.get_concrete_function(*self._example)
+
+    def traces(self) -> int:
+        """How often the timed update was traced."""
+        return int(self._timed.experimental_get_tracing_count())
+
+    def take_in(self, updates: list[Any]) -> float:
+        """Fetch what updates returned; the last one's loss."""
+        fetched = self._coordinator.fetch(updates)
+        self._passed.update(max(0, int(passed)) for _, passed in fetched)
+        return float(fetched[-1][0])
+
+    def _input(self) -> Iterator[Any]:
+        training, cell = self._training, self._training.cell
+
+        def batches() -> Any:
+            return pipeline(
+                training.source, Path(training.request.data_dir), training.input_shape, training.classes,
+                cell.global_batch_size, training.request.seed,
+            )  # fmt: skip
+
+        iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(batches))
+        return iterator
+
+    def _with_own_input(self) -> Any:
+        import tensorflow as tf
+
+        update = self._update
+
+        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+        def timed(batches: Any) -> Any:
+            return update(*next(batches))
+
+        return timed
+
+
+class _Updates:
+    """What a window's updates will return: read as a number it is the last loss, and their staleness is counted."""
+
+    def __init__(self, loop: CoordinatorLoop, updates: list[Any]) -> None:
+        self._loop = loop
+        self._updates = updates
+
+    def __float__(self) -> float:
+        return self._loop.take_in(self._updates)
+
+
+def make_update(training: "Training") -> Any:
+    """One worker's update as a tf.function (x, y) -> (loss, updates that others made meanwhile)."""
+    return _keras_update(training) if training.cell.updates == "keras" else _locked_update(training)
+
+
+def _locked_update(training: "Training") -> Any:
+    """By locked kernels on the servers (`harness.engines.tensorflow.server_state`)."""
+    import tensorflow as tf
+
+    model, optimizer, cell = training.model, training.optimizer, training.cell
+
+    def gradients_of(trained: Any, untrained: Any, x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(trained)
+            outputs, after, losses = model.call(trained, untrained, x)
+            loss = tf.reduce_sum(training.loss(y, outputs)) / cell.global_batch_size
+            if losses:
+                loss += tf.add_n(losses)
+        return loss, tape.gradient(loss, trained), after
+
+    if cell.xla:
+        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def update(x: Any, y: Any) -> Any:
+        before = optimizer.iterations.read_value()
+        with tf.control_dependencies([before]):
+            trained, untrained = model.read()
+        loss, gradients, after = gradients_of(trained, untrained, x, y)
+        optimizer.apply(gradients)
+        model.keep_untrained(untrained, after)
+        return loss, optimizer.iterations.read_value() - 1 - before
+
+    return update
+
+
+def _keras_update(training: "Training") -> Any:
+    """By the Keras optimizer, as most programs do: it reads, computes and assigns, so updates can be lost."""
+    import tensorflow as tf
+
+    model, optimizer, cell = training.model, training.optimizer, training.cell
+    cut = [v.path for v in model.trainable_variables if hasattr(v.value, "variables")]
+    if cut:
+        raise Unsupported(
+            f"updates 'keras': partitioner '{cell.partitioner}' cuts '{cut[0]}' into shards, and Keras 3 cannot train "
+            "a variable in shards ('ShardedVariable' object has no attribute 'handle'): use --partitioner none, or "
+            "--updates locked"
+        )
+
+    def replica(x: Any, y: Any) -> Any:
+        before = tf.identity(optimizer.iterations.value)
+        with tf.control_dependencies([before]), tf.GradientTape() as tape:
+            loss = tf.reduce_sum(training.loss(y, model(x, training=True))) / cell.global_batch_size
+            if model.losses:
+                loss += tf.add_n(model.losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss, tf.identity(optimizer.iterations.value) - 1 - before
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def update(x: Any, y: Any) -> Any:
+        return training.strategy.run(replica, args=(x, y))
+
+    return update

@@ -1,0 +1,100 @@
+"""The loop of DTensor: one tf.function step over the whole batch, which TensorFlow cuts over the mesh."""
+
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.executed import inspect_expanded
+from harness.engines.tensorflow.loops.base import Pace
+from harness.engines.tensorflow.mesh import DeviceMesh, batches, layouts_of
+from harness.record.trial import Executed
+
+if TYPE_CHECKING:
+    from harness.engines.tensorflow.training import Training
+
+
+class MeshLoop:
+    """The step is written for one device and the global batch; the layouts of its arguments say the rest."""
+
+    def __init__(self, training: "Training") -> None:
+        self._training = training
+        self._on: DeviceMesh = training.strategy
+        self._step = make_step(training)
+        self._example: Any = None
+        self._ran: Any = None
+
+    def run(self, pace: Pace) -> None:
+        """Train until `pace` says 0."""
+        batch_of = self._input = batches(self._training)
+        while steps := pace.begin():
+            for _ in range(steps):
+                batch = next(batch_of)
+                loss = self._step(*batch) if self._ran is not None else self._first_step(batch)
+            self._example = batch
+            pace.end(LossOnMesh(self._on, loss))
+
+    def synchronise(self) -> None:
+        """Bring the last trained variable of every device to the host."""
+        self._training.model.trainable_variables[-1].copies()
+
+    def program(self) -> Any:
+        """The concrete function as it was traced, before it is cut."""
+        return None if self._example is None else self._step.get_concrete_function(*self._example)
+
+    def executed(self) -> Executed:
+        """What the devices run: the program once it is cut, and the layouts."""
+        return inspect_expanded(self._ran, layouts_of(self._training.model))
+
+    def traces(self) -> int:
+        """How often the step was traced."""
+        return int(self._step.experimental_get_tracing_count())
+
+    def _first_step(self, batch: Any) -> Any:
+        """Take the step, and keep the graph that the runtime made of it: only that has the collectives."""
+        from tensorflow.python.eager import context
+
+        eager = context.context()
+        eager.enable_graph_collection()
+        try:
+            loss = self._step(*batch)
+            found = [graphs.post_optimization_graph for graphs in eager.export_run_metadata().function_graphs]
+        finally:
+            eager.disable_graph_collection()
+        self._ran = max(found, key=lambda graph: len(graph.node))
+        return loss
+
+
+class LossOnMesh:
+    """The loss as a DTensor; read as a number it is the first device's."""
+
+    def __init__(self, on: DeviceMesh, value: Any) -> None:
+        self._on, self._value = on, value
+
+    def __float__(self) -> float:
+        return float(self._on.unpack(self._value)[0][0])
+
+
+def make_step(training: "Training") -> Any:
+    """The step as a tf.function (x, y) -> loss, the mean over the global batch."""
+    import tensorflow as tf
+
+    model, optimizer = training.model, training.optimizer
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any, y: Any) -> Any:
+        trained, untrained = model.read()
+        with tf.GradientTape() as tape:
+            tape.watch(trained)
+            outputs, _, losses = model.call(trained, untrained, x)
+            loss = loss_of_batch(training, y, outputs)
+            if losses:
+                loss += tf.add_n(losses)
+        optimizer.apply(tape.gradient(loss, trained))
+        return loss
+
+    return step
+
+
+def loss_of_batch(training: "Training", y: Any, outputs: Any) -> Any:
+    """The mean loss over the global batch, without regularisation."""
+    import tensorflow as tf
+
+    return tf.reduce_sum(training.loss(y, outputs)) / training.cell.global_batch_size

@@ -1,0 +1,187 @@
+"""The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
+from harness.engines.tensorflow.loops._mesh import MeshLoop
+from harness.engines.tensorflow.loops.base import Loop, LoopKind, Pace
+from harness.engines.tensorflow.plants import Planted, planted
+from harness.engines.tensorflow.state import capture, copies_of
+from harness.trial.array_cache import kept
+
+if TYPE_CHECKING:
+    from harness.engines.tensorflow.training import Training
+
+
+class CustomLoop:
+    """One tf.function call a step, as a user would write it; XLA compiles forward and backward."""
+
+    def __init__(self, training: "Training") -> None:
+        self._training = training
+        self._plant = planted(training.request.plant, training.devices.names)
+        gradients_of = make_gradients(training)
+        self._step = make_step(training, self._plant, gradients_of)
+        self._pass = make_pass(training, self._plant, gradients_of)
+        self._example: Any = None
+        self._input: Iterator[tuple[Any, Any]] | None = None
+
+    def run(self, pace: Pace) -> None:
+        """Train until `pace` says 0."""
+        # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
+        batches = self._input = _batches(self._training)
+        step, windows = self._step, 0
+        while steps := pace.begin():
+            self._plant.window_begins()
+            for _ in range(steps):
+                batch = next(batches)
+                loss = step(*batch)
+            self._plant.window_ends(functools.partial(_finished, loss, self._training))
+            self._example = batch
+            pace.end(loss)
+            windows += 1
+            if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
+                self._calibrate(batches)
+
+    def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
+        """Let the planted slow-down try steps, and take back what they trained."""
+        if self._training.request.plant is None:
+            return
+        model, optimizer = self._training.model, self._training.optimizer
+        before = capture(model, optimizer)
+        request = self._training.request
+        key = repr((request.cell.cell_id, request.intra_op_threads, request.inter_op_threads)).encode()
+        self._plant.calibrate(
+            lambda: _finished(self._step(*next(batches)), self._training),
+            lambda name, compute: kept(request.scratch, name, key, compute),
+        )
+        for variable, state in zip([*model.variables, *optimizer.variables], before, strict=True):
+            for copy, value in zip(copies_of(variable), state.copies, strict=True):
+                copy.assign(value)
+
+    def alone(self) -> None:
+        """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
+        weight is changed."""
+        for number in self._training.strategy.experimental_local_results(self._pass(*self._example)):
+            number.numpy()
+
+    def program(self) -> Any:
+        """The concrete function that the steps ran."""
+        return None if self._example is None else self._step.get_concrete_function(*self._example)
+
+    def traces(self) -> int:
+        """How often the step was traced."""
+        return int(self._step.experimental_get_tracing_count())
+
+
+def make_gradients(training: "Training") -> Any:
+    """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients)."""
+    import tensorflow as tf
+
+    cell, model, optimizer, loss_of_examples = training.cell, training.model, training.optimizer, training.loss
+
+    def gradients_of(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            # Gradients are summed over replicas, so the loss is divided by the global batch and
+            # regularisation by the number of replicas.
+            loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
+            if model.losses:
+                loss += tf.add_n(model.losses) / cell.replicas_per_update
+            scaled = optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, model.trainable_variables)
+
+    return tf.function(gradients_of, jit_compile=True, autograph=False) if cell.xla else gradients_of
+
+
+def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None) -> Any:
+    """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
+    import tensorflow as tf
+
+    plant = plant or Planted()
+    gradients_of = gradients_of or make_gradients(training)
+    model, optimizer, strategy = training.model, training.optimizer, training.strategy
+
+    def replica_step(x: Any, y: Any) -> Any:
+        loss, gradients = gradients_of(plant.before_forward(x), y)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return plant.after_update(loss, model.trainable_variables)
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any, y: Any) -> Any:
+        with training.placement():
+            losses = strategy.run(replica_step, args=(x, y))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
+    return step
+
+
+def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
+    """Forward and backward of this process's replicas as a tf.function (x, y) -> a number of each, which is there when
+    all its gradients are. It is traced when it is first called."""
+    import tensorflow as tf
+
+    def replica_pass(x: Any, y: Any) -> Any:
+        _, gradients = gradients_of(plant.before_forward(x), y)
+        # The number must be made of the gradients: TensorFlow leaves out what an output only has to come after.
+        parts = [getattr(gradient, "values", gradient) for gradient in gradients if gradient is not None]
+        return tf.add_n([tf.cast(tf.reshape(part, [-1])[0], tf.float32) for part in parts])
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def alone(x: Any, y: Any) -> Any:
+        return training.strategy.run(replica_pass, args=(x, y))
+
+    return alone
+
+
+def _finished(loss: Any, training: "Training") -> float:
+    """The loss on the host, once every replica has done its update."""
+    import tensorflow as tf
+
+    if any("CPU" not in name for name in training.devices.names):
+        tf.test.experimental.sync_devices()
+    return float(loss)
+
+
+def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
+    """Distributed batches: the gate's, then the pipeline's, or one that lies on the devices already."""
+    if not training.source.on_device:
+        if training.request.member is not None:
+            return iter(training.strategy.distribute_datasets_from_function(lambda _: training.own_dataset()))
+        dataset = training.dataset()
+        if training.cell.strategy != "none":
+            dataset = training.strategy.experimental_distribute_dataset(dataset)
+        return iter(dataset)
+    placed = [on_replicas(training, x, y) for x, y in training.batches]
+    return itertools.chain(placed, itertools.repeat(placed[-1]))
+
+
+def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
+    """Split a global batch in n equal parts, each placed on its replica's device."""
+    import tensorflow as tf
+
+    size = training.cell.replica_batch_size
+
+    def part(values: Any) -> Any:
+        def of_replica(context: Any) -> Any:
+            i = context.replica_id_in_sync_group
+            with tf.device(training.devices.names[i % len(training.devices.names)]):
+                return tf.identity(tf.constant(values[i * size : (i + 1) * size]))
+
+        return training.strategy.experimental_distribute_values_from_function(of_replica)
+
+    return part(x), part(y)
+
+
+def _build(training: "Training") -> Loop:
+    cell = training.cell
+    if not cell.mesh and not cell.asynchronous:
+        return CustomLoop(training)
+    if training.request.plant is not None:
+        raise Unsupported(f"strategy '{cell.strategy}' has no place for a planted slow-down: validate another strategy")
+    return MeshLoop(training) if cell.mesh else CoordinatorLoop(training)
+
+
+LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", _build)

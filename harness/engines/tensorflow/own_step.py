@@ -1,0 +1,151 @@
+"""A trial of a user's own training step: `package.module:function`, which builds whatever it likes.
+
+The clock, its windows and its turns are those of any trial. Of what is inside, the harness sees the
+losses alone, so less can be proved: they are finite; the first of them agree with the same step run
+uncompiled; and the step's own `check()`, if it has one, is satisfied before and after timing. The record
+says which of these was shown (`Checks.gate`).
+"""
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from harness.engines.tensorflow.checks import check_losses
+from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.own_reference import (
+    OwnReference,
+    as_number,
+    build_step,
+    compare_losses,
+    run_own_reference,
+)
+from harness.engines.tensorflow.trace import tracer_of
+from harness.engines.tensorflow.training import GATE_UPDATES
+from harness.errors import UsageError
+from harness.record.trial import Resources
+from harness.trial.attempt import Attempt
+from harness.trial.clock import Clock
+from harness.trial.ending import classify
+from harness.trial.memory import peak_device_memory_bytes
+
+GATE_STEPS = GATE_UPDATES + 1
+"""The loss of step 1 shows no update yet, so one more shows them all."""
+
+
+class OwnStep(Attempt):
+    """A trial of the step that the function at `cell.model` returns."""
+
+    def _measure(self) -> None:
+        import keras
+
+        self._checks["gate"] = "own_step"
+        self._path = self._request.cell.model
+        self._enter("check")
+        reference = run_own_reference(self._request, GATE_STEPS)
+        self._enter("build")
+        set_threads(self._request)
+        keras.utils.set_random_seed(self._request.seed)
+        self._step = build_step(self._path)
+        self._done = 0
+        self._loss: Any = None
+
+        def gate(step: int) -> None:
+            if step < GATE_STEPS:
+                return
+            self._enter("check")
+            self._outcome["resources"] = self._resources()
+            self._judge("loss_finite", check_losses(clock.losses))
+            self._judge_first(clock.losses, reference)
+            self._judge_own("before timing")
+            gc.enable()
+            self._enter("warmup")
+
+        tracer = tracer_of(self._request, leads=True)
+        clock = Clock(self._channel, self._synchroniser(), self._request.window_s, GATE_STEPS, gate, tracer=tracer)
+        self._enter("first_step")
+        while steps := clock.begin():
+            for _ in range(steps):
+                self._loss = self._one_step()
+            clock.end(self._loss)
+        self._outcome["trace"] = tracer.record if tracer else None
+        self._enter("check")
+        self._outcome["final_loss"] = clock.losses[-1]
+        self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(self._devices())
+        self._judge("loss_finite", check_losses(clock.losses))
+        self._judge_own("after timing")
+
+    def _one_step(self) -> Any:
+        import tensorflow as tf
+
+        try:
+            loss = self._step()
+        except (StopIteration, tf.errors.OutOfRangeError):
+            raise UsageError(
+                f"step: '{self._path}': its data ended after {self._done} steps, expected a step that can be taken "
+                "without end (dataset.repeat())"
+            ) from None
+        except Exception as error:
+            status, reason = classify(error)
+            if status != "crashed":
+                raise
+            raise UsageError(
+                f"step: '{self._path}': step {self._done + 1} raised {reason}; expected one training step that "
+                "returns its loss"
+            ) from error
+        self._done += 1
+        return loss
+
+    def _synchroniser(self) -> Callable[[], None]:
+        """A function that brings the last loss to the host, and drains the accelerators if there are any."""
+        import tensorflow as tf
+
+        def synchronise() -> None:
+            if any(kind in name for name in self._devices() for kind in ("GPU", "TPU")):
+                tf.test.experimental.sync_devices()
+            as_number(self._path, self._loss)
+
+        return synchronise
+
+    def _judge_first(self, losses: list[float], reference: OwnReference) -> None:
+        import keras
+
+        if reference.reason is not None:
+            self._checks["detail"]["losses_agree"] = (
+                f"the first losses were not compared with an uncompiled run: {reference.reason}"
+            )
+            return
+        precision = keras.config.dtype_policy().name
+        self._judge("losses_agree", compare_losses(losses[:GATE_STEPS], reference.losses, precision))
+
+    def _judge_own(self, when: str) -> None:
+        """Ask the step's own `check()`, if it has one."""
+        check = getattr(self._step, "check", None)
+        if not callable(check):
+            if "losses_agree" not in self._checks:
+                self._checks["detail"]["own_check"] = (
+                    "the step has no check(): all that is known of its losses is that they are finite"
+                )
+            return
+        try:
+            answer = check()
+        except Exception as error:  # noqa: BLE001  whatever a check raises is what it found
+            self._judge("own_check", f"{when}, check() raised {type(error).__name__}: {error}")
+        else:
+            evidence = None if answer else f"{when}, check() returned {answer!r}, expected True when all is well"
+            self._judge("own_check", evidence)
+
+    def _resources(self) -> Resources:
+        """What TensorFlow shows; which of it the step uses is its own affair."""
+        import tensorflow as tf
+
+        return Resources(
+            logical_devices=list(self._devices()),
+            physical_devices=max(1, len(tf.config.list_physical_devices("GPU"))),
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+        )
+
+    def _devices(self) -> tuple[str, ...]:
+        import tensorflow as tf
+
+        return tuple(device.name for device in tf.config.list_logical_devices())

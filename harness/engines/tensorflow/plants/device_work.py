@@ -1,0 +1,37 @@
+"""More work on every device."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.engines.tensorflow.plants._calibration import calibrated_rate
+from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
+from harness.engines.tensorflow.plants._delay import Delay
+from harness.engines.tensorflow.plants._timed import TimedWork, above_placebo
+from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
+
+
+class CountedDeviceWork(Planted):
+    """Before its forward pass every replica multiplies matrices whose product nobody needs."""
+
+    def __init__(self, share: float, devices: Sequence[str]) -> None:
+        self._share = share
+        self.work = [CountedWork(device) for device in devices]
+
+    def before_forward(self, x: Any) -> Any:
+        """The batch, after the work: nothing of the step can run beside it."""
+        return self.work[replica_at_hand(len(self.work))].then(x, after=[x])
+
+    def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
+        """Find out how many products make the step longer by the share."""
+        rate = calibrated_rate(PLANT.name, self._share, self.work, step, keep)
+        for work in self.work:
+            work.set_rate(rate)
+
+
+def _build(share: float, devices: Sequence[str]) -> Planted:
+    if on_processors(devices):
+        return Delay(above_placebo(share), TimedWork(devices))
+    return CountedDeviceWork(share, devices)
+
+
+PLANT = PlantKind("device_work", "more work on every device", _build)

@@ -1,0 +1,115 @@
+"""One process of a job: from its start to the last step, or to TensorFlow's error."""
+
+import gc
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.engines.tensorflow.data.pipeline import gate_batches
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.recovery.state import write_state
+from harness.engines.tensorflow.server import serve
+from harness.engines.tensorflow.state import VariableState, capture
+from harness.engines.tensorflow.training import Training, build
+from harness.errors import HarnessError
+from harness.protocol.messages import Channel, JobOrder, JobReport, Outcome, Report, Request
+from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.record.trial import Resources
+from harness.trial.array_cache import kept
+from harness.trial.ending import classify, traceback_without_paths
+from harness.trial.membership import join
+
+BATCHES = 16
+"""Distinct global batches. Step s trains on number s modulo this: the order of the data follows from the step alone,
+so that a job that starts again at step s sees what it would have seen."""
+
+
+class Teller:
+    """Tells the parent how far the job is."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def tell(self, what: Any, step: int, **more: Any) -> None:
+        """Send one JobReport, stamped now."""
+        self._channel.send(Report(job=JobReport(what=what, step=step, at_s=time.monotonic(), **more)))
+
+
+class Job:
+    """What both kinds of job have: the training, its batches, what was asked, and who is told."""
+
+    def __init__(self, training: Training, order: JobOrder, teller: Teller) -> None:
+        self.training = training
+        self.order = order
+        self.teller = teller
+        self.initial = capture(training.model, training.optimizer)
+        self.batches = _batches(training)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes what all of them would write alike."""
+        member = self.training.request.member
+        return member is None or member.leads
+
+    def batch(self, step: int) -> Any:
+        """The global batch of a step, from 0."""
+        return self.batches[step % BATCHES]
+
+    def finish(self, updates: UpdateCounts, cost: CheckpointCost | None, final: list[VariableState]) -> None:
+        """Hand over the final state and what was counted."""
+        if self.leads:
+            write_state(Path(self.order.state), self.initial, final)
+        self.teller.tell("done", self.order.steps, updates=updates, cost=cost)
+
+
+def run_job(request: Request, channel: Channel) -> Outcome:
+    """Do the job, or serve it; what TensorFlow raises becomes the outcome, for the parent to act on."""
+    member, evidence = request.member, None
+    try:
+        if member is not None:
+            join(member)
+            if member.serves:
+                return serve(request, member, channel)
+        _train(request, channel)
+        return Outcome(status="ok", resources=Resources())
+    except EOFError:
+        os._exit(1)  # the parent is gone
+    except Unsupported as error:
+        status, reason = "unsupported", str(error)
+    except HarnessError as error:
+        status, reason = "crashed", str(error)
+    except Exception as error:  # noqa: BLE001  whatever is raised ends this process's part, with its reason
+        status, reason = classify(error)
+        evidence = traceback_without_paths()
+    return Outcome(status=status, reason=reason, evidence=evidence, resources=Resources())
+
+
+def _train(request: Request, channel: Channel) -> None:
+    from harness.engines.tensorflow.recovery.parameter_servers import ServedJob
+    from harness.engines.tensorflow.recovery.synchronous import SynchronousJob
+
+    assert request.job is not None
+    channel.send(Report(phase="build"))
+    training = build(request)
+    kind = ServedJob if request.cell.asynchronous else SynchronousJob
+    job = kind(training, request.job, Teller(channel))
+    gc.enable()
+    job.run()
+
+
+def _batches(training: Training) -> list[Any]:
+    """Distinct global batches (x, y), the same ones in every process and after every restart."""
+    request = training.request
+
+    def compute() -> dict[str, Any]:
+        found = gate_batches(
+            training.source, Path(request.data_dir), training.input_shape, training.classes,
+            training.cell.global_batch_size, BATCHES,
+        )  # fmt: skip
+        return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
+
+    cell = training.cell
+    key = (cell.data, request.data_dir, training.input_shape, training.classes, cell.global_batch_size)
+    arrays = kept(request.scratch, "job-batches", repr(key).encode(), compute)
+    return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(BATCHES)]

@@ -1,0 +1,60 @@
+"""A worker or parameter server: it carries out what the coordinator sends, until the trial is over."""
+
+import time
+from typing import TYPE_CHECKING
+
+from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.devices.base import Served
+from harness.protocol.messages import Channel, Membership, Outcome, Report, Request, Turn
+from harness.record.trial import Resources
+from harness.trial.memory import peak_memory_bytes
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def serve(request: Request, member: Membership, channel: Channel) -> Outcome:
+    """Run TensorFlow's server of this place in the cluster; raises what TensorFlow raises when it cannot start, and
+    Unsupported where the host lacks the devices."""
+    import tensorflow as tf
+
+    channel.send(Report(phase="build"))
+    served = device_kinds()[request.cell.device].served(request, member)
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec(member.cluster),
+        job_name=member.task,
+        task_index=member.index,
+        protocol="grpc",
+        config=server_config(request, served),
+    )
+    channel.send(Report(ready=True))
+    _obey(channel)
+    del server  # it ends with the process; until here it had to live
+    resources = Resources(physical_devices=served.physical)
+    return Outcome(status="ok", resources=resources, peak_memory_bytes=peak_memory_bytes())
+
+
+def server_config(request: Request, served: Served) -> "tf.compat.v1.ConfigProto":
+    """What the server is told, as `tf.config` is not heeded by one: its devices, and the sizes of its pools."""
+    import tensorflow as tf
+
+    return tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=request.intra_op_threads,
+        inter_op_parallelism_threads=request.inter_op_threads,
+        **served.config,
+    )
+
+
+def _obey(channel: Channel) -> None:
+    """Answer what the parent asks until it says leave; EOFError when the parent is gone."""
+    while True:
+        line = channel.receive_line()
+        if line is None:
+            continue
+        match Turn.model_validate_json(line).do:
+            case "usage":
+                channel.send(Report(usage_cpu_seconds=time.process_time()))
+            case "leave" | "finish":
+                return
+            case "window":
+                pass

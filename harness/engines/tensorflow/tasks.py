@@ -1,0 +1,60 @@
+"""What a fresh process is asked to do besides a trial: prepare data, probe the machine, load a user's own."""
+
+from pathlib import Path
+
+from harness.engines.tensorflow.cross_device import build_op
+from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.own_reference import build_step
+from harness.engines.tensorflow.recovery import run_job
+from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.workloads import load_workload
+from harness.errors import HarnessError
+from harness.protocol.messages import Channel, Outcome, Request
+from harness.spec.catalogue import OWN_LOOP
+from harness.trial.ending import classify
+
+
+def _prepare(request: Request, _: Channel) -> Outcome:
+    """Make the cell's data ready on disk, once a run; a step of the user's own brings its own."""
+    try:
+        if request.cell.loop != OWN_LOOP:
+            load_source(request.cell.data).prepare(Path(request.data_dir))
+    except HarnessError as error:
+        return Outcome(status="unsupported", reason=str(error))
+    return Outcome(status="ok")
+
+
+def _probe(request: Request, _: Channel) -> Outcome:
+    """Whether the cell's device, strategy and op run here at all, and reduce rightly, for `doctor`."""
+    cell = request.cell
+    try:
+        devices = device_kinds()[cell.device].set_up(request)
+        kind = strategies()[cell.strategy]
+        wrong = kind.check_reduction(kind.build(cell, devices, build_op(cell)))
+    except Unsupported as error:
+        return Outcome(status="unsupported", reason=str(error))
+    except Exception as error:  # noqa: BLE001  the reason is what is asked for
+        status, reason = classify(error)
+        return Outcome(status=status, reason=reason)
+    return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
+
+
+def _preflight(request: Request, _: Channel) -> Outcome:
+    """Load a user's own step, or model and op; a UsageError becomes the reason."""
+    try:
+        if request.cell.loop == OWN_LOOP:
+            build_step(request.cell.model)
+            return Outcome(status="ok")
+        build_op(request.cell)
+        workload = load_workload(request.cell.model)
+        if workload.input_shape is None:
+            workload.build((), 0)
+    except HarnessError as error:
+        return Outcome(status="crashed", reason=str(error))
+    return Outcome(status="ok")
+
+
+OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job}
+"""By `Request.task`."""

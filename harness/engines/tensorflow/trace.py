@@ -1,0 +1,110 @@
+"""A profile of a few steps, taken when every window has been timed: it disturbs none of them.
+
+TensorFlow's own profiler writes it as TensorBoard's profile plugin reads it: `plugins/profile/<time>/<name>.xplane.pb`
+below the folder that is to be TensorBoard's `--logdir`.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from harness.protocol.messages import Request, TraceRequest
+from harness.record.trial import TraceRecord
+
+STEPS = 5
+"""Steps of a trace; fewer where a window has fewer."""
+MOST_BYTES = 64 * 2**20
+"""A larger trace is taken back: TensorBoard would not open it, and a run must stay small enough to keep."""
+FILE_NAME = "trial.xplane.pb"
+"""Instead of the machine's name, which no record holds."""
+
+
+class Tracer:
+    """Steps that the clock adds after the last window, profiled by the process that leads the trial."""
+
+    def __init__(self, request: TraceRequest, leads: bool) -> None:
+        self._request = request
+        self._leads = leads
+        self._running = False
+        self._steps = 0
+        self._reason: str | None = None
+
+    @property
+    def record(self) -> TraceRecord | None:
+        """What became of it; None before it was tried, and in the processes that do not lead."""
+        if not self._leads or not self._steps:
+            return None
+        files = list(self._folder.rglob("*.xplane.pb")) if self._reason is None else []
+        if not files:
+            return TraceRecord(steps=self._steps, reason=self._reason or "the profiler wrote nothing")
+        return TraceRecord(path=self._request.path, steps=self._steps, bytes=sum(file.stat().st_size for file in files))
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._request.run, self._request.path)
+
+    def begin(self, window_steps: int) -> int:
+        """Start the profiler; returns how many steps to run."""
+        import tensorflow as tf
+
+        self._steps = min(STEPS, window_steps)
+        if self._leads:
+            options = tf.profiler.experimental.ProfilerOptions(
+                host_tracer_level=2, python_tracer_level=0, device_tracer_level=1
+            )
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                tf.profiler.experimental.start(str(self._folder), options)
+                self._running = True
+            except _faults() as error:
+                self._reason = _said(error)
+        return self._steps
+
+    def end(self) -> None:
+        """Stop the profiler and keep what it wrote, unless it is too large."""
+        import tensorflow as tf
+
+        if not self._running:
+            return
+        self._running = False
+        try:
+            tf.profiler.experimental.stop()
+            files = list(self._folder.rglob("*.xplane.pb"))
+            size = sum(file.stat().st_size for file in files)
+            if size > MOST_BYTES:
+                self._reason = f"the trace of {self._steps} steps has {size:,} bytes, more than {MOST_BYTES:,}"
+                shutil.rmtree(self._folder, ignore_errors=True)
+                return
+            for file in files:
+                file.write_bytes(_nameless(file.read_bytes()))
+                file.rename(file.with_name(FILE_NAME))
+        except _faults() as error:
+            self._reason = _said(error)
+
+
+def tracer_of(request: Request, leads: bool) -> Tracer | None:
+    """The tracer of a trial that is to be traced; None for the others."""
+    return None if request.trace is None else Tracer(request.trace, leads)
+
+
+def _nameless(trace: bytes) -> bytes:
+    """The trace without the machine's name, which no record holds; untouched where its format cannot be imported."""
+    try:
+        from tensorflow.tsl.profiler.protobuf import xplane_pb2
+    except ImportError:
+        return trace
+    space = xplane_pb2.XSpace.FromString(trace)
+    space.hostnames[:] = ["trial"]
+    return bytes(space.SerializeToString())
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What the profiler and the disk raise; a trial is not lost to them."""
+    import tensorflow as tf
+
+    return (tf.errors.OpError, OSError, RuntimeError)
+
+
+def _said(error: Any) -> str:
+    text = str(getattr(error, "message", "") or getattr(error, "strerror", "") or error)
+    return f"the profiler cannot run: {type(error).__name__}: {' '.join(text.split())[:200]}"

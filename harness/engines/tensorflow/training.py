@@ -1,0 +1,169 @@
+"""One trial's training set-up: strategy, model, optimizer, loss and input, built once."""
+
+import contextlib
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.cross_device import build_op
+from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.devices import Devices, device_kinds
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
+from harness.engines.tensorflow.server_state import ServedModel, ServedOptimizer, on_servers
+from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of
+from harness.protocol.messages import Request
+from harness.spec.cell import Cell
+from harness.trial.array_cache import kept
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+GATE_UPDATES = 2
+"""Distinct batches that the gate trains on: one shows a wrong update, the second a delayed one."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Everything that a loop and the gate share. `batches` are the gate's global batches."""
+
+    request: Request
+    devices: Devices
+    strategy: "tf.distribute.Strategy"
+    workload: Workload
+    model: Any
+    optimizer: Any
+    loss: Any
+    source: Source
+    input_shape: tuple[int, ...]
+    classes: int
+    batches: "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]"
+
+    @property
+    def cell(self) -> Cell:
+        """What was asked for."""
+        return self.request.cell
+
+    def placement(self) -> contextlib.AbstractContextManager[None]:
+        """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
+        return placement(self.cell, self.devices)
+
+    @property
+    def worker(self) -> int:
+        """Which worker this process is, from 0."""
+        return 0 if self.request.member is None else self.request.member.index
+
+    def own_dataset(self) -> "tf.data.Dataset":
+        """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+        import numpy as np
+        import tensorflow as tf
+
+        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
+        parts = [slice(r * size, (r + 1) * size) for r in range(first, first + self.cell.replicas)]
+        images = [x[part] for x, _ in self.batches for part in parts]
+        labels = [y[part] for _, y in self.batches for part in parts]
+        # NumPy's stack: TensorFlow's goes through a list of arrays number by number (0.4 s of a trial)
+        gate = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
+        rest = pipeline(
+            self.source, Path(self.request.data_dir), self.input_shape, self.classes, size, self.request.seed,
+            shard=(self.worker, self.cell.workers),
+        )  # fmt: skip
+        return gate.concatenate(rest)
+
+    def dataset(self) -> "tf.data.Dataset":
+        """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
+        import numpy as np
+        import tensorflow as tf
+
+        images, labels = (np.stack(parts) for parts in zip(*self.batches, strict=True))
+        first = tf.data.Dataset.from_tensor_slices((images, labels))
+        rest = pipeline(
+            self.source, Path(self.request.data_dir), self.input_shape, self.classes,
+            self.cell.global_batch_size, self.request.seed,
+        )  # fmt: skip
+        return first.concatenate(rest)
+
+
+def build(request: Request) -> Training:
+    """Build the cell of `request`; raises Unsupported or HarnessError with the reason."""
+    import keras
+
+    cell = request.cell
+    devices = device_kinds()[cell.device].set_up(request)
+    keras.mixed_precision.set_global_policy(cell.precision)
+    kind = strategies()[cell.strategy]
+    strategy = kind.build(cell, devices, build_op(cell))
+    devices = kind.devices_of(strategy, devices)
+    workload = load_workload(cell.model)
+    source = load_source(cell.data)
+    data_dir = Path(request.data_dir)
+    classes = source.info(data_dir).classes
+    with placement(cell, devices):
+        placed = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
+        model, optimizer = build_model(workload, cell, classes, request.seed, None if placed else strategy)
+    input_shape = workload.input_shape or tuple(model.input_shape[1:])
+    classes = model.output_shape[-1]
+    batches = _gate_batches(request, source, input_shape, classes)
+    loss = loss_of(model)
+    if placed:
+        model, optimizer = _placed(strategy, workload, model, optimizer)
+    return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
+
+
+def _placed(strategy: Any, workload: Workload, model: Any, optimizer: Any) -> tuple[Any, Any]:
+    """The state of both on the parameter servers, or on a mesh."""
+    import keras
+
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise Unsupported("precision: mixed_float16 scales the loss, and TensorFlow's fused kernels cannot do that")
+    if isinstance(strategy, DeviceMesh):
+        place = placing(strategy, cuts_of(workload, model, strategy.sizes))
+    else:
+        place = functools.partial(on_servers, strategy)
+    served = ServedModel(place, model)
+    return served, ServedOptimizer(place, optimizer, served)
+
+
+def _gate_batches(
+    request: Request, source: Source, input_shape: tuple[int, ...], classes: int
+) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+    """The gate's global batches (x, y), read from the data set once a sweep."""
+
+    def compute() -> "dict[str, np.ndarray[Any, Any]]":
+        size = request.cell.global_batch_size
+        found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES)
+        return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
+
+    key = (request.cell.data, request.data_dir, input_shape, classes, request.cell.global_batch_size)
+    arrays = kept(request.scratch, "batches", repr(key).encode(), compute)
+    return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
+
+
+def placement(cell: Cell, devices: Devices) -> contextlib.AbstractContextManager[None]:
+    """A tf.device scope for a cell without a strategy on a TPU; nothing elsewhere."""
+    import tensorflow as tf
+
+    if cell.device == "tpu" and cell.strategy == "none":
+        scope: contextlib.AbstractContextManager[None] = tf.device(devices.names[0])
+        return scope
+    return contextlib.nullcontext()
+
+
+def build_model(
+    workload: Workload, cell: Cell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
+) -> tuple[Any, Any]:
+    """The model and its optimizer, variables made under `strategy` (or under none), weights from `seed`."""
+    import keras
+
+    keras.utils.set_random_seed(seed)
+    with strategy.scope() if strategy is not None else contextlib.nullcontext():
+        model = workload.build(workload.input_shape or (), classes)
+        optimizer = optimizer_of(model, cell.optimizer)
+        if cell.precision == "mixed_float16":
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+        optimizer.build(model.trainable_variables)
+    return model, optimizer

@@ -1,0 +1,30 @@
+"""Models to train. One file a model, with one `WORKLOAD`; or a user's own, `package.module:function`."""
+
+from collections.abc import Mapping
+
+from harness.engines.tensorflow.workloads.base import Workload
+from harness.engines.tensorflow.workloads.loss import loss_of
+from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, optimizer_of
+from harness.engines.tensorflow.workloads.own import own_workload
+from harness.errors import not_one_of
+from harness.registry import registered
+
+__all__ = ["OPTIMIZERS", "Workload", "load_workload", "loss_of", "optimizer_of", "workloads"]
+
+
+def workloads() -> Mapping[str, Workload]:
+    """The registered models by name, without importing TensorFlow."""
+    return registered(__name__, "WORKLOAD")
+
+
+def load_workload(name: str) -> Workload:
+    """The model called `name`, or a user's own at `package.module:function` (which imports that module).
+
+    Raises UsageError, one line that names the key `model`, when there is no such thing.
+    """
+    known = workloads()
+    if name in known:
+        return known[name]
+    if ":" in name:
+        return own_workload(name)
+    raise not_one_of("model", name, [*known, "package.module:function"])

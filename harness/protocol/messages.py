@@ -1,0 +1,260 @@
+"""What the parent and a trial say to each other: JSON lines over a socket pair, nothing pickled.
+
+The parent sends a `Request` to the zygote with the trial's end of the socket pair, then `Turn`s;
+the trial sends `Report`s. A closed socket means that the other side is gone.
+"""
+
+import json
+import select
+import socket
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.record.cluster import AsynchronousUpdates, ClusterRecord
+from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
+from harness.spec.cell import Cell
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SlurmShape(_Message):
+    """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
+
+    jobs: dict[str, int]
+    """Processes, by task."""
+    port_base: int
+    tasks_per_node: dict[str, int]
+    rank: int
+    """This process's, in the resolver's order: tasks by name, nodes by name."""
+
+
+class Placing(_Message):
+    """What a launcher is told beyond the trial: keys of the sweep of the same names."""
+
+    hosts: Annotated[int, Field(ge=0)] = 0
+    listen: str = ""
+    join_timeout_s: float = 60.0
+    slurm_args: str = ""
+
+
+class Membership(_Message):
+    """A process's place in the cluster of a trial of several processes."""
+
+    task: Literal["chief", "worker", "ps"]
+    index: Annotated[int, Field(ge=0)]
+    cluster: dict[str, list[str]]
+    """`host:port` of every process, by task."""
+    first_device: int = 0
+    """The first of the machine's accelerators that is this process's, where several share a machine."""
+    namespace: str = ""
+    """A network namespace to enter first; empty stays where it is."""
+    user_namespace: str = ""
+    """The user namespace that owns it, where that is not the machine's own."""
+
+    slurm: SlurmShape | None = None
+    """Set where Slurm placed the processes: TensorFlow is then to learn of them from it."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it only carries out what a coordinator sends it."""
+        return "chief" in self.cluster and self.task != "chief"
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one whose proof and program are recorded."""
+        return not self.serves and self.index == 0
+
+    @property
+    def name(self) -> str:
+        """`worker 1`; a chief is a `coordinator`."""
+        return "coordinator" if self.task == "chief" else f"{self.task} {self.index}"
+
+
+class JobOrder(_Message):
+    """What a job is asked that a fault is done to (`harness.engines.tensorflow.recovery`)."""
+
+    steps: Annotated[int, Field(ge=1)]
+    checkpoint_every: Annotated[int, Field(ge=0)]
+    """Steps between checkpoints; 0 makes none."""
+    folder: str
+    """Where its checkpoints lie; what is there already is gone on from."""
+    state: str
+    """The file that the final state is written to, with the initial one."""
+    preemption: bool = False
+    """Whether TensorFlow's PreemptionCheckpointHandler listens for SIGTERM."""
+    cost_windows: int = 0
+    """Afterwards, pairs of windows of `checkpoint_every` steps, with a checkpoint and without."""
+
+
+class JobReport(_Message):
+    """A job's word on how far it is. `at_s` is the machine's monotonic clock, the same in every process."""
+
+    what: Literal["training", "step", "saved", "preempted", "measuring", "done"]
+    step: int
+    """Steps that are done."""
+    at_s: float
+    seconds: float = 0.0
+    """What a checkpoint took."""
+    updates: UpdateCounts | None = None
+    cost: CheckpointCost | None = None
+
+
+class TraceRequest(_Message):
+    """Where a trial is to leave a profile of a few steps."""
+
+    run: str
+    """The run's folder."""
+    path: str
+    """The trace's folder, seen from there."""
+
+
+class Request(_Message):
+    """Everything that a trial needs to know."""
+
+    cell: Cell
+    seed: int
+    data_dir: str
+    scratch: str = ""
+    """A folder that lives as long as the sweep's process, for what trials share; empty is none."""
+    window_s: float
+    intra_op_threads: int
+    inter_op_threads: int
+    """0 is what suits the host where the trial runs (`harness.trial.threads`)."""
+    gpu_memory_mb: int = 0
+    tpu: str = "local"
+    task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
+    job: JobOrder | None = None
+    tpu_limit_s: float = 30.0
+    """How long to wait for it."""
+    plant: Plant | None = None
+    """A slow-down to plant (`harness.engines.tensorflow.plants`), for a validation."""
+    trace: TraceRequest | None = None
+    """Profile a few steps after the last window; None does not."""
+    times_alone: bool = False
+    """Whether workers in lock-step also time what each computes by itself (`harness.engines.tensorflow.alone`)."""
+    launcher: str = "local"
+    """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
+    placing: Placing = Placing()
+    isolate: bool = True
+    """Whether such processes get a loopback of their own, where they are on one machine and the kernel gives one."""
+    member: Membership | None = None
+    """Which of them this is; None where the trial is one process."""
+
+
+class Turn(_Message):
+    """The parent's word to a live trial: measure one window, or finish.
+
+    To one process of several also: say what you have used (`usage`), and leave, now that all have finished.
+    """
+
+    do: Literal["window", "finish", "usage", "leave"]
+    round: int = 0
+    steps: Annotated[int, Field(ge=1)] | None = None
+    """Steps of the window; None is what the trial's own pilot chose."""
+
+
+class WindowTimes(_Message):
+    """One window: wall and processor seconds of `steps` steps, and what the wait before it used."""
+
+    round: int
+    steps: int
+    seconds: float
+    cpu_seconds: float
+    waiting_seconds: float
+    waiting_cpu_seconds: float
+    workers: list[float] = []
+    """Seconds of each worker, where there are several; `seconds` is the largest."""
+
+
+class Outcome(_Message):
+    """How a trial ended, as far as it can tell itself."""
+
+    status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
+    reason: str | None = None
+    may_pass: bool = False
+    """Of `unsupported`: whether another trial of the cell may fare better."""
+    evidence: str | None = None
+    checks: Checks = Checks()
+    executed: Executed = Executed()
+    resources: Resources = Resources()
+    peak_memory_bytes: int | None = None
+    peak_device_memory_bytes: int | None = None
+    final_loss: float | None = None
+    digests: dict[str, str] = {}
+    """Of a worker among several: a digest of every variable that must be the same on all of them."""
+    compute_s: list[float] = []
+    """Of a worker among several in lock-step: seconds of forward and backward alone."""
+    updates: AsynchronousUpdates | None = None
+    trace: TraceRecord | None = None
+    cluster: ClusterRecord | None = None
+
+
+class Report(_Message):
+    """A trial's word to the parent; exactly one field is set."""
+
+    phase: PhaseName | None = None
+    ready: bool | None = None
+    """The trial is set up and waits for its first turn."""
+    sync_seconds: float | None = None
+    steps: int | None = None
+    """With `ready`: the steps a window that the pilot chose."""
+    window: WindowTimes | None = None
+    usage_cpu_seconds: float | None = None
+    """Processor seconds so far of a process that was asked for its usage."""
+    outcome: Outcome | None = None
+    job: JobReport | None = None
+
+
+class Channel:
+    """JSON lines over one connected socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._buffer = b""
+
+    def send(self, message: _Message) -> None:
+        """Send one message; raises OSError when the other side is gone."""
+        self.send_json(message.model_dump_json(exclude_none=True))
+
+    def send_json(self, text: str) -> None:
+        """Send one line that is JSON already."""
+        self.connection.sendall(text.encode() + b"\n")
+
+    def receive_line(self, timeout_s: float | None = None) -> str | None:
+        """The next line; None after `timeout_s` without one; EOFError when the other side is gone."""
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([self.connection], [], [], timeout_s)
+            if not readable:
+                return None
+            try:
+                data = self.connection.recv(1 << 20)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise EOFError("the other side of the channel is gone")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    @property
+    def connections(self) -> list[socket.socket]:
+        """Sockets on which something may arrive."""
+        return [self.connection]
+
+    @property
+    def holds_line(self) -> bool:
+        """Whether a line has arrived already, which no select on the socket would tell."""
+        return b"\n" in self._buffer
+
+    def close(self) -> None:
+        """Close the socket; the other side reads an end of file."""
+        self.connection.close()
+
+
+def encode(values: dict[str, Any]) -> str:
+    """One line of JSON for the zygote's control socket."""
+    return json.dumps(values, separators=(",", ":"))

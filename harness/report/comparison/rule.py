@@ -1,0 +1,120 @@
+"""How the verdicts were reached: the rule with this comparison's numbers, and the formulas with their sources."""
+
+from harness.analysis.comparison import Comparison
+from harness.analysis.estimates.verdict import Margins
+from harness.record.validation import ValidationRecord
+from harness.report.words.method import Method
+from harness.report.words.text import listed, plural, printable, significant
+
+CORRECTIONS = {"none": "none", "fdr": "Benjamini–Hochberg, false discovery rate 5 %", "holm": "Holm, 5 % in all"}
+
+
+def margin_words(margins: Margins) -> str:
+    """Both margins and where δ comes from."""
+    return printable(
+        f"δ = {significant(100 * margins.delta, 2)} % (from {margins.source}), "
+        f"ε = {significant(100 * margins.epsilon, 2)} %"
+    )
+
+
+def rule_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """How it was judged, short enough for a pull request."""
+    return (
+        f"{margin_words(comparison.margins)}. Slower or faster: the whole 95 % interval of the throughput ratio lies "
+        "beyond δ. Equivalent: its 90 % interval lies within ε. Undecided: neither.",
+        f"Intervals: {_methods(comparison)}. {_together(comparison)}",
+        *_cited(comparison.validation),
+    )
+
+
+def methods(comparison: Comparison) -> tuple[Method, ...]:
+    """Every formula behind the table, with its source and this comparison's numbers."""
+    return (
+        Method(
+            "Ratio of throughputs",
+            "θ = ln X_B − ln X_A, X = G ÷ τ a trial, τ = Σ window time ÷ Σ steps. Above zero B is faster. The trial is "
+            "the unit of replication, never the step or the window (Hoefler & Belli, SC15).",
+        ),
+        Method(
+            "Interval",
+            "Sides that took turns in a block: d = θ of the block, d̄ ± t(n−1)·s_d/√n (Student 1908). Planned in two "
+            "stages: the pilot's s₀ and t(n₀−1) with all n (Stein 1945). Sides that never met: x̄_B − x̄_A with Welch's "
+            "standard error and Satterthwaite's degrees of freedom (Welch 1947).",
+            f"{_methods(comparison)}.",
+        ),
+        Method(
+            "Verdict",
+            "In this order. Invalid: a side failed its correctness gate or gave nothing to compare. Slower, faster: "
+            "the whole 95 % interval of θ lies beyond −ln(1+δ) or +ln(1+δ). Equivalent: the 90 % interval lies within "
+            "±ln(1+ε), which is two one-sided tests at 5 % (Schuirmann 1987). Undecided: none of these. No difference "
+            "found is not the same as equivalent.",
+            f"{margin_words(comparison.margins)}.",
+        ),
+        Method(
+            "Many comparisons",
+            "Of each row p_different = 2·P(T ≤ −(|θ| − ln(1+δ))/SE) and p_equivalent = P(T ≤ −(ln(1+ε) − |θ|)/SE). "
+            "Both are adjusted over all rows: Benjamini & Hochberg 1995 bounds the share of wrong alarms among the "
+            "alarms, Holm 1979 the chance of a single one. A verdict needs an adjusted p of at most 0.05; the "
+            "intervals that are printed are not adjusted.",
+            _together(comparison),
+        ),
+        Method(
+            "Second instrument",
+            "CPU seconds an example, user and system time of all processes of a trial, in the same windows and judged "
+            "by the same rule. Wall time gives the verdict; where the two differ, the row says what that means.",
+            _cpu_known(comparison),
+        ),
+        Method(
+            "Validation",
+            "The same cell as both sides, and slow-downs planted on purpose, decided many times on this machine.",
+            " ".join(_cited(comparison.validation))
+            or "There is none of this machine yet: `python -m harness validate` makes one.",
+        ),
+    )
+
+
+def _methods(comparison: Comparison) -> str:
+    names = dict.fromkeys(
+        row.verdicts.wall.estimate.method for row in comparison.rows if row.verdicts.wall.estimate is not None
+    )
+    words = ["no interval (one trial)" if name == "none" else name for name in names]
+    if not words:
+        return "none"
+    if comparison.kind == "runs":
+        return f"{listed(words)}; the two runs share no blocks"
+    met = "some sides never met" if "Welch t" in names else "the sides took turns"
+    return f"{listed(words)}; {met}"
+
+
+def _together(comparison: Comparison) -> str:
+    judged = sum(row.verdicts.wall.p_different is not None for row in comparison.rows)
+    if judged <= 1:
+        return f"{plural(judged, 'comparison')}: nothing to correct for."
+    return f"{judged} comparisons were judged together; correction: {CORRECTIONS[comparison.correction]}."
+
+
+def _cpu_known(comparison: Comparison) -> str:
+    known = sum(row.verdicts.cpu is not None for row in comparison.rows)
+    return f"Recorded for {known} of {plural(len(comparison.rows), 'comparison')}."
+
+
+def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:
+    if validation is None:
+        return ()
+    rates = [effect.false_alarms for effect in validation.effects if effect.false_alarms is not None]
+    floors = [
+        f"{significant(100 * floor, 2)} % {kind}"
+        for kind, floor in (
+            ("taking turns", validation.floor()),
+            ("at different times", validation.floor(unpaired=True)),
+        )
+        if floor is not None
+    ]
+    alarms = f"{plural(sum(rate.count for rate in rates), 'false alarm')} in {sum(rate.of for rate in rates)} A/A, "
+    quick = " (quick)" if validation.quick else ""
+    return (
+        printable(
+            f"validate measured on this machine, run {validation.run_id}{quick}: {alarms if rates else ''}"
+            f"noise floor {listed(floors) or 'not known'}."
+        ),
+    )  # fmt: skip

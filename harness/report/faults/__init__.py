@@ -1,0 +1,1 @@
+"""A run of faults, for people and for programs."""

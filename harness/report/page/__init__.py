@@ -1,0 +1,1 @@
+"""The report: one self-contained HTML file, and the index of a folder of them."""

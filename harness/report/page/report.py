@@ -1,0 +1,134 @@
+"""The report: one self-contained HTML file."""
+
+import contextlib
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from harness.analysis import RunSummary, summarise
+from harness.analysis.comparison import Comparison
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.record.validation import ValidationRecord
+from harness.report.export.base import write
+from harness.report.figures.svg import style
+from harness.report.page.sections import SECTIONS, Source
+from harness.report.page.templating import rendered
+from harness.report.tables.overlay import Published
+from harness.report.tables.sweep import MOST_ROWS
+from harness.report.words.answer import answers, run_sentences
+from harness.report.words.text import plural, printable, sentence
+
+_SCRIPTS = ("print.js", "csv.js")
+"""What every report needs, beside what its sections name."""
+
+
+def write_report(
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    output: Path,
+    validation: ValidationRecord | None = None,
+    comparison: Comparison | None = None,
+    *,
+    run_folder: Path | None = None,
+    overlay: tuple[Published, ...] | None = None,
+) -> RunSummary:
+    """Write the page to `output`, whole or not at all, and return the summary that it shows.
+
+    `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
+    base run, its side A. `run_folder` is where the run lies, for links to its traces and for commands; `overlay` takes
+    the place of the published series that come with the package.
+
+    Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
+    """
+    summary = summarise(manifest, trials)
+    seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
+    place = None if run_folder is None else _place(run_folder)
+    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen, place), output)
+    return summary
+
+
+def write_page(source: Source, output: Path) -> None:
+    """Write the page of `source` to `output`, whole or not at all. Raises StorageError."""
+    write(output, page_of(source).encode("utf-8", "replace"), "FILE.html")
+
+
+def render(
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    summary: RunSummary,
+    validation: ValidationRecord | None = None,
+) -> str:
+    """The page as text. Pure: the same records give the same bytes."""
+    return page_of(Source(manifest, trials, summary, validation))
+
+
+def page_of(source: Source) -> str:
+    """The page: the answer, then each of `SECTIONS` that the run has something for."""
+    with _records_set_aside(), style():
+        return _page_of(source)
+
+
+@contextlib.contextmanager
+def _records_set_aside() -> Iterator[None]:
+    """The collector passes over what is there already: walking through 10,000 trials again and again took a tenth."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _page_of(source: Source) -> str:
+    sections = [section for make in SECTIONS if (section := make(source)) is not None]
+    scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
+    return rendered(
+        "report.html.j2",
+        manifest=source.manifest,
+        place=source.place,
+        machine=_machine(source.manifest),
+        measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
+        answers=answers(source.summary, _block_s(source.manifest, source.summary)),
+        run_sentences=run_sentences(source.summary),
+        sections=sections,
+        wrong=any(section.slug == "problems" for section in sections),
+        scripts=list(dict.fromkeys(scripts)),
+        most_rows=MOST_ROWS,
+        plural=plural,
+        printable=printable,
+        sentence=sentence,
+    )
+
+
+def _place(folder: Path) -> str:
+    """The folder as a command names it: seen from the working folder where it lies below that, else as it was given."""
+    here = Path.cwd()
+    whole = folder.absolute()
+    if whole != here and whole.is_relative_to(here):
+        return whole.relative_to(here).as_posix()
+    return (whole if folder == Path() else folder).as_posix()
+
+
+def _machine(manifest: RunManifest) -> str:
+    """What it was measured on, in a few words; empty when that is not recorded."""
+    facts = manifest.facts
+    model, cores, gpus = (facts.get(name) for name in ("cpu.model", "cpu.usable_cores", "gpu.count"))
+    words = [str(model)] if model else []
+    words += [
+        plural(count, noun) for count, noun in ((cores, "core"), (gpus, "GPU")) if isinstance(count, int) and count
+    ]
+    return printable(", ".join(words))
+
+
+def _block_s(manifest: RunManifest, summary: RunSummary) -> float | None:
+    """Seconds that one block took, of a run that ended; None where that is not known."""
+    if not manifest.finished_utc or not summary.blocks or summary.status != "finished":
+        return None
+    try:
+        begun, ended = map(datetime.fromisoformat, (manifest.created_utc, manifest.finished_utc))
+        lasted = (ended - begun).total_seconds()
+    except (ValueError, TypeError):  # written by hand, or one with a time zone and one without
+        return None
+    return lasted / summary.blocks if lasted > 0 else None

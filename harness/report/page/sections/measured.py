@@ -1,0 +1,140 @@
+"""Sections of figures with their tables: what was measured."""
+
+from harness.analysis import WorkloadSummary
+from harness.analysis.batch import batch_curves
+from harness.analysis.comparison.margins import choose_margins
+from harness.analysis.ranking import references_of
+from harness.analysis.workers import step_times
+from harness.report.figures import (
+    Picture,
+    batch_figure,
+    efficiency_figure,
+    network_figure,
+    ops_figure,
+    phases_figure,
+    ranking_figure,
+    steps_figure,
+    throughput_figure,
+    workers_figure,
+)
+from harness.report.figures.curves import scaling_word
+from harness.report.page.sections.base import Part, Section, Source, by_workload
+from harness.report.tables.network import network_table
+from harness.report.tables.sweep import (
+    Table,
+    batch_table,
+    ops_table,
+    phases_table,
+    ranking_table,
+    scaling_table,
+    steps_table,
+)
+from harness.report.words.text import listed, printable
+
+_MOST_SAME = 6
+_LONG = 30
+"""Rows from which a table is folded, for the figure above it says what matters."""
+
+
+def ranking(source: Source) -> Section | None:
+    """Every ok cell, the fastest first."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        table = ranking_table(work, source.summary.noise)
+        return _part(slug, (ranking_figure(work, slug),), table, open_table=True)
+
+    return by_workload(source, "ranking", "Ranking", part)
+
+
+def scaling(source: Source) -> Section | None:
+    """Throughput and efficiency against replicas."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
+        fixed = "the batch of a replica is fixed, and the global batch grows with the replicas"
+        if work.workload.batch_scope == "global":
+            fixed = "the global batch is fixed, and the replicas share it out"
+        return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {fixed}.",))
+
+    return by_workload(source, "scaling", "Scaling", part)
+
+
+def time(source: Source) -> Section | None:
+    """Where a trial's time goes, and how long a step takes."""
+    times = step_times(source.trials)
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        figures = (
+            phases_figure(work, f"{slug}-phases"),
+            steps_figure(work, times, f"{slug}-steps"),
+            workers_figure(work, times, f"{slug}-workers"),
+        )
+        return _part(slug, figures, phases_table(work), steps_table(work, times))
+
+    return by_workload(source, "time", "Where the time goes", part)
+
+
+def batch(source: Source) -> Section | None:
+    """Throughput and memory against batch size."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        cells = [cell.trials for cell in work.cells]
+        curves = batch_curves(cells, references_of(cells))
+        return _part(slug, (batch_figure(work, curves, slug),), batch_table(curves))
+
+    return by_workload(source, "batch", "Batch size", part)
+
+
+def ops(source: Source) -> Section | None:
+    """Cross-device ops side by side, and cells that were the same experiment."""
+
+    margins = choose_margins(source.validation, unpaired=False)
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        same = any(cell.same_experiment_as for cell in work.cells)
+        figure, table = ops_figure(work, slug, margins), ops_table(work, margins)
+        return _part(slug, (figure,), table, open_table=True, words=_same(work), alone=same)
+
+    return by_workload(source, "ops", "Cross-device ops side by side", part)
+
+
+def network(source: Source) -> Section | None:
+    """Efficiency against the speed of an emulated network."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        return _part(slug, (network_figure(work, slug),), network_table(work))
+
+    return by_workload(source, "network", "Speed of the network", part)
+
+
+def _same(work: WorkloadSummary) -> tuple[str, ...]:
+    """One sentence for each set of cells whose traced program is the same."""
+    by_id = {cell.cell_id: cell for cell in work.cells}
+    sets: dict[frozenset[str], list[str]] = {}
+    for cell in work.cells:
+        if cell.same_experiment_as:
+            sets.setdefault(frozenset((cell.cell_id, *cell.same_experiment_as)), []).append(cell.label)
+    sentences = [
+        f"{listed(map(printable, labels), most=6)} were the same experiment: the traced program is the same "
+        f"(fingerprint {printable(next(by_id[one].trials.executed.fingerprint for one in sorted(same)))})."
+        for same, labels in sets.items()
+    ]
+    if len(sentences) > _MOST_SAME:
+        more = len(sentences) - _MOST_SAME
+        sentences = [*sentences[:_MOST_SAME], f"{more} more such sets are in the table, under 'same experiment as'."]
+    if not sentences and work.ops:
+        return ("No two cells were the same experiment: each traced program differs from the others.",)
+    return tuple(sentences)
+
+
+def _part(
+    slug: str, figures: tuple[Picture | None, ...], *tables: Table, heading: str = "", open_table: bool = False,
+    words: tuple[str, ...] = (), alone: bool = False,
+) -> Part | None:  # fmt: skip
+    """None without a table or figure, unless the words stand alone."""
+    filled = tuple(table for table in tables if table.rows)
+    pictures = tuple(figure for figure in figures if figure is not None)
+    if not filled and not pictures and not alone:
+        return None
+    short = bool(filled) and len(filled[0].rows) <= _LONG
+    return Part(slug, heading, words, pictures, filled, (open_table and short) or not pictures)

@@ -1,0 +1,1 @@
+"""Tables as plain columns and rows: the page, the terminal, Markdown and pandas show the same ones."""

@@ -1,0 +1,169 @@
+"""A run as pandas frames: the columns of `harness.report.tables.columns`, with types that do not depend on the run."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.analysis import Interval, summarise
+from harness.analysis.comparison.result import Comparison
+from harness.analysis.comparison.result import Row as ComparisonRow
+from harness.record.reading import Run, RunListing
+from harness.record.trial import TrialRecord, Windows
+from harness.report.export.rows import cell_rows
+from harness.report.tables.columns import (
+    CELL_COLUMNS,
+    COMPARISON_COLUMNS,
+    RUN_COLUMNS,
+    SUMMARY_COLUMNS,
+    TRIAL_COLUMNS,
+    WINDOW_COLUMNS,
+    Column,
+    Kind,
+)
+from harness.report.tables.published import imported_rows
+from harness.report.words.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DTYPES: dict[Kind, str] = {
+    "text": "string",
+    "category": "category",
+    "count": "Int64",
+    "number": "float64",
+    "flag": "boolean",
+    "time": "datetime64[us, UTC]",
+}
+"""The pandas type of each kind of column. A value that is not known is NA, or NaN in a `number`."""
+
+
+def trial_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
+    """One row a trial, failed ones included, in the order recorded."""
+    import pandas as pd
+
+    return pd.DataFrame({column.name: _series(column, map(column.of, trials)) for column in TRIAL_COLUMNS})
+
+
+def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
+    """One row a window, warm-up included; trials without a window have no row."""
+    import pandas as pd
+
+    timed = [(trial, trial.windows) for trial in trials if trial.windows is not None]
+    counts = [len(windows.seconds) for _, windows in timed]
+    trial_of = np.repeat(np.arange(len(timed)), counts)
+    own = {column.name for column in (*TRIAL_COLUMNS, *CELL_COLUMNS)} - _MEASURED
+    frame = pd.DataFrame(
+        {
+            column.name: _series(column, (column.of(trial) for trial, _ in timed)).iloc[trial_of].reset_index(drop=True)
+            for column in WINDOW_COLUMNS
+            if column.name in own
+        }
+    )
+    for column in WINDOW_COLUMNS:
+        if column.name not in own:
+            values = [_window_values(column.name, trial, windows) for trial, windows in timed]
+            frame[column.name] = _series(column, np.concatenate([*values, np.empty(0)]))
+    return frame
+
+
+def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
+    """One row a cell with its estimates; of an imported run one row a published figure, without a rank."""
+    import pandas as pd
+
+    rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in _cell_rows(run)]
+    return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in SUMMARY_COLUMNS})
+
+
+def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
+    """One row a run."""
+    import pandas as pd
+
+    return pd.DataFrame({c.name: _series(c, [getattr(row, c.name) for row in listings]) for c in RUN_COLUMNS})
+
+
+def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
+    """One row a comparison; the verdict on all, the margins and the remarks are in `attrs`."""
+    import pandas as pd
+
+    rows = [_comparison_row(row) for row in comparison.rows]
+    frame = pd.DataFrame({c.name: _series(c, [row[c.name] for row in rows]) for c in COMPARISON_COLUMNS})
+    frame.attrs = {
+        "a": comparison.title_a, "b": comparison.title_b, "verdict": comparison.verdict,
+        "delta": comparison.margins.delta, "epsilon": comparison.margins.epsilon,
+        "margins_source": comparison.margins.source, "remarks": list(comparison.remarks),
+        "only_a": list(comparison.only_a), "only_b": list(comparison.only_b),
+    }  # fmt: skip
+    return frame
+
+
+def _comparison_row(row: ComparisonRow) -> dict[str, Any]:
+    wall, cpu = row.verdicts.wall, row.verdicts.cpu_ratio
+    return {
+        "name": row.name, "verdict": wall.verdict, "reason": wall.reason, **_bounds("ratio", wall.ratio),
+        "method": wall.estimate.method if wall.estimate else None,
+        "count": wall.estimate.count if wall.estimate else None, "noise": wall.noise,
+        "p_different": wall.p_different, "p_equivalent": wall.p_equivalent, "blocks_needed": wall.blocks_needed,
+        "cpu_verdict": row.verdicts.cpu_verdict, **_bounds("cpu_ratio", cpu),
+        "a_cell_id": row.a.cell_id, "b_cell_id": row.b.cell_id,
+        "a_throughput_examples_per_s": row.a.measured.throughput.value if row.a.measured else None,
+        "b_throughput_examples_per_s": row.b.measured.throughput.value if row.b.measured else None,
+    }  # fmt: skip
+
+
+def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
+    return {
+        name: interval.value if interval else None,
+        f"{name}_low": interval.low if interval else None,
+        f"{name}_high": interval.high if interval else None,
+    }
+
+
+def _cell_rows(run: Run) -> list[dict[str, Any]]:
+    if run.manifest.imported is not None:
+        return [{**row, "status": "imported", "trials_ok": row["trials"]} for row in imported_rows(run.manifest)]
+    return cell_rows(summarise(run.manifest, run.trials))
+
+
+_MEASURED = {"step_time_s", "throughput_examples_per_s"}
+"""Names that a trial and a window both have, each with its own value."""
+
+
+def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarray[Any, Any]":
+    """One column of one trial's windows."""
+    seconds = np.asarray(windows.seconds, dtype=float)
+    steps = windows.steps_per_window
+    match name:
+        case "window":
+            return np.arange(len(seconds))
+        case "round":
+            return np.asarray(windows.rounds)
+        case "measured":
+            return (np.arange(len(seconds)) >= windows.measured_from).astype(float)
+        case "steps":
+            return np.full(len(seconds), steps)
+        case "seconds":
+            return seconds
+        case "cpu_seconds":
+            return np.asarray(windows.cpu_seconds, dtype=float)
+        case "step_time_s":
+            return seconds / steps
+        case "throughput_examples_per_s":
+            return trial.cell.global_batch_size * steps / seconds
+        case "fastest_worker_seconds":
+            return np.min(windows.workers, axis=0) if windows.workers else np.full(len(seconds), np.nan)
+    raise AssertionError(f"no window has a {name}")
+
+
+def _series(column: Column, values: Iterable[Any]) -> "pd.Series[Any]":
+    import pandas as pd
+
+    if isinstance(values, np.ndarray) and column.kind in ("count", "flag"):
+        values = values.astype("int64" if column.kind == "count" else "bool")
+    if column.kind in ("text", "category"):
+        texts = pd.Series([None if value is None else printable(value) for value in values], dtype="string")
+        return texts.astype("category") if column.kind == "category" else texts
+    if column.kind == "time":
+        moments = pd.to_datetime(pd.Series(list(values), dtype="string"), utc=True, format="ISO8601")
+        return moments.astype(pd.DatetimeTZDtype("us", "UTC"))
+    return pd.Series(values if isinstance(values, np.ndarray) else list(values), dtype=DTYPES[column.kind])

@@ -1,0 +1,55 @@
+"""The table beside the figure of network speed: what each network was, and what training did on it."""
+
+from harness.analysis import CellSummary, WorkloadSummary
+from harness.analysis.network import NetworkPoint, network_curves
+from harness.report.tables.sweep import Column, Table
+from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, printable, seconds, share, significant
+
+NOTE = (
+    "Round trip and bandwidth were measured by TCP between the first two hosts when the network was built. Expected: "
+    "the step on the fastest network of the same delay, plus the difference in the ring's cost 2(n−1)α + 2((n−1)/n)Sβ "
+    "at the measured latency and bandwidth. A step that is clearly shorter hides communication behind computing."
+)
+
+
+def network_table(work: WorkloadSummary) -> Table:
+    """Every cell with a network, and those that are the same without; no rows when no cell has one."""
+    emulated = [cell for cell in work.cells if cell.trials.cell.network]
+    alike = {cell.trials.cell.model_copy(update={"network": ""}).cell_id for cell in emulated}
+    cells = [cell for cell in work.cells if cell.trials.cell.network or cell.cell_id in alike]
+    points = {point.summary.cell_id: point for point in _points(work)}
+    columns = (
+        Column("cell", False), Column("network", False), Column("round trip"), Column("bandwidth"), Column("step"),
+        Column("expected"), Column("efficiency"), Column("examples/s"), Column("95 % interval"), Column("TCP", False),
+    )  # fmt: skip
+    rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)
+    return Table("Speed of the network", columns, rows, NOTE)
+
+
+def bits(per_second: float) -> str:
+    """`94.7 Mbit/s`."""
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
+        if per_second >= factor:
+            return f"{significant(per_second / factor)} {unit}"
+    return f"{significant(per_second / 1e3)} kbit/s"
+
+
+def _points(work: WorkloadSummary) -> list[NetworkPoint]:
+    curves = network_curves(work)
+    return [point for curve in curves for point in (*curve.points, curve.loopback) if point is not None]
+
+
+def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
+    of, measured = cell.trials.cell, cell.trials.network
+    asked = (of.model_copy(update={"network": ""}).label, of.network or "none")
+    found = (NOTHING, NOTHING, NOTHING)
+    if measured is not None:
+        found = (seconds(measured.round_trip_s), bits(measured.bandwidth_bits_per_s), measured.congestion_control)
+    round_trip, bandwidth, tcp = found
+    if point is None:
+        return (*asked, round_trip, bandwidth, STATUS_WORDS[cell.trials.status], *(NOTHING,) * 4, tcp)
+    return (
+        *asked, round_trip, bandwidth, seconds(point.step_s), seconds(point.expected_step_s),
+        share(point.efficiency) if point.efficiency else NOTHING, significant(point.throughput.value),
+        bounds(point.throughput), tcp,
+    )  # fmt: skip

@@ -1,0 +1,303 @@
+"""Tables as plain columns and rows of text: the page, the terminal and Markdown show the same ones."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSummary
+from harness.analysis.batch import BatchCurve
+from harness.analysis.estimates.verdict import EPSILON, Margins
+from harness.analysis.ops import judge_ops
+from harness.analysis.scaling import SHARED_LABEL
+from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
+from harness.record.trial import Executed
+from harness.report.figures.ops import op_name
+from harness.report.figures.phases import STACKED
+from harness.report.page.downloads import Download, csv_download
+from harness.report.words.exactness import ranking_note
+from harness.report.words.names import slug
+from harness.report.words.text import (
+    NOTHING,
+    PHASE_WORDS,
+    STATUS_WORDS,
+    bounds,
+    percent,
+    plural,
+    plus_minus,
+    printable,
+    ratio,
+    seconds,
+    share,
+    share_of,
+    significant,
+    size,
+)
+
+MOST_ROWS = 200
+"""Of a table on a page: as many as anybody reads. The CSV below it has all."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; `numeric` columns are set flush right."""
+
+    name: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns, rows of printable text, and a note on how to read it."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    marked: frozenset[int] = frozenset()
+    """Rows to be set apart: in the ranking, those that cannot be told apart from the fastest."""
+
+    @property
+    def first(self) -> tuple[tuple[str, ...], ...]:
+        """The rows that a page shows."""
+        return self.rows[:MOST_ROWS]
+
+    @property
+    def left_out(self) -> str:
+        """How many rows a page does not show; empty when it shows all."""
+        more = len(self.rows) - MOST_ROWS
+        if more <= 0:
+            return ""
+        marked = sum(row >= MOST_ROWS for row in self.marked)
+        apart = f" ({marked:,} of them marked)" if marked else ""
+        return f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; {more:,} more{apart} are in the CSV of the table:"
+
+    @property
+    def csv(self) -> Download:
+        """A link that saves every row as CSV, in the table's words."""
+        names = [column.name for column in self.columns]
+        rows = [
+            dict(zip(names, row, strict=True)) | ({"marked": number in self.marked} if self.marked else {})
+            for number, row in enumerate(self.rows)
+        ]
+        return csv_download(rows, slug(self.title).lower() or "table")
+
+
+Field = tuple[str, bool, Callable[[CellSummary], str]]
+
+
+def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
+    """The ok cells, the fastest first; `noise` is the run's."""
+    fields: tuple[Field, ...] = (
+        ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
+        ("cell", False, lambda cell: cell.label),
+        ("examples/s", True, lambda cell: significant(cell.measured.throughput.value) if cell.measured else NOTHING),
+        ("95 % interval", True, lambda cell: bounds(cell.measured.throughput) if cell.measured else NOTHING),
+        ("% of fastest", True, _against_best),
+        ("× no strategy", True, _speed_up),
+        ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
+        ("CPU/example", True, lambda cell: seconds(cell.measured.cpu_seconds_per_example) if cell.measured else ""),
+        ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
+        ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
+    )
+    ranking = work.ranking
+    marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
+    return _table(work.workload.label, fields, ranking, ranking_note(work, noise), marked)
+
+
+def scaling_table(work: WorkloadSummary) -> Table:
+    """Speed-up and efficiency of every ok cell against both base cases."""
+    cells = [cell for cell in work.cells if cell.vs_none is not None or cell.vs_own is not None]
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        ("× no strategy", True, _speed_up),
+        ("E", True, lambda cell: share(cell.vs_none.efficiency) if cell.vs_none else NOTHING),
+        ("E_r", True, lambda cell: share(cell.vs_none.resource_efficiency) if cell.vs_none else NOTHING),
+        ("own base n", True, lambda cell: str(cell.vs_own.n0) if cell.vs_own else NOTHING),
+        ("× own base", True, lambda cell: ratio(cell.vs_own.speed_up) if cell.vs_own else NOTHING),
+        ("E over own", True, lambda cell: share(cell.vs_own.efficiency) if cell.vs_own else NOTHING),
+        ("how compared", False, _how_compared),
+        ("note", False, _sharing),
+    )
+    note = (
+        "E: efficiency over the no-strategy base at the same batch. E_r: resource-bounded efficiency, n capped at the "
+        "number of processors. Own base: the strategy itself at its smallest replica count."
+    )
+    return _table("Speed-up and efficiency", fields, cells, note)
+
+
+def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
+    """Every op of every group in which one was measured, the failed ones with their status.
+
+    `margins` are those of the verdicts; None is the defaults.
+    """
+    by_id = {cell.cell_id: cell for cell in work.cells}
+    verdicts = judge_ops(work.ops, margins or Margins())
+    rows = []
+    for group in (group for group in work.ops if group.reference_id is not None):
+        for item in group.results:
+            cell = by_id[item.cell_id]
+            relative = "the reference" if item.cell_id == group.reference_id else STATUS_WORDS[cell.trials.status]
+            if item.relative is not None:
+                relative = share(item.relative)
+            throughput = significant(cell.measured.throughput.value) if cell.measured else NOTHING
+            verdict = verdicts[item.cell_id].verdict if item.cell_id in verdicts else NOTHING
+            ran, twins = executed_words(cell), _twins(cell, by_id)
+            rows.append(_clean((group.label, op_name(item), relative, verdict, throughput, ran, twins)))
+    columns = (
+        Column("held fixed", False), Column("op asked for", False), Column("% of reference"), Column("verdict", False),
+        Column("examples/s"), Column("what ran in one step", False), Column("same experiment as", False),
+    )  # fmt: skip
+    note = (
+        "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
+        "compare RUN --along cross_device_op says what would decide. What ran is read from the traced program. Cells "
+        "with one fingerprint are the same experiment, whatever they are called: a difference between them is noise."
+    )
+    return Table("Cross-device ops side by side", columns, tuple(rows), note)
+
+
+def phases_table(work: WorkloadSummary) -> Table:
+    """Median seconds of each phase."""
+    cells = [cell for cell in work.cells if cell.trials.phases_s]
+    phases = [name for name in (*STACKED, "waiting_s") if any(name in cell.trials.phases_s for cell in cells)]
+
+    def phase(name: str) -> Callable[[CellSummary], str]:
+        return lambda cell: seconds(cell.trials.phases_s.get(name))
+
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        *((PHASE_WORDS[name], True, phase(name)) for name in phases),
+        ("fixed cost", True, lambda cell: seconds(cell.trials.fixed_s)),
+    )
+    note = "Medians over trials. Fixed cost: all phases but warm-up, steady state and waiting."
+    return _table("Time per phase", fields, cells, note)
+
+
+def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
+    """Step-time percentiles of every measured cell, and of each worker where it has several."""
+    rows = []
+    for cell in work.ranking:
+        if cell.cell_id in times:
+            of = times[cell.cell_id]
+            rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING, NOTHING, NOTHING)))
+            for one in of.workers:
+                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late else "")
+                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *_alone(one))))
+    columns = (
+        Column("cell", False), Column("of", False), Column("p50"), Column("p95"), Column("p99"), Column("smallest"),
+        Column("largest"), Column("windows"), Column("was last in"), Column("alone"), Column("÷ the fastest's"),
+    )  # fmt: skip
+    note = (
+        "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. "
+        "Alone: a step's forward and backward without the reduction, in which workers in lock-step wait for each "
+        "other. A worker straggles when the interval of that, against the fastest worker's, lies above 1.02, or when "
+        "its median is more than 2 % behind the fastest's and it is last in most windows."
+    )
+    return Table("Step time", columns, tuple(rows), note)
+
+
+def _alone(worker: WorkerTimes) -> tuple[str, str]:
+    """What a worker computes by itself, and how that is to the fastest worker's."""
+    if worker.alone is None:
+        return NOTHING, NOTHING
+    against = worker.alone.against_fastest
+    words = "the fastest" if against.value == 1 else ratio(against) + (", straggles" if worker.slower else "")
+    return seconds(worker.alone.seconds), words
+
+
+def batch_table(curves: Sequence[BatchCurve]) -> Table:
+    """Every batch size of every curve, with the gain on the one before."""
+    rows = [
+        _clean((
+            curve.label, f"{point.batch_size:,}", significant(measured.throughput.value), bounds(measured.throughput),
+            ratio(point.gain) if point.gain else NOTHING, "the knee" if point.batch_size == curve.knee else "",
+            size(measured.peak_memory_bytes), size(measured.peak_device_memory_bytes),
+        ))
+        for curve in curves
+        for point in curve.points
+        if (measured := point.cell.measured) is not None
+    ]  # fmt: skip
+    columns = (
+        Column("held fixed", False), Column("batch"), Column("examples/s"), Column("95 % interval"),
+        Column("× the batch before"), Column("knee", False), Column("peak memory"), Column("device memory"),
+    )  # fmt: skip
+    note = (
+        f"The knee: the smallest batch such that no larger one gains more than {percent(EPSILON)}, with its whole "
+        "paired 95 % interval."
+    )
+    return Table("Batch size", columns, tuple(rows), note)
+
+
+def _time_words(times: StepTimes) -> tuple[str, ...]:
+    values = (times.p50_s, times.p95_s, times.p99_s, times.smallest_s, times.largest_s)
+    return (*map(seconds, values), f"{times.windows:,}")
+
+
+def failed_table(summary: RunSummary) -> Table:
+    """Cells without a throughput, with how many trials ended how, and the first reason."""
+    cells = [cell for cell in summary.cells if cell.trials.status != "ok"]
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.label),
+        ("status", False, lambda cell: STATUS_WORDS[cell.trials.status]),
+        ("trials", True, lambda cell: f"{cell.trials.trials} of {cell.trials.planned}"),
+        ("reason", False, lambda cell: cell.trials.problems[0].reason if cell.trials.problems else NOTHING),
+    )
+    return _table("Without a throughput", fields, cells)
+
+
+def executed_words(cell: CellSummary) -> str:
+    """Reduction and collective ops of one traced step, and how they are packed."""
+    return executed_text(cell.trials.executed)
+
+
+def executed_text(executed: Executed) -> str:
+    """The same of what one trial recorded."""
+    if not executed.fingerprint:
+        return NOTHING
+    operations = ", ".join(f"{count} × {name}" for name, count in sorted(executed.operations.items()))
+    packs = f"; {plural(executed.packs, 'pack')}" if executed.packs else ""
+    largest = f", the largest {size(executed.pack_bytes[0])}" if executed.pack_bytes else ""
+    clusters = f"; {plural(executed.xla_clusters, 'XLA cluster')}" if executed.xla_clusters else ""
+    differs = f" — differs from the request: {executed.differs_from_request}" if executed.differs_from_request else ""
+    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{differs}"
+
+
+def _twins(cell: CellSummary, by_id: dict[str, CellSummary]) -> str:
+    return ", ".join(by_id[other].label for other in cell.same_experiment_as) or NOTHING
+
+
+def _table(
+    title: str, fields: Sequence[Field], cells: Sequence[CellSummary], note: str = "",
+    marked: frozenset[int] = frozenset(),
+) -> Table:  # fmt: skip
+    columns = tuple(Column(name, numeric) for name, numeric, _ in fields)
+    rows = tuple(_clean(tuple(read(cell) for _, _, read in fields)) for cell in cells)
+    return Table(title, columns, rows, note, marked)
+
+
+def _clean(row: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(printable(text) for text in row)
+
+
+def _against_best(cell: CellSummary) -> str:
+    if cell.place is None:
+        return NOTHING
+    return "100 %" if cell.place.against_best is None else share(cell.place.against_best)
+
+
+def _speed_up(cell: CellSummary) -> str:
+    if cell.trials.cell.strategy == "none":
+        return "base"
+    return (
+        f"{significant(cell.vs_none.speed_up.value)}× {plus_minus(cell.vs_none.speed_up)}" if cell.vs_none else NOTHING
+    )
+
+
+def _how_compared(cell: CellSummary) -> str:
+    scaling: Scaling | None = cell.vs_none or cell.vs_own
+    if scaling is None or scaling.log_ratio.method == "none":
+        return "one trial: no interval"
+    pairs = "pairs" if scaling.log_ratio.method.startswith("paired") else "trials a side"
+    return f"{scaling.log_ratio.method}, {scaling.log_ratio.count} {pairs}"
+
+
+def _sharing(cell: CellSummary) -> str:
+    return SHARED_LABEL if cell.trials.shared else NOTHING

@@ -1,0 +1,178 @@
+"""A validation as tables and sentences: how often the method is wrong here, and what it can see."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.analysis.estimates.power import clopper_pearson, upper_limit
+from harness.record.validation import ENOUGH_DECISIONS, Effect, Rate, Rule, ValidationRecord
+from harness.report.page.templating import rendered
+from harness.report.tables.sweep import Column, Table
+from harness.report.words.text import NOTHING, plural, printable, seconds, sentence, significant
+
+GOALS = {0.03: 0.90, 0.05: 0.95}
+"""The share of planted slow-downs of each size that should be called slower."""
+EQUIVALENT_GOAL = 0.80
+ALARM_GOAL = 0.05
+DECISION_GOAL_S = 180.0
+ENOUGH = 20
+"""Decisions below which a rate says little."""
+
+
+def validation_tables(record: ValidationRecord) -> tuple[Table, ...]:
+    """Goals, then every cell and plant, then the same windows by other tools' rules."""
+    return (goals_table(record), effects_table(record), tools_table(record))
+
+
+def goals_table(record: ValidationRecord) -> Table:
+    """What is promised beside what was measured, all cells together."""
+    again = [effect for effect in record.effects if effect.plant is None]
+    rows = []
+    if again:
+        alarms = pooled(effect.false_alarms for effect in again)
+        limit = upper_limit(alarms.count, alarms.of)
+        rows.append(
+            ("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}", f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
+             _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_DECISIONS))
+        )  # fmt: skip
+        equivalent = pooled(effect.equivalent for effect in again)
+        rows.append(
+            ("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}", rate(equivalent),
+             _met(equivalent.count >= EQUIVALENT_GOAL * equivalent.of, equivalent.of))
+        )  # fmt: skip
+    for share, goal in sorted(GOALS.items(), reverse=True):
+        if any(effect.plant is not None and effect.share == share for effect in record.effects):
+            found = found_by_verdict(record.effects, share)
+            name = f"{share:.0%} planted, called slower"
+            rows.append((name, f"≥ {goal:.0%}", rate(found), _met(found.count >= goal * found.of, found.of)))
+    if record.effects:
+        longest = max(effect.seconds_most for effect in record.effects)
+        typical = max(effect.seconds_median for effect in record.effects)
+        words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
+        rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, _met(longest < DECISION_GOAL_S)))
+    columns = (Column("figure", False), Column("goal", False), Column("measured here", False), Column("met", False))
+    note = f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson."
+    return Table("The method, measured", columns, tuple(rows), note)
+
+
+def effects_table(record: ValidationRecord) -> Table:
+    """One row a cell and plant."""
+    fields: tuple[tuple[str, bool, Callable[[Effect], str]], ...] = (
+        ("cell", False, lambda effect: effect.cell.label),
+        ("planted", False, _planted),
+        ("decisions", True, lambda effect: str(effect.slower.of)),
+        ("slower", True, lambda effect: rate(effect.slower)),
+        ("equivalent", True, lambda effect: rate(effect.equivalent)),
+        ("undecided", True, lambda effect: str(effect.verdicts.get("undecided", 0))),
+        ("false alarms", True, lambda effect: rate(effect.false_alarms) if effect.false_alarms else NOTHING),
+        ("step time, measured", True, _measured),
+        ("paired sd", True, lambda effect: NOTHING if effect.deviation is None else f"{effect.deviation:.1%}"),
+        ("blocks", True, lambda effect: f"{significant(effect.blocks_median, 2)} (≤ {effect.blocks_most})"),
+        ("seconds", True, lambda effect: f"{effect.seconds_median:.0f} (≤ {effect.seconds_most:.0f})"),
+    )
+    rows = tuple(tuple(read(effect) for _, _, read in fields) for effect in record.effects)
+    return Table("Every cell and slow-down", tuple(Column(name, number) for name, number, _ in fields), rows)
+
+
+def tools_table(record: ValidationRecord) -> Table:
+    """The same windows judged by other tools' own rules, beside ours: false alarms, then slow-downs found."""
+    shares = sorted({effect.share for effect in record.effects})
+    tools = list(dict.fromkeys((rule.tool, rule.rule) for rule in record.rules))
+    apart = [floor.unpaired_false_alarms for floor in record.floors]
+    ours = (rate(found_by_verdict(record.effects, share)) for share in shares)
+    rows = [("this project", "95 % interval beyond δ", rate(pooled(apart)), *ours)]
+    for tool, words in tools:
+        mine = [rule for rule in record.rules if (rule.tool, rule.rule) == (tool, words)]
+        after = pooled(rule.alarms for rule in mine if rule.apart)
+
+        def found(share: float, mine: Sequence[Rule] = mine) -> Rate:
+            return pooled(rule.alarms for rule in mine if rule.share == share and not rule.apart)
+
+        rows.append((tool, words, rate(after), *(rate(found(share)) for share in shares)))
+    heads = ["taking turns, A/A: false alarms" if share == 0 else f"{share:.0%} planted: found" for share in shares]
+    names = ("tool", "rule", "one after the other, A/A: false alarms")
+    columns = (Column(names[0], False), Column(names[1], False), Column(names[2]), *(Column(head) for head in heads))
+    note = (
+        "One after the other: side A of one decision against side B of the next, minutes apart, which is how these "
+        "tools' users measure. Taking turns: our windows, their rules."
+    )
+    return Table("The same decisions by other tools' rules, on the same windows", columns, tuple(rows), note)
+
+
+def validation_lines(record: ValidationRecord) -> tuple[str, ...]:
+    """The findings in sentences."""
+    lines = []
+    for floor in record.floors:
+        unpaired = f", {floor.unpaired:.1%} for runs at different times" if floor.unpaired is not None else ""
+        smallest = min((one.share for one in record.effects if one.plant and one.cell == floor.cell), default=None)
+        most = "at most " if floor.smallest_effect == smallest else ""
+        effect = "not reached" if floor.smallest_effect is None else f"{most}{floor.smallest_effect:.1%}"
+        lines.append(
+            f"{floor.cell.label}: noise floor for δ {floor.paired:.1%} taking turns{unpaired}; "
+            f"smallest slow-down found with 90 % power: {effect}"
+        )
+    if not record.complete:
+        lines.append(f"Not complete; go on with: python -m harness validate --resume {record.run_id}")
+    if record.quick:
+        lines.append("A quick validation: the limits are wide. Without --quick they are narrow.")
+    return tuple(lines)
+
+
+def rate(value: Rate) -> str:
+    """`58 of 60 [89 – 100 %]`."""
+    if not value.of:
+        return NOTHING
+    return f"{value.count} of {value.of} [{100 * value.low:.0f} – {100 * value.high:.0f} %]"
+
+
+def pooled(rates: Iterable[Rate | None]) -> Rate:
+    """Several rates as one."""
+    known = [value for value in rates if value is not None]
+    return clopper_pearson(sum(value.count for value in known), sum(value.of for value in known))
+
+
+def summary_words(record: ValidationRecord) -> str:
+    """One sentence for a comparison to cite: what is known of the method on this machine."""
+    again = [effect for effect in record.effects if effect.plant is None]
+    alarms = pooled(effect.false_alarms for effect in again)
+    limit = upper_limit(alarms.count, alarms.of)
+    return (
+        f"validated on this machine (run {record.run_id}): {alarms.count} false alarms in "
+        f"{plural(alarms.of, 'decision')} of the same thing against itself, at most {limit:.1%}"
+    )
+
+
+def found_by_verdict(effects: Sequence[Effect], share: float) -> Rate:
+    """How often our verdicts found a slow-down of `share`, all kinds and cells together; of 0 the false alarms."""
+    of = [effect for effect in effects if effect.share == share]
+    return pooled(effect.slower if effect.plant else effect.false_alarms for effect in of)
+
+
+def _planted(effect: Effect) -> str:
+    return "the same twice (A/A)" if effect.plant is None else f"{effect.plant.replace('_', ' ')} {effect.share:.0%}"
+
+
+def _measured(effect: Effect) -> str:
+    """The change of the step time as measured, B over A: what was planted is a share of it, not a logarithm."""
+    change = f"{math.expm1(-effect.measured):+.1%}"
+    if effect.measured_low is None or effect.measured_high is None:
+        return change
+    return f"{change} [{math.expm1(-effect.measured_high):+.1%}, {math.expm1(-effect.measured_low):+.1%}]"
+
+
+def _met(met: bool, decisions: int = ENOUGH, enough: int = ENOUGH) -> str:
+    if not met:
+        return "NOT MET"
+    return "met" if decisions >= enough else "so far, from too few to say"
+
+
+def validation_page(record: ValidationRecord) -> str:
+    """The same as one self-contained page."""
+    return rendered(
+        "validation.html.j2",
+        record=record,
+        headline=f"{sentence(summary_words(record))}.",
+        lines=validation_lines(record),
+        tables=validation_tables(record),
+        percent=lambda share: f"{100 * share:.3g} %",
+        printable=printable,
+    )

@@ -1,0 +1,146 @@
+"""A run on the terminal: what was measured, the cells with their windows, the answer, what failed and why."""
+
+import statistics
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.analysis import RunSummary
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.report.tables.sweep import Column, Table, ranking_table
+from harness.report.terminal.table import drawn
+from harness.report.words.answer import answer_lines
+from harness.report.words.method import recorded_words
+from harness.report.words.problems import explained, remarks
+from harness.report.words.sparkline import sparkline
+from harness.report.words.text import listed, plural, printable, sentence, significant
+
+_WIDEST = 100
+"""Columns of running text; longer lines are hard to read."""
+_ROOM = (
+    (150, None),
+    (118, ("#", "cell", "examples/s", "95 % interval", "× no strategy", "windows")),
+    (88, ("#", "cell", "examples/s", "× no strategy", "windows")),
+    (0, ("cell", "examples/s", "windows")),
+)
+"""From how many columns of the terminal which columns of the table have room; None is all."""
+_NARROW, _BLOCKS = 60, (10, 20)
+"""Blocks that windows are joined to, below and from so many columns of the terminal."""
+_REMARKS = 5
+
+
+def shown(
+    manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool
+) -> str:  # fmt: skip
+    """The whole text, in at most `width` columns; `styled` allows bold."""
+    text = min(width, _WIDEST)
+    parts = [
+        _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
+        *(drawn(table, width, styled) for table in _tables(trials, summary, width)),
+        _titled("The answer", answer_lines(summary), text),
+        _titled("What failed, and why", _failed(summary), text),
+        _titled("Measured, but look twice", _twice(summary), text),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
+    facts = manifest.facts
+    model, cores = facts.get("cpu.model"), facts.get("cpu.usable_cores")
+    machine = f" on {model}" + (f", {plural(cores, 'core')}" if isinstance(cores, int) else "") if model else ""
+    windows = f"{plural(manifest.sweep.windows, 'window')} of at least {manifest.sweep.window:g} s each"
+    return [
+        printable(
+            f"Measured {manifest.created_utc[:16].replace('T', ' ')} UTC{machine}: "
+            f"{plural(len(summary.cells), 'cell')} in {plural(summary.blocks, 'block')}, {windows}; "
+            f"{recorded_words(summary)}."
+        )
+    ]
+
+
+def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> list[Table]:
+    """The ranking of each workload, its windows beside each cell."""
+    series = _windows(trials)
+    span = _span([value for values in series.values() for value in values])
+    most = _BLOCKS[width >= _NARROW]
+    keep = next(names for least, names in _ROOM if width >= least)
+    tables = []
+    for work in summary.workloads:
+        table = ranking_table(work, summary.noise)
+        if not table.rows:
+            continue
+        blocks = [sparkline(series[cell.trials.cell_id], -span, span, most) for cell in work.ranking]
+        note = (
+            f"{table.note} Windows: speed in each, in the order of time, against the cell's median, from "
+            f"▁ {significant(100 * span, 2)} % slower to █ {significant(100 * span, 2)} % faster."
+        )
+        whole = replace(
+            table, columns=(*table.columns, Column("windows", False)), note=note,
+            rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
+        )  # fmt: skip
+        chosen = whole if keep is None else _only(whole, keep)
+        tables.append(replace(chosen, note="\n".join(textwrap.wrap(note, min(width, _WIDEST)))))
+    return tables
+
+
+def _windows(trials: Sequence[TrialRecord]) -> defaultdict[str, list[float]]:
+    """Relative deviations of the measured windows' speed by cell, trial after trial."""
+    steps: defaultdict[str, list[float]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda trial: trial.block):
+        if trial.status == "ok" and trial.windows is not None:
+            count = trial.windows.steps_per_window
+            steps[trial.cell_id] += [count / second for second in trial.windows.seconds[trial.windows.measured_from :]]
+    return defaultdict(
+        list, {cell: [value / statistics.median(values) - 1 for value in values] for cell, values in steps.items()}
+    )
+
+
+def _span(deviations: Sequence[float]) -> float:
+    """What 95 of 100 windows stay within, and at least 1 %."""
+    if len(deviations) < 2:
+        return 0.01
+    sizes = sorted(abs(value) for value in deviations)
+    return max(0.01, sizes[int(0.95 * (len(sizes) - 1))])
+
+
+def _only(table: Table, names: Sequence[str]) -> Table:
+    places = [place for place, column in enumerate(table.columns) if column.name in names]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+    )
+
+
+def _failed(summary: RunSummary) -> list[str]:
+    lines = []
+    for entry in explained(summary):
+        lines.append(f"{sentence(entry.heading)}: {listed(entry.cells, most=4)}. {sentence(entry.meaning)}.")
+        lines += [f"  {sentence(words)}: {text}" for words, text in entry.details] or [f"  Why: {entry.reason}"]
+        lines += [f"  What to do: {entry.remedy}."] if entry.remedy else []
+    return lines
+
+
+def _twice(summary: RunSummary) -> list[str]:
+    found = remarks(summary)
+    lines = [f"{listed(remark.cells, most=4)}: {remark.text}." for remark in found[:_REMARKS]]
+    return [*lines, f"and {len(found) - _REMARKS} more, on the report's page."] if len(found) > _REMARKS else lines
+
+
+def _titled(title: str, lines: Sequence[str], width: int) -> str:
+    return f"{title}\n{_filled(lines, width, '  ')}" if lines else ""
+
+
+def _filled(lines: Sequence[str], width: int, indent: str = "") -> str:
+    filled = []
+    for line in lines:
+        inner = indent + " " * (len(line) - len(line.lstrip()))
+        filled.append(
+            textwrap.fill(
+                printable(line).strip(), width, initial_indent=inner, subsequent_indent=f"{inner}  " if indent else "",
+                break_on_hyphens=False,
+            )
+        )  # fmt: skip
+    return "\n".join(filled) + "\n" if filled else ""

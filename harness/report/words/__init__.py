@@ -1,0 +1,1 @@
+"""What figures say, in words: the same sentences on the terminal, in Markdown and on the page."""

@@ -1,0 +1,172 @@
+"""The answer in a few plain sentences: what the terminal prints and the page opens with."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
+from harness.report.words.caveats import caveats, is_virtual, least_overhead
+from harness.report.words.headline import as_run, headline_words
+from harness.report.words.separation import Rival, rivals, separation_words, ties_words
+from harness.report.words.text import (
+    STATUS_WORDS,
+    bounds,
+    describe,
+    listed,
+    plural,
+    plus_minus,
+    printable,
+    ratio,
+    shortened,
+    significant,
+)
+
+_FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of the few numbers that the page sets large."""
+
+    name: str
+    value: str
+    certainty: str
+
+
+@dataclass(frozen=True)
+class AnswerText:
+    """One workload's answer: the headline, then what matters most, then what a careful reader wants next."""
+
+    workload: str
+    headline: str
+    """The honest answer: what to do, or that it is undecided, or that this run cannot tell."""
+    fastest: str
+    """What is fastest; empty when nothing was measured."""
+    verdict: str
+    """Whether distributing pays; empty when nothing was measured."""
+    sentences: tuple[str, ...]
+    ties: str = ""
+    """What else may be the fastest."""
+    figures: tuple[Figure, ...] = ()
+    rivals: tuple[Rival, ...] = ()
+    """The cells that cannot be told apart from the fastest, the likeliest first."""
+    separation: str = ""
+    """What would tell them apart; empty when nothing is tied."""
+
+
+def answer_lines(summary: RunSummary) -> tuple[str, ...]:
+    """Plain text lines for the terminal, the same sentences as on the page."""
+    lines: list[str] = []
+    texts = answers(summary)
+    for text in texts:
+        if len(texts) > 1:
+            lines.append(f"{text.workload}:")
+        lines += filter(None, [text.headline, text.fastest, text.verdict, text.ties, text.separation])
+        lines += text.sentences
+    return tuple(map(printable, (*lines, *run_sentences(summary))))
+
+
+def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerText, ...]:
+    """The answer of each workload; `block_s` is how long one block took here, where that is known."""
+    return tuple(_answer_of(work, summary.noise, block_s) for work in summary.workloads)
+
+
+def run_sentences(summary: RunSummary) -> tuple[str, ...]:
+    """What holds for the run as a whole: cells without a number, and a sweep that did not end."""
+    sentences = []
+    failed = [f"{summary.counts[name]} {STATUS_WORDS[name]}" for name in _FAILED if summary.counts.get(name)]
+    if failed:
+        total = sum(summary.counts.values())
+        sentences.append(f"Of {plural(total, 'cell')}, without a throughput: {listed(failed, most=9)}.")
+    if summary.status != "finished":
+        state = "was interrupted" if summary.status == "interrupted" else "had not finished"
+        sentences.append(
+            f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded; "
+            f"--resume {summary.run_id} runs the rest."
+        )
+    return tuple(sentences)
+
+
+def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> AnswerText:
+    answer = work.answer
+    if answer.best_id is None or answer.throughput is None:
+        count = plural(len(work.cells), "cell")
+        return AnswerText(work.workload.label, f"Nothing was measured: none of {count} ended well.", "", "", ())
+    tied = rivals(work)
+    return AnswerText(
+        workload=work.workload.label,
+        headline=headline_words(work),
+        fastest=_fastest(work, answer.throughput),
+        verdict=_verdict(work),
+        sentences=caveats(work, answer.throughput, noise),
+        ties=ties_words(work),
+        figures=tuple(_figures(work, answer.throughput)),
+        rivals=tied,
+        separation=separation_words(tied, block_s),
+    )
+
+
+def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
+    best = next(cell for cell in work.cells if cell.cell_id == work.answer.best_id)
+    trials = plural(throughput.count, "trial")
+    certainty = f"{plus_minus(throughput)}, 95 % interval {bounds(throughput)} from {trials}"
+    if not throughput.known:
+        certainty = f"{trials}, so no interval"
+    return f"Fastest: {as_run(best)}, at {significant(throughput.value)} examples/s ({certainty})."
+
+
+def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
+    """Throughput, speed-up, what it costs, and how many cells come close."""
+    answer = work.answer
+    name = f"examples/s, the fastest ({shortened(work.ranking[0].label)})"
+    yield Figure(name, significant(throughput.value), plus_minus(throughput))
+    if answer.speed_up is not None:
+        name = "the best distributed cell, over the best without a strategy"
+        yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
+    costs = least_overhead(work)
+    if costs is not None and costs.vs_none is not None:
+        bounded = costs.vs_none.resource_efficiency
+        name = f"of what its processors allow, at best ({costs.label})"
+        yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100)))
+    if len(work.ranking) > 1:
+        others = len(work.ranking) - 1
+        yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")
+
+
+def _verdict(work: WorkloadSummary) -> str:
+    answer = work.answer
+    cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
+    if answer.base_id is None:
+        return "Whether distributing pays is unknown: no cell without a strategy was measured."
+    if answer.speed_up is None or answer.best_distributed_id is None:
+        return "Whether distributing pays is unknown: no cell with more than one replica was measured."
+    base, distributed = describe(cells[answer.base_id]), describe(cells[answer.best_distributed_id])
+    against = f"{ratio(answer.speed_up)} the throughput of the fastest cell without a strategy ({base})"
+    if answer.speed_up_shared:
+        against += f" ({SHARED_LABEL})"
+    best = (
+        "the fastest has"
+        if answer.best_distributed_id == answer.best_id
+        else f"the best distributed cell ({distributed}) has"
+    )
+    where = "On these virtual devices d" if is_virtual(work) else "D"
+    match answer.verdict:
+        case "pays":
+            gain = f"{answer.paying} of {answer.distributed} distributed cells gain"
+            return f"{where}istributing pays: {best} {against}; {gain}."
+        case "do_not_distribute":
+            return f"{'On these virtual devices do' if is_virtual(work) else 'Do'} not distribute: {best} {against}."
+        case "undecided":
+            return f"Whether distributing pays is undecided: {best} {against}{_undecided(work, answer.speed_up)}"
+        case _:
+            return f"Whether distributing pays cannot be known from one trial a cell: {best} {against}; use --trials 3."
+
+
+def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:
+    """Why, and what would decide it."""
+    answer = work.answer
+    low, high = speed_up.low or 0.0, speed_up.high or math.inf
+    corrected = f", undecided when corrected for {answer.distributed} comparisons" if low > 1 or high < 1 else ""
+    if not answer.more_trials:
+        return f"{corrected}."
+    return f"{corrected}. About {answer.more_trials} trials a cell would decide it, if the difference is real."

@@ -1,0 +1,46 @@
+"""The headline of an answer: what to do, or that it is undecided, or that this run cannot tell."""
+
+from harness.analysis import CellSummary, WorkloadSummary
+from harness.report.words.caveats import is_virtual
+from harness.report.words.text import describe, listed, plus_minus, printable, ratio, sentence, significant
+
+VIRTUAL = "Virtual devices: this shows overhead, not hardware scaling."
+
+
+def headline_words(work: WorkloadSummary) -> str:
+    """One sentence; of a workload of which something was measured."""
+    answer = work.answer
+    best = next(cell for cell in work.cells if cell.cell_id == answer.best_id)
+    if is_virtual(work) and answer.distributed:
+        return VIRTUAL
+    words = f"{as_run(best)}, {_throughput(best)}"
+    match answer.verdict:
+        case "do_not_distribute":
+            return f"Do not distribute: {words}."
+        case "pays" if answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
+            return f"Distribute: {words}, {ratio(answer.speed_up)} no strategy."
+        case "undecided":
+            return "Undecided: these trials cannot tell whether distributing pays."
+        case "cannot_know":
+            return "Undecided: one trial a cell cannot tell whether distributing pays."
+        case _:
+            alone = ": the only cell that was measured" if len(work.ranking) == 1 else ""
+            return f"{sentence(words)}{alone}."
+
+
+def as_run(cell: CellSummary) -> str:
+    """The cell in words, with the reduction that ran where choosing it was left to TensorFlow."""
+    of, ran = cell.trials.cell, cell.trials.executed
+    words = describe(of)
+    if of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
+        return words
+    if ran.differs_from_request:
+        return f"{words} ({printable(ran.differs_from_request)})"
+    return f"{words}, op auto (ran {printable(listed(ran.operations))})" if of.cross_device_op == "auto" else words
+
+
+def _throughput(cell: CellSummary) -> str:
+    """`7,740 examples/s ± 11 %`."""
+    assert cell.measured is not None
+    found = cell.measured.throughput
+    return f"{significant(found.value)} examples/s" + (f" {plus_minus(found)}" if found.known else "")

@@ -1,0 +1,174 @@
+"""How each figure was computed: the protocol's formulas with this run's numbers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.analysis import RunSummary
+from harness.analysis.estimates.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.record.validation import ValidationRecord
+from harness.report.tables.validation import summary_words
+from harness.report.words.text import listed, percent, plural, seconds, sentence, significant
+from harness.spec.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Method:
+    """One figure: its formula, and what went into it in this run."""
+
+    figure: str
+    formula: str
+    here: str = ""
+
+
+def methods(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
+    """Every figure on the page, in the order of the page."""
+    return (*_design(manifest, trials, summary), *_timing(manifest, summary), *_estimates(summary), _noise(summary))
+
+
+def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
+    ways = sorted({trial.interleaving for trial in trials})
+    seeds = listed(str(plan.seed) for plan in manifest.plans)
+    seals = listed(plan.sha256[:12] for plan in manifest.plans)
+    return (
+        Method(
+            "Trial, block, turns",
+            "A trial is one fresh process of one cell. The trials of a block are alive together and take turns at "
+            "the clock, one window each, in a seeded random order, round after round.",
+            f"{recorded_words(summary)}. {plural(summary.blocks, 'block')}; interleaving: {listed(ways) or 'none'}; "
+            f"seed {seeds or 'none'}; plan sealed before it ran, SHA-256 {seals or 'none'}…",
+        ),
+        Method(
+            "Correctness gate",
+            "Before timing: the exact sum over replicas through the batched gradient path, and one update against a "
+            "one-device reference. After timing: replicas agree, updates applied = scheduled, the loss is finite. One "
+            "failure makes the whole cell wrong: no throughput, no rank, no curve.",
+            f"{plural(summary.counts.get('wrong_result', 0), 'cell')} failed it.",
+        ),
+    )
+
+
+def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
+    windows = [cell.measured.windows for cell in summary.cells if cell.measured and cell.measured.windows]
+    sweep = manifest.sweep
+    unsteady = sum(cell.measured.unsteady for cell in summary.cells if cell.measured)
+    measured = sum(cell.measured.trials for cell in summary.cells if cell.measured)
+    steps = "no window was measured"
+    if windows:
+        low, high = min(item.steps[0] for item in windows), max(item.steps[1] for item in windows)
+        typical = sorted(item.window_s for item in windows)[len(windows) // 2]
+        steps = f"{low} to {high} steps a window, typically {seconds(typical)}"
+    count, outliers = sum(item.count for item in windows), sum(item.outliers for item in windows)
+    return (
+        Method(
+            "Window",
+            "Synchronise all replicas, t₀, K steps, synchronise, t₁. No window is dropped.",
+            f"{sweep.windows} windows of {seconds(sweep.window)} a trial asked for; measured: {steps}.",
+        ),
+        Method(
+            "Steady state",
+            f"From the first window where two adjacent groups of {GROUP} windows agree in median within "
+            f"{percent(AGREEMENT)} and show no slope at the {percent(SIGNIFICANCE)} level. Trials that take turns are "
+            "first divided by the geometric mean of the others in the same round.",
+            f"{warmup_words(sweep)}: {unsteady} of {plural(measured, 'measured trial')}.",
+        ),
+        Method(
+            "Outlying windows",
+            f"More than {FENCE} interquartile ranges beyond a quartile of the trial (Tukey): flagged, never removed.",
+            f"{outliers:,} of {plural(count, 'measured window')}.",
+        ),
+    )
+
+
+def _estimates(summary: RunSummary) -> tuple[Method, ...]:
+    rankings = [len(work.ranking) for work in summary.workloads]
+    compared = listed(str(max(0, size - 1)) for size in rankings)
+    return (
+        Method(
+            "Throughput X",
+            "Per trial τ = Σ window time ÷ Σ steps. Per cell over P trials y = ln τ: X = G·exp(−ȳ), 95 % interval "
+            "G·exp(−ȳ ± t(P−1)·s/√P), G the global batch. With one trial there is no interval.",
+        ),
+        Method(
+            "Speed-up, and any ratio",
+            "exp of the mean difference of ln X within groups that took turns, with a paired t interval; through the "
+            "base case that ran in every group where two cells never met; Welch's t where neither is possible.",
+        ),
+        Method(
+            "Efficiency E, resource-bounded E_r",
+            "E(n) = X(n)·n₀ ÷ (n·X(n₀)), for weak scaling (per-replica batch fixed; MLPerf HPC uses the word "
+            "otherwise) and strong scaling (global batch fixed). E_r(n) = X(n)·min(n₀, p) ÷ (min(n, p)·X(n₀)), p the "
+            "number of processors that the replicas have between them.",
+        ),
+        Method(
+            "Order, and cells that cannot be told apart from the fastest",
+            "Ordered by ln X = cell + group (least squares), which takes out the machine's drift. A cell is told apart "
+            "when its ratio to the fastest lies below 1 with its whole interval, at 1 − 0.05/(k − 1) (Bonferroni, k "
+            "cells): the truly fastest cell is among those that are marked at least 95 times in 100.",
+            f"Comparisons with the fastest: {compared or 'none'}.",
+        ),
+        Method(
+            "What would separate two cells",
+            "The fewest trials P with t(P − 1)·s/√P ≤ |d|, d the log ratio seen and s the deviation of its pairs, at "
+            "the corrected confidence: enough in about half of such repetitions, if d is real.",
+        ),
+        Method(
+            "Whether distributing pays",
+            "Every cell with more than one replica against the fastest cell without a strategy, whatever its batch; "
+            "p-values adjusted by Benjamini–Hochberg at 5 %. It pays if one is faster, does not if all are slower, "
+            "and is undecided otherwise.",
+        ),
+    )
+
+
+def recorded_words(summary: RunSummary) -> str:
+    """How many of the planned trials there are, and why not the rest."""
+    text = f"{summary.trials:,} of {plural(summary.planned, 'planned trial')} recorded"
+    again = summary.not_run_again
+    left = summary.planned - summary.trials - again
+    why = [f"{left:,} did not run"] if left > 0 else []
+    why += [f"{again:,} are of cells that are not supported here, which are not tried again"] if again else []
+    return f"{text}; {listed(why)}" if why else text
+
+
+def warmup_words(sweep: Sweep) -> str:
+    """Where the steady state may begin, and what becomes of a trial that does not reach it."""
+    return (
+        f"it may begin after at most {plural(sweep.max_warmup, 'window')} of warm-up, and a trial that is not steady "
+        "by then is measured from there and flagged unsteady"
+    )
+
+
+def noise_words(summary: RunSummary) -> str:
+    """How quiet the run was; empty when too few trials tell."""
+    noise = summary.noise
+    parts = []
+    if noise.paired_deviation is not None:
+        parts.append(f"paired {significant(100 * noise.paired_deviation, 2)} % ({plural(noise.pairs, 'pair')})")
+    if noise.cell_deviation is not None:
+        parts.append(f"unpaired {significant(100 * noise.cell_deviation, 2)} %")
+    if noise.waiting_cpu_share is not None:
+        parts.append(
+            f"trials waiting for a turn used {significant(100 * noise.waiting_cpu_share, 2)} % of a processor each"
+        )
+    return "; ".join(parts)
+
+
+def _noise(summary: RunSummary) -> Method:
+    words = noise_words(summary)
+    return Method(
+        "Noise of this run",
+        "Pooled standard deviation of ln(X/X_base) between blocks; unpaired: of ln X, with the machine's drift in it. "
+        "Trials that wait for a turn should use no processor.",
+        f"{words}." if words else "Too few trials to know.",
+    )
+
+
+def validated(record: ValidationRecord | None) -> Method:
+    """What `validate` found on the machine that measured."""
+    return Method(
+        "How often a verdict is wrong here",
+        "harness validate compares a cell with itself, and with itself slowed down on purpose, many times.",
+        f"{sentence(summary_words(record))}." if record else "No validation of this machine was found.",
+    )

@@ -1,0 +1,132 @@
+"""Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from harness.analysis import CellSummary, Problem, RunSummary
+from harness.report.page.trials.detail import long_text
+from harness.report.words.remedies import LOST, UNSTEADY, remedy
+from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural, printable
+
+_CHECK_WORDS = {
+    "reduction": "the sum over replicas is not the exact sum",
+    "update": "one training step does not give the one-device reference's weights",
+    "replicas_agree": "replicas hold different weights afterwards",
+    "updates_applied": "updates were lost or made twice",
+    "loss_finite": "the loss is not finite",
+    "losses_agree": "the losses are not those of the same step run without compiling",
+    "own_check": "the step's own check failed",
+}
+_ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One reason, and the cells that it holds for."""
+
+    status: str
+    heading: str
+    meaning: str
+    cells: tuple[str, ...]
+    """Labels, each with how many of its trials ended so."""
+    reason: str
+    failed_checks: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    """Of a failed gate: (what did not hold, which replica and tensor, what was expected and what came)."""
+    evidence: str = ""
+    """Stacks and output of the first of its trials that has some."""
+    other_evidence: int = 0
+    """How many other cells have stacks or output of their own, which differ: paths, addresses and times in them do."""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about cells that have a throughput."""
+
+    text: str
+    cells: tuple[str, ...]
+    """Labels, each with what is so of it."""
+    remedy: str = ""
+
+
+def explained(summary: RunSummary) -> tuple[Explained, ...]:
+    """All trials that did not end well and all cells that never ran, one entry a reason, the worst first."""
+    grouped: defaultdict[Problem, list[tuple[Problem, str]]] = defaultdict(list)
+    for cell in summary.cells:
+        for problem in cell.trials.problems:
+            # how many trials differs from cell to cell, and stacks from process to process, for one reason
+            key = replace(problem, trials=0, evidence=None)
+            grouped[key].append((problem, f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})"))
+    entries = [_explain(key, found) for key, found in grouped.items()]
+    missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
+    if missing:
+        heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
+        told = f"--resume {summary.run_id} runs it"
+        entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded", remedy=told))
+    return tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.status)))
+
+
+def remarks(summary: RunSummary) -> tuple[Remark, ...]:
+    """Cells with a throughput that deserve a second look, those with one reason together."""
+    grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in summary.cells:
+        for text, of_cell, todo in _remarks_on(cell, summary):
+            grouped[text, todo].append(printable(cell.label) + (f" ({of_cell})" if of_cell else ""))
+    return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
+
+
+def _of_trials(count: int, cell: CellSummary) -> str:
+    return f"{count} of {plural(cell.trials.trials, 'trial')}"
+
+
+def _explain(problem: Problem, found: Sequence[tuple[Problem, str]]) -> Explained:
+    """`problem` is what those of all its cells share."""
+    where = f" in phase '{problem.phase}'" if problem.phase else ""
+    evidence = [one.evidence for one, _ in found if one.evidence]
+    return Explained(
+        status=problem.status,
+        heading=f"{STATUS_WORDS[problem.status]}{where}",
+        meaning=STATUS_MEANING[problem.status],
+        cells=tuple(words for _, words in found),
+        reason=printable(_reason(problem)),
+        failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
+        details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
+        evidence=long_text(evidence[0]) if evidence else "",
+        other_evidence=sum(other != evidence[0] for other in evidence),
+        remedy=remedy(problem),
+    )
+
+
+def _reason(problem: Problem) -> str:
+    """The reason, unless it only repeats the evidence of a check."""
+    repeated = {f"{name}: {text}" for name, text in problem.details} | {text for _, text in problem.details}
+    return "" if problem.reason in repeated else problem.reason
+
+
+def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, str, str]]:
+    """(what to know, how it is with this cell, what to do about it)."""
+    measured = cell.measured
+    if measured is None:
+        return
+    if measured.unsteady:
+        words = (
+            "Trials that met the cap on warm-up before two adjacent groups of windows agreed. They are kept, and their "
+            "throughput may include warm-up"
+        )
+        yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
+    if cell.trials.problems:
+        lost = sum(problem.trials for problem in cell.trials.problems)
+        yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
+    missing = cell.trials.planned - cell.trials.trials
+    if missing > 0:
+        words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
+        yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"
+    if measured.trials == 1:
+        yield "One trial: how certain its throughput is cannot be known", "", "use --trials 4"
+    for note in cell.trials.notes[:1]:  # trials differ in the figure only
+        yield "The gate remarks", printable(note), ""
+    differs = cell.trials.executed.differs_from_request
+    if differs:
+        yield "What ran is not what was asked for", printable(differs), "read the figures as those of what ran"

@@ -1,0 +1,106 @@
+"""The cells that cannot be told apart from the fastest, and what would tell them apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.analysis import CellSummary, WorkloadSummary
+from harness.report.words.text import describe, listed, plural, printable, share, significant
+
+AFFORDABLE = 50
+"""Trials a cell that one may want to pay for."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One cell that may be the fastest."""
+
+    cell: str
+    against_best: str
+    """Its throughput as a share of the fastest's, with the corrected interval."""
+    trials: int | None
+    """Trials a cell that would separate the two, if the difference seen is real."""
+    words: str
+    """The same in words."""
+
+
+def rivals(work: WorkloadSummary) -> tuple[Rival, ...]:
+    """Every cell of the set but the fastest itself, in the ranking's order."""
+    found = []
+    for cell in work.ranking[1:]:
+        place = cell.place
+        if place is None or not place.with_best or place.against_best is None:
+            continue
+        known = place.against_best.known
+        trials = place.trials_to_separate
+        words = f"about {plural(trials, 'trial')} a cell" if trials else "more than a thousand trials: take it as equal"
+        if not known and not trials:
+            words = "two trials a cell or more, to know anything"
+        against = share(place.against_best)
+        found.append(Rival(printable(describe(cell.trials.cell)), against, trials, words))
+    return tuple(found)
+
+
+def ties_words(work: WorkloadSummary) -> str:
+    """How many cells tie with the fastest, and which of them to take: the simplest.
+
+    Where distributing pays, the simplest that distributes: a tie of one replica is named with what taking it may cost,
+    for it is there because its interval is wide.
+    """
+    answer = work.answer
+    if not answer.tied_ids:
+        return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
+    cells = {cell.cell_id: cell for cell in work.ranking}
+    count = len(answer.tied_ids)
+    text = f"{plural(count, 'other cell')} cannot be told apart from the fastest"
+    simplest, distributed = cells.get(answer.simplest_id or ""), cells.get(answer.simplest_distributed_id or "")
+    if simplest is None or simplest.cell_id == answer.best_id:
+        return f"{text}: {listed((cells[other].label for other in answer.tied_ids), most=3)}."
+    if answer.verdict == "pays" and distributed is not None and distributed is not simplest:
+        which = f"; the simplest that distributes is {describe(distributed.trials.cell)}"
+        if distributed.cell_id == answer.best_id:
+            which = ", which is itself the simplest that distributes"
+        return f"{text}{which}. {_on_one_replica(simplest)}"
+    among = "the simpler of the two" if count == 1 else "the simplest of them"
+    return f"{text}; {among} is {describe(simplest.trials.cell)}."
+
+
+def _on_one_replica(cell: CellSummary) -> str:
+    """A tie of one replica where distributing pays."""
+    against = cell.place.against_best if cell.place is not None else None
+    words = f"Among those that tie, on one replica: {describe(cell.trials.cell)}"
+    if against is None:
+        return f"{words}."
+    risk = ""
+    if against.low is not None and against.low < 1:
+        risk = f", which may be as fast or up to {significant(100 * (1 - against.low), 2)} % slower"
+    return f"{words}{risk} ({share(against)} of the fastest)."
+
+
+def separation_words(tied: Sequence[Rival], block_s: float | None) -> str:
+    """What would separate them from the fastest; empty when there is nothing to separate."""
+    if not tied:
+        return ""
+    needed = sorted(rival.trials for rival in tied if rival.trials)
+    if not needed:
+        return "No affordable number of trials would tell them from the fastest: choose the simplest."
+    within = [trials for trials in needed if trials <= AFFORDABLE] or needed[:1]
+    most, equal = within[-1], len(tied) - len(needed)
+    which = "it" if len(tied) == 1 else "all" if len(within) == len(tied) else f"{len(within)} of the {len(tied)}"
+    lasts = f", {_duration(most * block_s)} here" if block_s is not None else ""
+    text = (
+        f"What would separate {which} from the fastest: about {plural(most, 'trial')} a cell (--trials {most}{lasts}), "
+        "if the differences seen are real"
+    )
+    if len(needed) > len(within):
+        text += f"; {len(needed) - len(within)} more would take up to {needed[-1]}"
+    if equal:
+        text += f"; {equal} differ by so little that no affordable number would do: take them as equal"
+    return f"{text}. To decide between two cells only, harness ab needs less."
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"about {significant(seconds, 2)} s"
+    if seconds < 5400:
+        return f"about {significant(seconds / 60, 2)} min"
+    return f"about {significant(seconds / 3600, 2)} h"

@@ -1,0 +1,1 @@
+"""Kinds of run, one a file: what each sets out to do."""

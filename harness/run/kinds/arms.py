@@ -1,0 +1,166 @@
+"""Blocks of a comparison: a fresh trial of each arm, alive together, taking turns.
+
+`ab` has two arms, a validation a few more. Unlike the cells of a sweep, arms may be the same cell: what
+sets them apart may be their environment, their revision, or nothing at all.
+"""
+
+import contextlib
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.analysis.comparison.pairs import took_turns
+from harness.errors import HarnessError, Interrupted
+from harness.protocol.messages import Request
+from harness.record.store import RunStore, load_run
+from harness.record.trial import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.process.hosts import note_hosts
+from harness.run.process.zygote import Zygote
+from harness.run.progress.base import Progress
+from harness.run.turns.group import TurnGroup, TurnRules
+from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.steps import StepCounts
+
+PREPARE_LIMIT_S = 3600.0
+"""Preparing a data set may download it."""
+HOPELESS = ("unsupported", "wrong_result")
+"""Ends that another block would only repeat, unless their reason may pass."""
+PATIENCE = 2
+"""Blocks in a row in which an arm may crash before it is given up."""
+
+
+def is_hopeless(trial: TrialRecord) -> bool:
+    """Whether another block would only repeat how a trial ended."""
+    return trial.status in HOPELESS and not trial.may_pass
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: what its trials are asked, and the preloaded process that they are forked from."""
+
+    name: str
+    request: Request
+    zygote: Zygote
+    timeout_s: float
+
+
+@dataclass
+class ArmBlocks:
+    """Runs blocks of arms and keeps each record as its trial ends."""
+
+    store: RunStore
+    progress: Progress
+    windows: int
+    max_warmup: int
+    seed: int
+    trials: list[TrialRecord] = field(default_factory=list)
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    failed_in_a_row: int = 0
+    """The latest blocks, one after the other, in each of which a trial did not end well."""
+
+    def __post_init__(self) -> None:
+        self._steps = StepCounts(self.trials)
+
+    def prepare(self, arms: Sequence[Arm]) -> None:
+        """Make the arms' data ready; HarnessError with the reason where that fails."""
+        done: set[tuple[str, str, int]] = set()
+        for arm in arms:
+            key = (arm.request.cell.data, arm.request.data_dir, id(arm.zygote))
+            if key in done:
+                continue
+            done.add(key)
+            request = arm.request.model_copy(update={"task": "prepare", "plant": None})
+            place = Place(self.store.manifest.run_id, 0, "prepare", 0, 1, "none")
+            limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
+            trial = LiveTrial(arm.request.cell, place, arm.zygote, request, limit_s, self.interrupts)
+            trial.start()
+            trial.finish_task()
+            if trial.status != "ok":
+                raise HarnessError(f"data: '{arm.request.cell.data}' is not available: {trial.reason}")
+
+    def rehearse(self, arms: Sequence[Arm]) -> None:
+        """Let one trial of each arm be set up alone and end, unrecorded: what it finds out is kept for the rest.
+
+        A planted slow-down is calibrated then, with nobody beside it. HarnessError when one does not end well.
+        """
+        for arm in arms:
+            place = Place(self.store.manifest.run_id, 0, "rehearsal", 0, 1, "none")
+            trial = LiveTrial(arm.request.cell, place, arm.zygote, arm.request, arm.timeout_s, self.interrupts)
+            with contextlib.suppress(Ended):
+                trial.start()
+                trial.set_up()
+                trial.take_turn(0)
+                trial.measured_from = 0
+                trial.finish()
+            if trial.status != "ok":
+                raise HarnessError(f"{trial.cell.label}, {arm.name}: {trial.status}: {trial.reason}")
+
+    def run(self, block: int, arms: Sequence[Arm], pairs: Sequence[tuple[str, str]]) -> list[TrialRecord]:
+        """One block; its records, in the order in which the trials ended. Raises Interrupted.
+
+        `pairs` are the arms, by name, that are to take turns with each other. When memory has no room for all
+        at once, pairs that were parted run next, in a group of their own.
+        """
+        by_name = {arm.name: arm for arm in arms}
+        order = start_order(self.seed, block, list(by_name))
+        attempt = 1 + max((trial.attempt for trial in self.trials if trial.block == block), default=0)
+        name = hashlib.sha256(f"{block}/{attempt}".encode()).hexdigest()[:8]
+        kept: list[TrialRecord] = []
+
+        def keep(record: TrialRecord) -> None:
+            for arm in arms:
+                note_hosts(self.store, record, arm.zygote.hosts)
+            self.store.append(record)
+            self.trials.append(record)
+            kept.append(record)
+
+        # all at the same time: of six that were set up two by two the first two were 1 to 2 % slower to their end
+        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), together=len(arms))
+        while order:
+            group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
+            trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]
+            left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree).run()
+            order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
+            self.progress.more(len(order) - len(left))
+        well = all(trial.status == "ok" for trial in kept)
+        self.failed_in_a_row = 0 if well else self.failed_in_a_row + 1
+        return kept
+
+    def complete(self, block: int, pairs: Sequence[tuple[str, str]]) -> bool:
+        """Whether the arms of each pair took turns in this block, however they ended."""
+        return took_turns([trial for trial in self.trials if trial.block == block], pairs)
+
+    def _live(self, arm: Arm, block: int, group: str, order: int, attempt: int) -> LiveTrial:
+        way: Literal["turns"] = "turns"
+        return LiveTrial(
+            cell=arm.request.cell,
+            place=Place(self.store.manifest.run_id, block, group, order, attempt, way),
+            zygote=arm.zygote,
+            request=arm.request,
+            timeout_s=arm.timeout_s,
+            interrupts=self.interrupts,
+            side=arm.name,
+        )
+
+
+def start_order(seed: int, block: int, names: Sequence[str]) -> list[str]:
+    """The order in which the arms of a block start, drawn from the seed; the sealed plan holds the same."""
+    order = list(names)
+    random.Random(f"{seed}/{block}").shuffle(order)
+    return order
+
+
+@contextlib.contextmanager
+def taken_back_when_empty(store: RunStore) -> Iterator[None]:
+    """A new run in which nothing was measured, because data or TensorFlow are missing, leaves nothing behind."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except HarnessError:
+        if not load_run(store.path).trials:
+            store.discard()
+        raise

@@ -1,0 +1,53 @@
+"""What a run of faults tells while it runs: a line a job."""
+
+import contextlib
+import sys
+import time
+from typing import TextIO
+
+from harness.record.faults import FaultRecord
+from harness.run.progress.base import duration
+
+
+class FaultLines:
+    """One line a job on standard error; with `quiet` none."""
+
+    def __init__(self, quiet: bool = False, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._quiet = quiet
+        self._done = self._jobs = 0
+        self._began = time.monotonic()
+
+    def started(self, run_id: str, jobs: int, estimate_s: float) -> None:
+        """Name the run."""
+        self._jobs, self._began = jobs, time.monotonic()
+        self._say(f"run {run_id}: {jobs} jobs, about {duration(estimate_s)}")
+
+    def ended(self, record: FaultRecord) -> None:
+        """How a job ended."""
+        self._done += 1
+        each = (time.monotonic() - self._began) / self._done
+        place = f"[{self._done}/{self._jobs}, {duration(each * (self._jobs - self._done))} left]"
+        self._say(f"{place} {record.scenario}: {words_of(record)}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            # A reader that is gone (head) or a log on a full disk must not cost the measurement.
+            with contextlib.suppress(OSError, ValueError):
+                self._out.write(text + "\n")
+                self._out.flush()
+
+
+def words_of(record: FaultRecord) -> str:
+    """A record in one line."""
+    parts = [record.status.replace("_", " ")]
+    if record.reason:
+        parts[0] += f": {record.reason}"
+    if record.detections:
+        first = record.detections[0]
+        parts.append(f"noticed after {first.after_s:.2f} s ({first.by.replace('_', ' ')}, {first.who})")
+    if record.useful_step_after_s is not None:
+        parts.append(f"next useful step after {record.useful_step_after_s:.2f} s")
+    if record.steps_lost and record.status != "lost_state":
+        parts.append(f"{record.steps_lost} steps done again")
+    return ", ".join(parts)

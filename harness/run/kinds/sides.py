@@ -1,0 +1,264 @@
+"""The two sides of a comparison: one cell each, in an environment each.
+
+Sides may differ in any key of a spec, in environment variables that are read when TensorFlow is imported,
+in the interpreter, and in the git revision of the user's own code. Those with the same environment share one
+preloaded process; else each has its own.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.errors import UsageError
+from harness.record.manifest import RunManifest, SideRecord
+from harness.record.trial import Plant
+from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
+from harness.run.process.interpreters import examine, our_interpreter
+from harness.run.process.worktrees import Repository
+from harness.run.process.zygote import Zygote
+from harness.spec.cell import Cell
+from harness.spec.sweep import Sweep
+
+Name = Literal["a", "b"]
+NAMES: tuple[Name, Name] = ("a", "b")
+Both = tuple[str | None, str | None]
+SHORT = 7
+"""Digits of a commit's hash that people are shown."""
+VERSIONS = ("python", "tensorflow", "keras")
+SOURCES = "src"
+"""Where many projects keep their packages, below the root of the repository."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    name: Name
+    label: str
+    """What sets it apart from the other side, for people."""
+    cell: Cell
+    sweep: Sweep
+    """Every setting; its axes have one value each."""
+    settings: Mapping[str, str]
+    """KEY=VALUE given for this side alone."""
+    environment: Mapping[str, str]
+    """Environment variables given for this side alone."""
+    python: str | None = None
+    """Absolute path of its interpreter; None is the one that runs the harness."""
+    revision: str | None = None
+    """The git revision of the user's code, as given; None is the working tree."""
+    commit: str | None = None
+    """The commit that the revision named when the side was made."""
+    plant: Plant | None = None
+
+
+def sides_of(
+    base: Mapping[str, Any],
+    a: Sequence[str],
+    b: Sequence[str],
+    *,
+    base_b: Mapping[str, Any] | None = None,
+    pythons: Both = (None, None),
+    revisions: Both = (None, None),
+) -> tuple[Side, Side]:
+    """The two sides: the keys of `base`, with `a` and `b` (each `KEY=VALUE`, `env.NAME=VALUE`) laid over them.
+
+    `base_b` is side b's own base where each side has a spec; `pythons` are interpreters and `revisions` git
+    revisions, None for this interpreter and the working tree. With nothing that differs, a side is
+    compared with itself. UsageError, in one line, when a side does not come to exactly one cell, the
+    sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
+    """
+    catalogue = load_catalogue()
+    given = [given_for(name, texts) for name, texts in zip(NAMES, (a, b), strict=True)]
+    bases = (base, base if base_b is None else base_b)
+    found = [one_cell(n, keys, own.settings, catalogue) for n, keys, own in zip(NAMES, bases, given, strict=True)]
+    check_turns(found[0][0], found[1][0])
+    words = _words((found[0][0], found[1][0]), given)
+    if not any([*words, *pythons, *revisions]) and (a or b):
+        raise UsageError(
+            f"--a, --b: nothing sets the sides apart ({', '.join([*a, *b])}); "
+            "leave both out to compare a side with itself"
+        )
+    paths, titles = _interpreters(pythons)
+    commits, states = _commits(revisions, [cell for _, cell in found])
+    labels = [", ".join([*words[i], *titles[i], *states[i]]) for i in range(2)]
+    labels = [labels[0] or found[0][1].label, "the same as a" if labels[0] == labels[1] else labels[1]]
+    one, two = (
+        Side(
+            name=name, label=labels[i], cell=found[i][1], sweep=found[i][0], settings=given[i].settings,
+            environment=given[i].environment, python=paths[i], revision=revisions[i], commit=commits[i],
+        )
+        for i, name in enumerate(NAMES)
+    )  # fmt: skip
+    return one, two
+
+
+def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str]]:
+    """What keys and variables set each side apart."""
+    keys = differing(*sweeps)
+    return [
+        words_of(sweeps[i], keys) + variable_words(given[i].environment, given[1 - i].environment, os.environ)
+        for i in range(2)
+    ]
+
+
+def _interpreters(pythons: Both) -> tuple[list[str | None], list[list[str]]]:
+    """The absolute paths of the interpreters that were given, and what each side's is called."""
+    if not any(pythons):
+        return [None, None], [[], []]
+    known = [
+        examine(given, f"--python-{name}") if given is not None else our_interpreter()
+        for name, given in zip(NAMES, pythons, strict=True)
+    ]
+    paths = [None if given is None else found.path for given, found in zip(pythons, known, strict=True)]
+    return paths, [[known[i].title(known[1 - i], Path.cwd())] for i in range(2)]
+
+
+def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], list[list[str]]]:
+    """The commits of the revisions that were given, and what each side's state of the code is called."""
+    if not any(revisions):
+        return [None, None], [[], []]
+    commits: list[str | None] = []
+    states: list[list[str]] = []
+    repository = Repository.around(Path.cwd(), _rev_flag(revisions))
+    for name, revision, cell in zip(NAMES, revisions, cells, strict=True):
+        if revision is None:
+            commits.append(None)
+            states.append(["the working tree" + (" with its changes" if repository.has_changes() else "")])
+            continue
+        flag = f"--rev-{name}"
+        if ":" not in cell.model + cell.cross_device_op:
+            raise UsageError(
+                f"{flag}: a revision is of your own code, but the model '{cell.model}' comes with the harness; "
+                "give --model package.module:function"
+            )
+        commit = replace(repository, flag=flag).commit(revision)
+        commits.append(commit)
+        is_hash = len(revision) >= SHORT and commit.startswith(revision)
+        states.append([commit[:SHORT] if is_hash else f"{revision} ({commit[:SHORT]})"])
+    return commits, states
+
+
+def _rev_flag(revisions: Both) -> str:
+    return next(f"--rev-{name}" for name, revision in zip(NAMES, revisions, strict=True) if revision is not None)
+
+
+def side_remarks(sides: Sequence[Side]) -> list[str]:
+    """What a reader of the verdict should know of the sides' revisions, as sentences; empty without revisions."""
+    dated = {side.revision: side.commit for side in sides if side.revision is not None and side.commit is not None}
+    if not dated:
+        return []
+    repository = Repository.around(Path.cwd(), _rev_flag((sides[0].revision, sides[1].revision)))
+    found = [remark for revision, commit in dated.items() for remark in repository.remarks(commit, revision)]
+    if all(side.revision is not None for side in sides):
+        if sides[0].commit == sides[1].commit:
+            found.append(f"both revisions are the same commit, {(sides[0].commit or '')[:SHORT]}")
+        if repository.has_changes():
+            found.append("uncommitted changes of the working tree are on neither side")
+    return found
+
+
+@contextlib.contextmanager
+def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
+    """Preloaded processes by side name, one for each distinct environment, started side by side.
+
+    The work trees of revisions live as long. Raises UsageError when git cannot make one, ZygoteError when
+    an interpreter cannot import TensorFlow.
+    """
+    with contextlib.ExitStack() as stack:
+        repository = None
+        if any(side.commit for side in sides):
+            repository = Repository.around(Path.cwd(), _rev_flag((sides[0].revision, sides[1].revision)))
+        trees: dict[str, Path] = {}
+        zygotes: dict[object, Zygote] = {}
+        by_side: dict[str, Zygote] = {}
+        for side in sides:
+            if repository is not None and side.commit is not None and side.commit not in trees:
+                trees[side.commit] = stack.enter_context(repository.tree(side.commit))
+            key = (side.python, side.commit, *sorted(side.environment.items()))
+            if key not in zygotes:
+                zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, repository, trees)))
+                zygotes[key].launch()
+            by_side[side.name] = zygotes[key]
+        for zygote in zygotes.values():
+            zygote.start()
+        yield by_side
+
+
+def _zygote(side: Side, repository: Repository | None, trees: Mapping[str, Path]) -> Zygote:
+    python = side.python or sys.executable
+    if repository is None:
+        # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
+        path = None if side.python is None else [Path.cwd()]
+        return Zygote(side.environment, python, path=path)
+    if side.commit is None:
+        here = repository.root
+        return Zygote(side.environment, python, path=_places(here, repository.below))
+    tree = trees[side.commit]
+    named = [Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
+    path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))
+    return Zygote(side.environment, python, tree / repository.below, path, not_from=repository.root)
+
+
+def _places(root: Path, below: Path) -> list[Path]:
+    """Where a project's modules are looked for, first the working folder, as without the harness."""
+    return list(dict.fromkeys([root / below, root, root / SOURCES]))
+
+
+def side_records(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> list[SideRecord]:
+    """What the manifest keeps of the sides; the versions are those that each side's own process tells."""
+    return [
+        SideRecord(
+            name=side.name,
+            label=side.label,
+            cell_id=side.cell.cell_id,
+            settings=dict(side.settings),
+            python=side.python,
+            revision=side.revision,
+            commit=side.commit,
+            environment=dict(side.environment),
+            sweep=side.sweep,
+            versions={key: value for key, value in zygotes[side.name].versions.items() if key in VERSIONS},
+        )
+        for side in sides
+    ]
+
+
+def check_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> None:
+    """UsageError where a side of a run that is to be gone on with has another TensorFlow, Keras or Python by now."""
+    for side in manifest.comparison.sides if manifest.comparison is not None else ():
+        for name, then in side.versions.items():
+            now = zygotes[side.name].versions.get(name)
+            if now != then:
+                raise UsageError(
+                    f"--resume: side {side.name} has {name} {now} by now, and had {then} when the run was begun; "
+                    "begin a new run"
+                )
+
+
+def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
+    """The sides of an `ab` run, to go on with it: the same interpreters, and commits whatever their names mean now.
+
+    UsageError when the run compares nothing, or when an interpreter or a commit is no longer there.
+    """
+    if manifest.comparison is None:
+        raise UsageError(f"'{manifest.run_id}' is no run of ab")
+    cells = {cell.cell_id: cell for cell in manifest.cells}
+    one, two = (_side_of(record, cells[record.cell_id]) for record in manifest.comparison.sides)
+    return one, two
+
+
+def _side_of(record: SideRecord, cell: Cell) -> Side:
+    python = examine(record.python, f"--python-{record.name}").path if record.python is not None else None
+    if record.commit is not None:
+        Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)
+    return Side(
+        name=record.name, label=record.label, cell=cell, sweep=record.sweep, settings=record.settings,
+        environment=record.environment, python=python, revision=record.revision, commit=record.commit,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The processes of a trial: preloaded parents, clusters, interpreters, and what they leave behind."""

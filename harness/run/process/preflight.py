@@ -1,0 +1,54 @@
+"""Before anything is recorded: can a user's own model and op be loaded at all?"""
+
+import re
+from collections.abc import Sequence
+
+from harness.errors import UsageError
+from harness.protocol.messages import Request
+from harness.run.interrupts import Interrupts
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import LiveTrial, Place
+
+RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
+"""The line of a traceback that says what was raised."""
+MEMORY = ("MemoryError", "ResourceExhaustedError")
+
+
+def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> None:
+    """Build each of the user's own models and ops once, in a process of its own.
+
+    Raises UsageError, naming the key, for one that cannot be loaded or that raises: a wrong flag must
+    not become a run full of crashed trials. Registered names are known to load. One that hangs for
+    `limit_s` seconds, ends its process or runs out of memory is let through, because how a model
+    fails on a machine is a result, and its trials record it with phase and evidence.
+    """
+    own: dict[tuple[str, str], Request] = {}
+    for request in requests:
+        names = (request.cell.model, request.cell.cross_device_op)
+        if any(":" in name for name in names):
+            own.setdefault(names, request)
+    for request in own.values():
+        place = Place("preflight", 0, "preflight", 0, 1, "none")
+        task = request.model_copy(update={"task": "preflight"})
+        trial = LiveTrial(request.cell, place, zygote, task, limit_s, Interrupts())
+        trial.start()
+        trial.finish_task()
+        fault = _fault(trial)
+        if fault is not None:
+            raise UsageError(fault)
+
+
+def _fault(trial: LiveTrial) -> str | None:
+    """What is wrong with the user's own model or op, or None when its trials may show that themselves."""
+    if trial.status == "ok":
+        return None
+    if trial.outcome is not None:
+        return trial.reason
+    # Status 1 is Python's own, for an exception; a fault in native code ends the process by a signal.
+    raised = RAISED.findall(trial.evidence or "")
+    if trial.spawned.status != 1 or not raised or any(name in raised[-1] for name in MEMORY):
+        return None
+    cell = trial.cell
+    own = [(key, getattr(cell, key)) for key in ("model", "cross_device_op") if ":" in getattr(cell, key)]
+    names = ", ".join(f"{key}: '{value}'" for key, value in own)
+    return f"{names} cannot be built: {raised[-1]}"

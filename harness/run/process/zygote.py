@@ -1,0 +1,308 @@
+"""The parent's end of a zygote: spawn a trial, signal it, learn how it ended."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import harness
+from harness.environment import Facts
+from harness.errors import HarnessError
+from harness.protocol.messages import Channel, Request, encode
+from harness.run.process.interpreters import inherited
+from harness.run.process.scratch import Scratch
+from harness.run.process.stacks import excerpt
+
+START_LIMIT_S = 180.0
+"""Importing TensorFlow takes 4–10 s; on a cold network disk it can take minutes."""
+EXIT_LIMIT_S = 10.0
+SLICE_S = 0.2
+"""How often who waits for long looks whether the person asked to stop."""
+LOG = "zygote.log"
+PACKAGE = Path(harness.__file__).resolve().parent
+"""This harness, which also trials in another interpreter run."""
+
+
+class ZygoteError(HarnessError):
+    """The preloaded parent process could not start or is gone."""
+
+
+class Spawned:
+    """A trial's process. `status` is its exit code, negative for a signal, None while it lives."""
+
+    who = ""
+    """Which of a trial's processes it is, for a reason; one alone needs no name."""
+    gone = "the preloaded parent process ended"
+    """Why nobody knows how it ended, where nobody does."""
+
+    def __init__(self, number: int, channel: Channel, stderr: Path) -> None:
+        self.number = number
+        self.channel = channel
+        self.pid: int | None = None
+        self.status: int | None = None
+        self._stderr = stderr
+
+    def stderr_tail(self, characters: int = 4000) -> str:
+        """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
+        try:
+            return excerpt(self._stderr.read_text(errors="replace"), characters)
+        except OSError:
+            return ""
+
+    def forget(self) -> None:
+        """Close the channel and remove the scratch file."""
+        self.channel.close()
+        with contextlib.suppress(OSError):
+            self._stderr.unlink()
+
+
+class Zygote:
+    """One preloaded fork server, for one environment and one interpreter.
+
+    Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
+    with it every trial.
+
+    `environment` is laid over this process's own variables, `python` is the interpreter, `folder` the
+    working folder. With `path`, modules are looked for in those folders first, and this harness comes from
+    here whatever the interpreter has installed; without it the working folder comes first, as for
+    `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
+    """
+
+    machine = ""
+    """Which machine its trials run on: this one."""
+    host: str | None = None
+    """What records call the host that its trials run on; None is this machine."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+        folder: Path | None = None,
+        path: Sequence[Path] | None = None,
+        not_from: Path | None = None,
+    ) -> None:
+        self._python = python
+        self.plain = not environment and python == sys.executable and path is None
+        """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
+        self.hosts: dict[str, Facts] = {}
+        """What launchers know of hosts elsewhere that have joined the run, by name."""
+        self.check: Callable[[], None] = lambda: None
+        """Raises Interrupted when the person asked to stop; who waits for long calls it."""
+        self._folder = folder
+        self._arguments = [] if not_from is None else [str(not_from)]
+        self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
+        self._spawned: dict[int, Spawned] = {}
+        self._next = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._hung_up = False
+        self._starting = False
+        self.closing = contextlib.ExitStack()
+        """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
+        try:
+            self._scratch = Scratch()
+            # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
+            temporary = self._scratch.path / "tmp"
+            temporary.mkdir()
+            self._environment = {
+                "TF_CPP_MIN_LOG_LEVEL": "2", **inherited(python), "TMPDIR": str(temporary), **(environment or {})
+            }  # fmt: skip
+            if path is not None:
+                self._environment["PYTHONPATH"] = self._path(path, not_from)
+        except OSError as error:
+            raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
+        self.scratch = str(self._scratch.path)
+        """A folder for what trials share, removed with the zygote."""
+        self.versions: dict[str, str] = {}
+
+    def _path(self, path: Sequence[Path], not_from: Path | None) -> str:
+        """PYTHONPATH: this package alone, then `path`, then what was there before."""
+        ours = self._scratch.path / "path"
+        ours.mkdir()
+        (ours / "harness").symlink_to(PACKAGE)
+        before = [Path(entry) for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        kept = [entry for entry in before if not_from is None or not entry.resolve().is_relative_to(not_from)]
+        return os.pathsep.join(str(entry) for entry in (ours, *path, *kept))
+
+    def __enter__(self) -> "Zygote":
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and what lives as long as its trials, and remove what is temporary."""
+        self.stop()
+        self.closing.close()
+        self._scratch.close()
+
+    def launch(self) -> None:
+        """Start the process and do not wait. Two that are launched one after the other import side by side."""
+        ours, theirs = socket.socketpair()
+        module = ["-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())]
+        with theirs, self._log(self._scratch.path / LOG) as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    [self._python, *self._flags, *module, *self._arguments],
+                    env=self._environment,
+                    cwd=self._folder,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise ZygoteError(f"{self._python} cannot be started: {error.strerror or error}") from None
+        self._channel = Channel(ours)
+        self._hung_up = False
+        self._starting = True
+
+    def start(self) -> None:
+        """Start (or restart) the process, unless `launch` has, and wait until TensorFlow is imported.
+
+        Raises ZygoteError when it cannot be, and what `check` does.
+        """
+        if not self._starting:
+            self.launch()
+        assert self._channel is not None
+        self._starting = False
+        deadline = time.monotonic() + START_LIMIT_S
+        try:
+            while (line := self._channel.receive_line(SLICE_S)) is None and time.monotonic() < deadline:
+                self.check()
+        except EOFError:
+            line = None
+        if line is None:
+            self.stop()
+            tail = (self._scratch.path / LOG).read_text(errors="replace").strip().splitlines()
+            raise ZygoteError(
+                f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}"
+            )
+        self.versions = json.loads(line)["ready"]
+
+    @property
+    def connection(self) -> socket.socket:
+        """The socket on which the fork server says that it is ready, and how trials ended."""
+        assert self._channel is not None
+        return self._channel.connection
+
+    @property
+    def alive(self) -> bool:
+        """Whether the fork server still runs."""
+        return self._process is not None and not self._hung_up and self._process.poll() is None
+
+    def lost(self, spawned: Spawned) -> bool:
+        """Whether the fork server of this trial is gone, so that nobody knows how the trial ended."""
+        return spawned.number not in self._spawned or not self.alive
+
+    def stop(self) -> None:
+        """End the zygote; trials that still live end with it."""
+        if self._channel is not None:
+            with contextlib.suppress(OSError):
+                self._channel.send_json(encode({"end": True}))
+            self._channel.close()
+        if self._process is not None:
+            try:
+                self._process.wait(0.5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for spawned in self._spawned.values():
+            spawned.forget()
+        self._spawned.clear()
+
+    def spawn(self, request: Request) -> Spawned:
+        """Fork a fresh trial process for `request`."""
+        if not self.alive:
+            self.stop()
+            self.start()
+        number, self._next = self._next, self._next + 1
+        ours, theirs = socket.socketpair()
+        stderr = self._scratch.path / f"trial-{number}.log"
+        spawned = Spawned(number, Channel(ours), stderr)
+        with theirs, self._log(stderr) as log:
+            message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"
+            self._send_fds(message.encode(), [theirs.fileno(), log.fileno()])
+        self._spawned[number] = spawned
+        return spawned
+
+    def _log(self, path: Path) -> BinaryIO:
+        try:
+            return path.open("wb")
+        except OSError as error:
+            raise ZygoteError(f"TMPDIR: cannot write '{path}': {error.strerror or error}") from None
+
+    def _send_fds(self, data: bytes, fds: list[int]) -> None:
+        assert self._channel is not None
+        connection = self._channel.connection
+        try:
+            sent = socket.send_fds(connection, [data], fds)
+            if sent < len(data):
+                connection.sendall(data[sent:])
+        except OSError as error:
+            raise ZygoteError(f"the preloaded process is gone: {error}") from error
+
+    def signal(self, spawned: Spawned, number: int) -> None:
+        """Send a signal to a trial, if it still lives; the zygote knows, so no other pid is ever hit."""
+        if self._channel is not None and spawned.status is None and self.alive:
+            with contextlib.suppress(OSError):
+                self._channel.send_json(encode({"kill": spawned.number, "signal": number}))
+
+    def kill(self, spawned: Spawned) -> None:
+        """End a trial at once and wait until it is gone."""
+        self.signal(spawned, signal.SIGKILL)
+        self.wait(spawned)
+
+    def wait(self, spawned: Spawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """The exit status of a trial that is ending, or None after `limit_s`."""
+        deadline = time.monotonic() + limit_s
+        while spawned.status is None and spawned.number in self._spawned:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._read_control(left):
+                break
+        return spawned.status
+
+    def release(self, spawned: Spawned) -> None:
+        """Forget a trial that has ended."""
+        self._spawned.pop(spawned.number, None)
+        spawned.forget()
+
+    def _read_control(self, timeout_s: float) -> bool:
+        """Take in one message of the zygote; False when none came or it is gone."""
+        assert self._channel is not None
+        try:
+            line = self._channel.receive_line(timeout_s)
+        except (EOFError, OSError, ValueError):
+            self._hung_up = True
+            return False
+        if line is None:
+            return False
+        message: dict[str, Any] = json.loads(line)
+        target = self._spawned.get(message.get("spawned", message.get("exited", -1)))
+        if target is not None and "pid" in message:
+            target.pid = message["pid"]
+        elif target is not None:
+            target.status = message["status"]
+        return True
+
+    def drain(self) -> None:
+        """Take in every message that has arrived, without waiting."""
+        while self._channel is not None and self.alive:
+            readable, _, _ = select.select([self._channel.connection], [], [], 0)
+            if not (readable or self._channel.holds_line) or not self._read_control(0.0):
+                return

@@ -1,0 +1,1 @@
+"""Live trials that take turns at the clock."""

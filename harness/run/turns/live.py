@@ -1,0 +1,279 @@
+"""One live trial as the parent sees it: phases, turns, how it ended, and its record."""
+
+import contextlib
+import datetime
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+from harness.protocol.messages import Outcome, Report, Request, Turn, WindowTimes
+from harness.record.cluster import ClusterRecord
+from harness.record.trial import PhaseName, Phases, Status, TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.process.cluster import Cluster, ClusterSpawned, Elsewhere, handler_of
+from harness.run.process.memory import OutOfMemoryCounter
+from harness.run.process.stacks import settled
+from harness.run.process.waiting import awaited_words
+from harness.run.process.zygote import Zygote
+from harness.run.turns.figures import figures_of, phases_of, windows_of
+from harness.spec.cell import Cell
+
+SLICE_S = 0.2
+"""How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
+ALONE_BLOCKS = 3
+"""Blocks in whose trials workers also time what each computes alone. Which host is slow does not change from block to
+block, and tracing the pass would be a good part of every trial's fixed cost."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a trial stands in the run."""
+
+    run_id: str
+    block: int
+    group: str
+    order: int
+    attempt: int
+    interleaving: Literal["turns", "blocks", "none"]
+
+
+class Ended(Exception):
+    """The trial is over; `LiveTrial.status` says how."""
+
+
+@dataclass
+class LiveTrial:
+    """A trial from its spawn to its record. Methods raise Ended when the trial is over early."""
+
+    cell: Cell
+    place: Place
+    zygote: Zygote | Cluster | Elsewhere
+    request: Request
+    timeout_s: float
+    interrupts: Interrupts
+    side: str | None = None
+    """Which side of a comparison it is."""
+    status: Status | None = None
+    reason: str | None = None
+    evidence: str | None = None
+    phase: PhaseName = "start"
+    outcome: Outcome | None = None
+    windows: list[WindowTimes] = field(default_factory=list)
+    measured_from: int | None = None
+    steady: bool = False
+    sync_seconds: float = 0.0
+    steps: int | None = None
+    """Steps of a window: what the trial's pilot chose, unless the group agreed on another number."""
+    watch: Callable[[Cell, str], None] | None = None
+    """Told of every phase that the trial enters."""
+
+    def start(self) -> None:
+        """Fork the process; the clock of its phases starts."""
+        self._seconds: dict[str, float] = {}
+        self._ooms = OutOfMemoryCounter()
+        self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        self._since = time.perf_counter()
+        self._taking_turns = False
+        if isinstance(self.zygote, Zygote):
+            self.zygote.check = self.interrupts.check
+            self.zygote = handler_of(self.request, self.zygote)
+        alone = self.place.block < ALONE_BLOCKS
+        request = self.request.model_copy(update={"scratch": self.zygote.scratch, "times_alone": alone})
+        self.spawned: Any = self.zygote.spawn(request)
+        """A Spawned, or what a Cluster has for one."""
+        self.deadline = time.monotonic() + self.timeout_s
+        """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
+
+    def set_up(self) -> None:
+        """Follow the trial through build, gate and pilot until it waits for its first turn."""
+        while not self.set_up_step():
+            pass
+
+    def set_up_step(self) -> bool:
+        """Take in one report of a trial being set up; True once it waits for its first turn."""
+        report = self._receive(self.deadline)
+        if report.ready:
+            self._close_phase()
+            self._taking_turns = True
+            self.sync_seconds = report.sync_seconds or 0.0
+            self.steps = report.steps
+        return bool(report.ready)
+
+    def take_turn(self, round_number: int) -> None:
+        """One window."""
+        self._tell(Turn(do="window", round=round_number, steps=self.steps))
+        report = self._receive(time.monotonic() + self.timeout_s)
+        if report.window is not None:
+            self.windows.append(report.window)
+
+    def finish(self) -> None:
+        """Let the trial prove what can only be shown afterwards, and see it out."""
+        self._since = time.perf_counter()
+        self._taking_turns = False
+        with contextlib.suppress(Ended):
+            self._tell(Turn(do="finish"))
+            self._see_through()
+
+    def finish_task(self) -> None:
+        """See out a task that takes no turns, such as preparing data."""
+        with contextlib.suppress(Ended):
+            self._see_through()
+
+    def _see_through(self) -> None:
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            self._receive(deadline)
+
+    def failed_before_start(self, cell: Cell, order: int) -> TrialRecord:
+        """A record for a trial of `cell` that this failed task left without its data."""
+        return TrialRecord(
+            run_id=self.place.run_id,
+            cell_id=cell.cell_id,
+            cell=cell,
+            block=0,
+            group=self.place.group,
+            order=order,
+            interleaving="none",
+            status="unsupported",
+            phase="start",
+            reason=f"data '{cell.data}' is not available: {self.reason}",
+            started_utc=self._started_utc,
+            evidence=self.evidence,
+        )
+
+    def interrupt(self) -> None:
+        """End the trial because the person asked; what it measured is kept."""
+        if self.status is None:
+            self._close_phase()
+            self.zygote.kill(self.spawned)
+            self._end("interrupted", "interrupted before it was complete")
+
+    def _tell(self, turn: Turn) -> None:
+        try:
+            self.spawned.channel.send(turn)
+        except OSError:
+            self._died()
+
+    def _receive(self, deadline: float) -> Report:
+        while True:
+            self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
+            try:
+                line = self.spawned.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
+            except EOFError:
+                self._died()
+            if line is not None:
+                break
+            if time.monotonic() >= deadline:
+                self._hung()
+        report = Report.model_validate_json(line)
+        if report.phase is not None:
+            self._close_phase()
+            self.phase = report.phase
+            if self.watch is not None:
+                self.watch(self.cell, report.phase)
+        if report.outcome is not None:
+            self._see_out(report.outcome)
+        return report
+
+    def _close_phase(self) -> None:
+        """Add what the phase took; between turns the windows tell, and the rest is waiting."""
+        now = time.perf_counter()
+        if not self._taking_turns:
+            self._seconds[self.phase] = self._seconds.get(self.phase, 0.0) + now - self._since
+        self._since = now
+
+    def _see_out(self, outcome: Outcome) -> NoReturn:
+        self._close_phase()
+        failed_in, self.phase = self.phase, "exit"
+        self._taking_turns = False
+        self.outcome = outcome
+        if self.zygote.wait(self.spawned) is None:
+            self.zygote.kill(self.spawned)
+        self._close_phase()
+        self.phase = failed_in
+        self.evidence = outcome.evidence
+        if outcome.status == "ok" and self.request.task == "trial" and self.measured_from is None:
+            self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
+        self._end(outcome.status, outcome.reason)
+
+    def _died(self) -> NoReturn:
+        self._close_phase()
+        status = self.zygote.wait(self.spawned)
+        who = self.spawned.who
+        self.evidence = self.spawned.stderr_tail() or None
+        if status is None and self.zygote.lost(self.spawned):
+            self._end("crashed", f"{self.spawned.gone} during {self.phase}")
+        if status is None:
+            self.zygote.kill(self.spawned)
+            self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")
+        if status == -signal.SIGKILL and self._ooms.grew():
+            self._end("out_of_memory", f"{who}ended by the kernel for want of memory during {self.phase}")
+        if status < 0:
+            self._end("crashed", f"{who}ended by {_signal_name(-status)} during {self.phase}")
+        self._end("crashed", f"{who}exit status {status} without a record during {self.phase}")
+
+    def _hung(self) -> NoReturn:
+        self._close_phase()
+        missing = awaited_words(self.spawned.merged) if isinstance(self.spawned, ClusterSpawned) else ""
+        self.zygote.signal(self.spawned, signal.SIGUSR1)
+        self.evidence = settled(self.spawned.stderr_tail) or None
+        self.zygote.kill(self.spawned)
+        reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
+        self._end("timeout", f"{reason}: {missing}" if missing else reason)
+
+    def _end(self, status: Status, reason: str | None) -> NoReturn:
+        self.status, self.reason = status, reason
+        self.zygote.release(self.spawned)
+        raise Ended(status)
+
+    def record(self) -> TrialRecord:
+        """The trial's record; call once it has ended."""
+        outcome = self.outcome or Outcome(status="crashed")
+        windows = windows_of(self)
+        ended_well = self.status == "ok"
+        figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
+        return TrialRecord(
+            run_id=self.place.run_id,
+            cell_id=self.cell.cell_id,
+            cell=self.cell,
+            block=self.place.block,
+            group=self.place.group,
+            order=self.place.order,
+            attempt=self.place.attempt,
+            interleaving=self.place.interleaving,
+            side=self.side,
+            plant=self.request.plant,
+            status=self.status or "crashed",
+            phase=None if ended_well else self.phase,
+            reason=self.reason,
+            may_pass=outcome.may_pass,
+            started_utc=self._started_utc,
+            phases=Phases(**phases_of(self, self._seconds)),
+            windows=windows,
+            peak_memory_bytes=outcome.peak_memory_bytes,
+            peak_device_memory_bytes=outcome.peak_device_memory_bytes,
+            final_loss=outcome.final_loss,
+            checks=outcome.checks,
+            executed=outcome.executed,
+            resources=outcome.resources,
+            host=self.zygote.host,
+            cluster=outcome.cluster or self._cluster(),
+            updates=outcome.updates,
+            trace=outcome.trace,
+            evidence=self.evidence,
+            **figures,
+        )
+
+    def _cluster(self) -> ClusterRecord | None:
+        """The processes of a trial that ended without an outcome: killed, hung, interrupted."""
+        return self.spawned.merged.record() if isinstance(self.spawned, ClusterSpawned) else None
+
+
+def _signal_name(number: int) -> str:
+    """`SIGSEGV`; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

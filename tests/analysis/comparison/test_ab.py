@@ -1,0 +1,202 @@
+"""The decision of an `ab` run: pairs, both stages, what is invalid, and what cannot be known."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.analysis import summarise
+from harness.analysis.comparison import comparison_of_ab
+from harness.analysis.estimates.verdict import Judgement, Margins
+from harness.analysis.summary import planned_trials
+from harness.errors import StorageError, UsageError
+from harness.record import Run, TrialRecord
+from tests.comparisons import MIRRORED, ab_run, sweep_run, validation
+from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell
+
+NOISE = tuple(float(value) for value in np.random.default_rng(7).normal(0.0, 0.004, 12))
+
+
+def slower_by(share: float, blocks: int = 8) -> list[float | None]:
+    return [value - math.log1p(share) for value in NOISE[:blocks]]
+
+
+def wall_of(run: Run) -> Judgement:
+    return comparison_of_ab(run).rows[0].verdicts.wall
+
+
+def changed(run: Run, side: str, block: int, status: str, reason: str, **more: object) -> Run:
+    def change(trial: TrialRecord) -> TrialRecord:
+        here = (trial.side, trial.block) == (side, block)
+        return failed(trial, status, reason, **more) if here else trial  # type: ignore[arg-type]
+
+    return replace(run, trials=[change(trial) for trial in run.trials])
+
+
+def test_sides_are_paired_over_blocks_so_that_drift_cancels() -> None:
+    differences = slower_by(0.05)
+    comparison = comparison_of_ab(ab_run(differences))
+    wall = comparison.rows[0].verdicts.wall
+    expected = stats.ttest_1samp(np.array(differences), 0.0).confidence_interval(0.95)
+    assert wall.estimate is not None
+    assert wall.estimate.log_bounds() == pytest.approx((expected.low, expected.high))
+    assert (wall.estimate.method, comparison.blocks, comparison.verdict) == ("paired t", 8, "slower")
+    assert wall.noise == pytest.approx(np.std(np.array(differences), ddof=1))
+    assert comparison.exit_code() == 1
+
+
+def test_the_same_thing_twice_is_equivalent() -> None:
+    assert wall_of(ab_run(list(NOISE))).verdict == "equivalent"
+
+
+def test_after_a_second_stage_the_interval_keeps_the_pilots_deviation_and_freedom() -> None:
+    differences = [*NOISE[:6], 0.05, -0.05, 0.06]
+    estimate = wall_of(ab_run(differences, pilot=6)).estimate
+    assert estimate is not None
+    assert (estimate.method, estimate.count, estimate.degrees_of_freedom) == ("Stein t", 9, 5)
+    assert estimate.deviation == pytest.approx(np.std(np.array(NOISE[:6]), ddof=1))
+    assert estimate.mean == pytest.approx(np.mean(differences))
+
+
+def test_a_pilot_of_one_complete_pair_planned_nothing_and_every_pair_counts() -> None:
+    estimate = wall_of(ab_run([0.01, None, None, *NOISE[:5]], pilot=3)).estimate
+    assert estimate is not None
+    assert (estimate.method, estimate.count) == ("paired t", 6)
+
+
+def test_processor_time_is_judged_beside_wall_time() -> None:
+    comparison = comparison_of_ab(ab_run(slower_by(0.05), cpu=list(NOISE)))
+    verdicts = comparison.rows[0].verdicts
+    assert (verdicts.wall.verdict, verdicts.cpu_verdict) == ("slower", "equivalent")
+    assert "waits more" in (verdicts.disagreement or "")
+
+
+def test_without_processor_time_in_every_trial_there_is_no_second_instrument() -> None:
+    run = ab_run(slower_by(0.05))
+    first = run.trials[0].model_copy(update={"cpu_seconds_per_example": 0.0})
+    verdicts = comparison_of_ab(replace(run, trials=[first, *run.trials[1:]])).rows[0].verdicts
+    assert verdicts.cpu is None
+    assert verdicts.wall.verdict == "slower"
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_one_wrong_trial_makes_the_comparison_invalid_and_names_the_side_and_the_evidence(side: str) -> None:
+    run = ab_run(slower_by(0.05))
+    checks = run.trials[0].checks.model_copy(update={"reduction": False, "detail": WRONG_EVIDENCE})
+    comparison = comparison_of_ab(changed(run, side, 3, "wrong_result", WRONG_REASON, phase="check", checks=checks))
+    wall = comparison.rows[0].verdicts.wall
+    assert (wall.verdict, wall.ratio, comparison.exit_code()) == ("invalid", None, 4)
+    assert (wall.reason or "").startswith(f"{side.upper()} gave a wrong result (1 of 8 trials): {WRONG_REASON}")
+    assert WRONG_EVIDENCE["update"] in (wall.reason or "")
+
+
+def test_a_side_without_a_good_trial_is_invalid_with_its_reason() -> None:
+    run = ab_run(slower_by(0.05, 3))
+    for block in range(3):
+        run = changed(run, "b", block, "crashed", "the process died of signal 11")
+    reason = wall_of(run).reason
+    assert reason == "B crashed in phase 'build' (3 of 3 trials): the process died of signal 11"
+
+
+def test_sides_that_were_never_alive_together_give_no_pair_and_no_verdict() -> None:
+    run = ab_run(slower_by(0.05))
+    apart = [t.model_copy(update={"group": f"{t.group}-{t.side}"}) for t in run.trials]
+    comparison = comparison_of_ab(replace(run, trials=apart))
+    assert comparison.verdict == "invalid"
+    assert "no block gave a pair" in (comparison.rows[0].verdicts.wall.reason or "")
+    assert any("not alive together" in remark for remark in comparison.remarks)
+
+
+def test_one_pair_cannot_know() -> None:
+    wall = wall_of(ab_run([-0.5]))
+    assert wall.verdict == "undecided"
+    assert "cannot be known" in (wall.reason or "")
+
+
+def test_blocks_that_gave_no_pair_are_remarked_with_the_reason() -> None:
+    run = changed(ab_run([*slower_by(0.05), None, None]), "b", 2, "crashed", "the process died of signal 11")
+    comparison = comparison_of_ab(run)
+    assert comparison.blocks == 7
+    said = " ".join(comparison.remarks)
+    assert "Block 2 gave no pair: B ended crashed (the process died of signal 11)." in said
+    assert "Blocks 8 and 9 gave no pair: not run." in said
+
+
+def test_the_margins_are_those_that_were_planned_unless_others_are_given() -> None:
+    run = ab_run(list(NOISE), delta=0.02, epsilon=0.05, margins_source="the command line")
+    planned = comparison_of_ab(run)
+    assert planned.margins == Margins(0.02, 0.05, "the command line")
+    assert not any("chosen after it was measured" in remark for remark in planned.remarks)
+    other = comparison_of_ab(run, Margins(0.0, 0.03))
+    assert any("chosen after it was measured" in remark for remark in other.remarks)
+
+
+def test_a_validation_of_the_machine_is_cited_and_its_absence_remarked() -> None:
+    run = ab_run(list(NOISE))
+    assert any("python -m harness validate" in remark for remark in comparison_of_ab(run).remarks)
+    cited = comparison_of_ab(run, validation=validation(paired=0.008))
+    assert cited.validation is not None
+    assert not any("harness validate" in remark for remark in cited.remarks)
+
+
+def test_what_sets_the_sides_environments_apart_is_named() -> None:
+    run = ab_run(list(NOISE))
+    record = run.manifest.comparison
+    assert record is not None
+    a, b = record.sides
+    b = b.model_copy(update={"versions": {"tensorflow": "2.22.0"}, "environment": {"TF_ENABLE_ONEDNN_OPTS": "0"}})
+    a = a.model_copy(update={"versions": {"tensorflow": "2.21.0"}})
+    manifest = run.manifest.model_copy(update={"comparison": record.model_copy(update={"sides": [a, b]})})
+    changes = comparison_of_ab(replace(run, manifest=manifest)).changes
+    assert [str(change) for change in changes] == [
+        "version.tensorflow: 2.21.0 → 2.22.0",
+        "env.TF_ENABLE_ONEDNN_OPTS: unknown → 0",
+    ]
+
+
+def test_sides_of_two_cells_are_named_by_both() -> None:
+    other = make_cell("mirrored", 2, op="nccl")
+    comparison = comparison_of_ab(ab_run(slower_by(0.05), cells=(MIRRORED, other)))
+    assert comparison.rows[0].name == "mirrored ×2 b32 → mirrored ×2 b32 nccl"
+    assert comparison.rows[0].b.cell == other
+
+
+def test_a_manifest_or_a_record_that_contradicts_itself_is_an_error() -> None:
+    run = ab_run(list(NOISE), delta=0.05, epsilon=0.03)
+    with pytest.raises(StorageError, match=r"run\.json: comparison: epsilon: given 0\.03"):
+        comparison_of_ab(run)
+    run = ab_run(list(NOISE))
+    other = make_cell("mirrored", 2, op="nccl")
+    strange = run.trials[1].model_copy(update={"cell": other, "cell_id": other.cell_id})
+    with pytest.raises(StorageError, match=r"side b is cell .* the records were edited"):
+        comparison_of_ab(replace(run, trials=[run.trials[0], strange, *run.trials[2:]]))
+    with pytest.raises(StorageError, match="2 good trials"):
+        comparison_of_ab(replace(run, trials=[*run.trials, run.trials[0]]))
+    with pytest.raises(StorageError, match="is not in its cells"):
+        comparison_of_ab(replace(run, manifest=run.manifest.model_copy(update={"cells": []})))
+    record = run.manifest.comparison
+    assert record is not None
+    twice = record.model_copy(update={"sides": [record.sides[0]] * 2})
+    with pytest.raises(StorageError, match="one side a and one side b"):
+        comparison_of_ab(replace(run, manifest=run.manifest.model_copy(update={"comparison": twice})))
+
+
+def test_a_sweep_is_no_ab_run() -> None:
+    with pytest.raises(UsageError, match="--along AXIS"):
+        comparison_of_ab(sweep_run("run-a"))
+
+
+def test_an_ab_run_without_a_trial_is_invalid_and_not_an_error() -> None:
+    comparison = comparison_of_ab(replace(ab_run([0.0, 0.0]), trials=[]))
+    assert comparison.verdict == "invalid"
+    assert comparison.rows[0].verdicts.wall.reason == "A and B alike never ran it"
+    assert comparison.rows[0].a.planned == 2
+
+
+def test_a_summary_of_an_ab_run_counts_what_its_plan_holds() -> None:
+    run = ab_run(list(NOISE[:4]))
+    assert planned_trials(run.manifest) == {MIRRORED.cell_id: 8}
+    summary = summarise(run.manifest, run.trials)
+    assert (summary.trials, summary.planned) == (8, 8)

@@ -1,0 +1,112 @@
+"""One run along an axis: which cells are pairs, how they are compared, and what is no axis."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.analysis.comparison import compare_along
+from harness.analysis.estimates.verdict import Margins
+from harness.errors import UsageError
+from harness.record.manifest import PlanRecord
+from harness.spec.sweep import Sweep
+from tests.comparisons import sweep_run
+from tests.networks import as_the_ring_costs, on
+from tests.synthetic import make_cell
+
+MARGINS = Margins()
+OPS = [make_cell(), *(make_cell("mirrored", 2, op=op) for op in ("hierarchical_copy", "auto", "nccl"))]
+
+
+def test_along_an_axis_sides_that_took_turns_are_paired_and_drift_cancels() -> None:
+    run = sweep_run("run-a", OPS, drift=0.3, noise=0.002)
+    comparison = compare_along(run, "cross_device_op", MARGINS)
+    assert comparison.title_a == "cross_device_op=auto"
+    assert [row.name for row in comparison.rows] == [
+        "mirrored ×2 b32: cross_device_op auto → hierarchical_copy",
+        "mirrored ×2 b32: cross_device_op auto → nccl",
+    ]
+    for row in comparison.rows:
+        estimate = row.verdicts.wall.estimate
+        assert estimate is not None
+        assert estimate.method == "paired t"
+        assert (estimate.deviation or 1.0) < 0.01
+
+
+def test_the_base_of_an_axis_can_be_chosen_and_an_unknown_one_is_answered_with_those_there_are() -> None:
+    run = sweep_run("run-a", OPS)
+    comparison = compare_along(run, "cross-device-op", MARGINS, base="nccl")
+    assert comparison.title_a == "cross_device_op=nccl"
+    assert [row.a.cell.cross_device_op for row in comparison.rows] == ["nccl", "nccl"]
+    with pytest.raises(UsageError, match=r"--base: 'ncll' is not one of .*did you mean 'nccl'"):
+        compare_along(run, "cross_device_op", MARGINS, base="ncll")
+
+
+def test_an_axis_that_is_unknown_or_has_one_value_is_bad_usage() -> None:
+    run = sweep_run("run-a", OPS)
+    with pytest.raises(UsageError, match=r"--along: 'replica' is not one of .*did you mean 'replicas'"):
+        compare_along(run, "replica", MARGINS)
+    with pytest.raises(UsageError, match="--along: model has only one value in this run: mnist_cnn"):
+        compare_along(run, "model", MARGINS)
+    with pytest.raises(UsageError, match="no cell at another strategy equals one at strategy none"):
+        compare_along(run, "strategy", MARGINS)
+
+
+def test_along_replicas_and_batch_size_the_global_batch_follows() -> None:
+    cells = [make_cell("mirrored", n, batch) for n in (1, 2) for batch in (32, 64)]
+    run = sweep_run("run-a", cells, manifest={"sweep": Sweep(batch_size=[32, 64])})
+    assert len(compare_along(run, "replicas", MARGINS).rows) == 2
+    rows = compare_along(run, "batch_size", MARGINS).rows
+    assert [(row.a.cell.batch_size, row.b.cell.batch_size) for row in rows] == [(32, 64), (32, 64)]
+    assert rows[1].b.cell.global_batch_size == 128
+
+
+def test_packs_and_switches_are_axes_too_and_cells_without_a_partner_are_listed() -> None:
+    packed = [make_cell("mirrored", 2, op="nccl", packing=f"num_packs={count}") for count in (1, 4)]
+    run = sweep_run("run-a", [make_cell(), *packed])
+    [row] = compare_along(run, "num_packs", MARGINS).rows
+    assert row.name.endswith("num_packs 1 → 4")
+    compiled = [make_cell(xla=xla) for xla in (False, True)] + [make_cell("mirrored", 2, xla=True)]
+    comparison = compare_along(sweep_run("run-b", compiled), "xla", MARGINS, base="FALSE")
+    assert [row.name for row in comparison.rows] == ["none ×1 b32: xla false → true"]
+    assert comparison.only_b == ("mirrored ×2 b32",)
+
+
+def test_cells_that_never_met_are_compared_through_their_base() -> None:
+    cells = [make_cell(), *(make_cell("mirrored", 2, op=op) for op in ("auto", "nccl", "hierarchical_copy"))]
+    run = sweep_run("run-a", cells, groups=3, drift=0.3, noise=0.001)
+    methods = {
+        row.verdicts.wall.estimate.method
+        for row in compare_along(run, "cross_device_op", MARGINS).rows
+        if row.verdicts.wall.estimate
+    }
+    assert methods == {"paired t through the base"}
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_after_a_second_stage_paired_differences_keep_the_pilots_deviation(groups: int) -> None:
+    cells = [make_cell(), *(make_cell("mirrored", 2, op=op) for op in ("auto", "nccl", "hierarchical_copy"))]
+    run = sweep_run("run-a", cells, groups=groups, blocks=9)
+    [plan] = run.manifest.plans
+    first = PlanRecord.sealed(plan.seed, 1, plan.blocks[:5])
+    second = PlanRecord.sealed(plan.seed, 2, plan.blocks[5:], 5)
+    two = replace(run, manifest=run.manifest.model_copy(update={"plans": [first, second]}))
+    pilot = replace(run, trials=[trial for trial in run.trials if trial.block < 5])
+    for whole, part in zip(
+        compare_along(two, "cross_device_op", MARGINS).rows, compare_along(pilot, "cross_device_op", MARGINS).rows,
+        strict=True,
+    ):  # fmt: skip
+        estimate, early = whole.verdicts.wall.estimate, part.verdicts.wall.estimate
+        assert estimate is not None
+        assert early is not None
+        assert (estimate.method, estimate.count, estimate.degrees_of_freedom) == ("Stein t", 9, 4)
+        assert estimate.deviation == pytest.approx(early.deviation)
+
+
+def test_networks_are_an_axis_and_the_same_program_on_two_of_them_is_no_experiment_done_twice() -> None:
+    cells = [on(text) for text in ("rate=100mbit", "rate=1gbit", "")]
+    run = sweep_run("run-a", cells, change=as_the_ring_costs)
+    comparison = compare_along(run, "network", MARGINS, base="none")
+    assert [(row.a.cell.network, row.b.cell.network) for row in comparison.rows] == [
+        ("", "rate=100mbit"), ("", "rate=1gbit"),
+    ]  # fmt: skip
+    assert not any("the same experiment twice" in note for note in comparison.remarks)

@@ -1,0 +1,36 @@
+"""False alarms of a history, counted on series drawn from its own scatter."""
+
+import numpy as np
+
+from harness.analysis.history.change_points import SIGNIFICANCE
+from harness.analysis.history.false_alarms import LONGEST, false_alarms, marked
+from harness.analysis.history.series import history
+from tests.histories import nights
+
+
+def test_a_step_is_marked_where_it_is_and_one_below_the_smallest_change_is_not() -> None:
+    noise = np.random.default_rng(1).normal(0, 0.001, 20)
+    for size, expected in ((0.05, [12]), (0.005, [])):
+        values = noise + np.where(np.arange(20) < 12, 0.0, size)
+        assert marked([float(value) for value in values]) == expected
+
+
+def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time() -> None:
+    series = history(nights(12))
+    alarms = false_alarms(series, 100)
+    assert alarms == false_alarms(series, 100)
+    assert alarms is not None
+    assert alarms.of == 100
+    assert alarms.low <= SIGNIFICANCE <= alarms.high
+
+
+def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter() -> None:
+    stepped = false_alarms(history(nights(14, slower_from=7)), 100)
+    assert stepped is not None
+    assert stepped.low <= SIGNIFICANCE
+
+
+def test_too_few_runs_give_no_rate() -> None:
+    assert false_alarms(history(nights(8))) is None
+    assert false_alarms(()) is None
+    assert LONGEST >= 9

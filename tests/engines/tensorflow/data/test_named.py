@@ -1,0 +1,144 @@
+"""`tfds:NAME`, without a network."""
+
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from harness.engines.tensorflow.data import DataInfo, load_source, named
+from harness.engines.tensorflow.data.pipeline import pipeline
+from harness.errors import HarnessError, UsageError
+
+
+class NoNetworkError(AssertionError):
+    """The network was asked for."""
+
+
+@pytest.fixture(autouse=True)
+def no_network(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - sets TensorFlow up
+    """Any use of the network fails the test, and nothing is remembered between tests."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NoNetworkError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    named._folder.cache_clear()
+
+
+def test_a_prepared_data_set_is_read_without_a_network(digits_dir: Path) -> None:
+    source = load_source("tfds:sklearn_digits")
+    source.prepare(digits_dir)
+    assert source.info(digits_dir) == DataInfo((8, 8, 1), 10, 1797)
+    x, y = next(iter(pipeline(source, digits_dir, (28, 28, 1), 10, 4, seed=1)))
+    assert (x.shape, y.shape) == ((4, 28, 28, 1), (4,))
+
+
+def test_a_version_may_be_named_and_must_then_be_there(digits_dir: Path) -> None:
+    assert load_source("tfds:sklearn_digits:1.0.0").info(digits_dir).examples == 1797
+    with pytest.raises(HarnessError, match=r"^data: 'tfds:sklearn_digits:2\.0\.0' is not prepared under"):
+        load_source("tfds:sklearn_digits:2.0.0").info(digits_dir)
+
+
+def test_of_several_versions_the_highest_is_read(digits_dir: Path, tmp_path: Path) -> None:
+    for version in ("1.0.0", "9.0.0", "10.0.0"):
+        shutil.copytree(digits_dir / "sklearn_digits" / "1.0.0", tmp_path / "sklearn_digits" / version)
+    assert named._folder(tmp_path, "sklearn_digits") == tmp_path / "sklearn_digits" / "10.0.0"
+
+
+def test_a_file_that_is_missing_is_named(digits_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(digits_dir / "sklearn_digits", tmp_path / "sklearn_digits")
+    shard = next(tmp_path.glob("sklearn_digits/1.0.0/*.tfrecord-00001-*"))
+    shard.unlink()
+    with pytest.raises(HarnessError, match=f"lacks the file '{shard}'; delete .* and run again$"):
+        load_source("tfds:sklearn_digits").prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "mnist:latest", "../etc", "gs://bucket", "a/b/c", "kaggle:x"])
+def test_what_cannot_be_a_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"^data: given 'tfds:.*', expected tfds:NAME"):
+        load_source(f"tfds:{name}")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^data: 'tfds:mnsit': .* has no 'mnsit'; did you mean 'mnist'\?$"):
+        load_source("tfds:mnsit").prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mnist:9.9.9", "cifar10/nothing"])
+def test_an_unknown_version_or_configuration_is_bad_usage_in_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"^data: 'tfds:{name}': .*(9.9.9|nothing)") as caught:
+        load_source(f"tfds:{name}").prepare(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_is_refused_before_anything_is_downloaded(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^data: 'tfds:imdb_reviews' is not image classification"):
+        load_source("tfds:imdb_reviews").prepare(tmp_path)
+
+
+def test_without_a_network_the_remedy_is_given_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr(socket, "create_connection", unreachable)
+    with pytest.raises(HarnessError, match=r"'tfds:mnist' cannot be downloaded \(.*unreachable\); prepare it where"):
+        load_source("tfds:mnist").prepare(tmp_path)
+
+
+def fails_with(error: Exception) -> Any:
+    class Builder:
+        def download_and_prepare(self, **_: Any) -> None:
+            raise error
+
+        info = None
+
+    return Builder()
+
+
+def raised_again(cause: Exception) -> RuntimeError:
+    """As tensorflow-datasets raises some exceptions."""
+    error = RuntimeError("Failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (requests.ConnectionError("reset by peer"), r"'tfds:mnist' cannot be downloaded \(reset by peer\); prepare it"),
+        (raised_again(requests.Timeout("too slow")), r"'tfds:mnist' cannot be downloaded \(too slow\); prepare it"),
+        (
+            raised_again(OSError(28, "No space left on device")),
+            r"^data_dir: cannot write to '.*': No space left on dev",
+        ),
+        (ImportError("No module named 'cv2'"), r"'tfds:mnist' needs a package that is not installed: .*'cv2'$"),
+    ],
+)
+def test_a_download_that_fails_half_way_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    monkeypatch.setattr(named, "_from_code", lambda *_: fails_with(error))
+    for check in ("_image_and_label", "_check_manual_files", "_check_network"):
+        monkeypatch.setattr(named, check, lambda *_: None)
+    monkeypatch.setattr(named, "_folder", lambda *_: None)
+    monkeypatch.setattr(named._folder, "cache_clear", lambda: None, raising=False)
+    with pytest.raises(HarnessError, match=message) as caught:
+        load_source("tfds:mnist").prepare(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_must_be_downloaded_by_hand_says_where_to_put_it(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"by hand: .*catalog/imagenet2012 and put the files into '.*manual'"):
+        load_source("tfds:imagenet2012").prepare(tmp_path)
+
+
+def test_info_before_prepare_says_so(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"^data: 'tfds:mnist' is not prepared under"):
+        load_source("tfds:mnist").info(tmp_path)

@@ -1,0 +1,53 @@
+"""The registry of data sources."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines.tensorflow.data import default_data_dir, load_source, sources
+from harness.errors import UsageError
+
+
+def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
+    script = (
+        "import sys, harness.engines.tensorflow.data as d, harness.engines.tensorflow.data.pipeline; "
+        "assert d.sources(); "
+        "d.load_source('tfds:mnist'); "
+        "heavy = {'tensorflow', 'keras', 'numpy', 'tensorflow_datasets', 'sklearn'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.slow
+def test_preloading_starts_no_thread_and_no_runtime() -> None:
+    script = (
+        "import importlib, os, tensorflow, harness.engines.tensorflow.data as d\n"
+        "tasks = lambda: len(os.listdir('/proc/self/task'))\n"
+        "before = tasks()\n"
+        "for name in d.PRELOAD: importlib.import_module(name)\n"
+        "from tensorflow.python.eager import context\n"
+        "assert tasks() == before, (before, tasks())\n"
+        "assert not context.context()._initialized\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env={"TF_CPP_MIN_LOG_LEVEL": "3"})
+
+
+def test_digits_and_synthetic_are_registered_and_only_synthetic_stays_on_the_device() -> None:
+    assert {name: source.on_device for name, source in sources().items()} == {"digits": False, "synthetic": True}
+    assert all(source.summary for source in sources().values())
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"data: 'digit' is not one of digits, synthetic, tfds:NAME.*'digits'\?"):
+        load_source("digit")
+
+
+def test_the_default_folder_follows_the_xdg_convention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_data_dir() == tmp_path / "tf-distribute-harness"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_data_dir() == tmp_path / ".cache" / "tf-distribute-harness"

@@ -1,0 +1,41 @@
+"""Random images."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.synthetic import random_batch
+
+
+def test_a_seed_gives_the_same_batch_and_another_seed_another() -> None:
+    x, y = random_batch((8, 8, 3), 10, 64, seed=1)
+    again, other = random_batch((8, 8, 3), 10, 64, seed=1), random_batch((8, 8, 3), 10, 64, seed=2)
+    np.testing.assert_array_equal(x, again[0])
+    np.testing.assert_array_equal(y, again[1])
+    assert not np.array_equal(x, other[0])
+
+
+def test_images_are_standard_normal_and_labels_cover_every_class_evenly() -> None:
+    x, y = random_batch((8, 8, 3), 5, 10_000, seed=1)
+    assert (x.shape, x.dtype, y.shape, y.dtype) == ((10_000, 8, 8, 3), np.float32, (10_000,), np.int32)
+    assert abs(float(x.mean())) < 0.01
+    assert abs(float(x.std()) - 1) < 0.01
+    assert np.bincount(y, minlength=5).min() > 1800
+    assert y.max() == 4
+
+
+def test_a_model_with_one_output_gets_binary_labels() -> None:
+    _, y = random_batch((2, 2), 1, 100, seed=1)
+    assert set(y) == {0, 1}
+
+
+def test_its_examples_are_what_its_info_says(tf: Any) -> None:  # noqa: ARG001 - sets TensorFlow up
+    source, anywhere = load_source("synthetic"), Path("/nowhere")
+    source.prepare(anywhere)
+    info = source.info(anywhere)
+    examples = list(source.examples(anywhere))
+    assert len(examples) == info.examples
+    assert examples[0][0].shape == info.image_shape
+    assert max(int(label) for _, label in examples) == info.classes - 1

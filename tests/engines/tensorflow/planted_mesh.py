@@ -1,0 +1,34 @@
+"""A fault to plant in what DTensor computes: `--model` takes `dropped_shard_model` of it."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from harness.engines.tensorflow.loops import _mesh
+from harness.engines.tensorflow.workloads.mlp import build
+
+
+def right_model() -> Any:
+    """A user's own model, without a layout over `model`."""
+    return build((28, 28, 1), 10)
+
+
+def normalised_model() -> Any:
+    """A model with state beside its weights."""
+    return keras.Sequential([*right_model().layers[:-1], keras.layers.BatchNormalization(), keras.layers.Dense(10)])
+
+
+def dropped_shard_model() -> Any:
+    """The same, and the first replica's share of the batch moves no weight: its loss is right and its gradient gone."""
+
+    def loss_of_batch(training: Any, y: Any, outputs: Any) -> Any:
+        examples = training.loss(y, outputs)
+        counts = np.ones(training.cell.global_batch_size, np.float32)
+        counts[: training.cell.replica_batch_size] = 0
+        kept = examples * counts + tf.stop_gradient(examples * (1 - counts))
+        return tf.reduce_sum(kept) / training.cell.global_batch_size
+
+    _mesh.loss_of_batch = loss_of_batch  # type: ignore[assignment]
+    return right_model()

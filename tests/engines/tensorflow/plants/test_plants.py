@@ -1,0 +1,246 @@
+"""What is planted is done, before the step or in it, and changes no result."""
+
+import contextlib
+import itertools
+import time
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.loops.custom import LOOP, make_step
+from harness.engines.tensorflow.plants import PLACEBO, Planted, check_loop, planted, plants
+from harness.engines.tensorflow.plants._counted import CountedWork
+from harness.engines.tensorflow.plants._timed import TimedWork
+from harness.engines.tensorflow.plants.device_work import CountedDeviceWork
+from harness.engines.tensorflow.plants.slow_replica import CountedSlowReplica
+from harness.errors import UsageError
+from harness.record.trial import Plant
+from tests.record.examples import cell
+
+COUNTED = [CountedDeviceWork, CountedSlowReplica]
+"""What accelerators get, here on processors."""
+
+
+def devices(n: int) -> list[str]:
+    return [f"/device:CPU:{i}" for i in range(n)]
+
+
+class Training:
+    """A small model on n replicas, trained by the custom loop's own step with `plant` in it."""
+
+    def __init__(self, tf: Any, n: int, plant: Planted) -> None:
+        import keras
+
+        keras.utils.set_random_seed(1)
+        self.strategy = tf.distribute.MirroredStrategy(devices(n)) if n > 1 else tf.distribute.get_strategy()
+        with self.strategy.scope():
+            self.model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(3)])
+            self.optimizer = keras.optimizers.Adam(0.01)
+            self.optimizer.build(self.model.trainable_variables)
+        self.cell = types.SimpleNamespace(global_batch_size=8, replicas_in_sync=n, xla=False)
+        self.step = make_step(self, plant)  # type: ignore[arg-type]
+        x, y = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8), np.arange(8, dtype=np.int32) % 3
+        dataset = tf.data.Dataset.from_tensors((x, y)).repeat()
+        self.batches = iter(self.strategy.experimental_distribute_dataset(dataset) if n > 1 else dataset)
+
+    def loss(self, y: Any, predicted: Any) -> Any:
+        import keras
+
+        return keras.losses.sparse_categorical_crossentropy(y, predicted, from_logits=True)
+
+    def placement(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def train(self, steps: int) -> list[np.ndarray[Any, Any]]:
+        """Losses and weights after so many steps."""
+        losses = [float(self.step(*next(self.batches))) for _ in range(steps)]
+        return [np.array(losses), *(variable.numpy() for variable in self.model.variables)]
+
+    def nodes(self) -> list[Any]:
+        """The nodes of the traced step and of the functions it calls."""
+        definition = self.step.get_concrete_function(*next(self.batches)).graph.as_graph_def()
+        return [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+
+
+def test_the_kinds_are_those_that_a_validation_plants() -> None:
+    assert set(plants()) == {"device_work", "input_stall", "slow_replica"}
+    assert all(kind.summary for kind in plants().values())
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
+def test_no_loss_and_no_weight_changes_in_a_single_bit(tf: Any, kind: str, n: int) -> None:
+    if kind == "slow_replica" and n == 1:
+        pytest.skip("it needs others to wait")
+    plain = Training(tf, n, Planted()).train(4)
+    with_plant = Training(tf, n, planted(Plant(kind=kind, share=0.05), devices(n))).train(4)
+    for expected, got in zip(plain, with_plant, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_what_is_counted_changes_no_bit_either(tf: Any, kind: Any) -> None:
+    plain = Training(tf, 2, Planted()).train(4)
+    for expected, got in zip(plain, Training(tf, 2, kind(0.05, devices(2))).train(4), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("kind", "on"), [(CountedDeviceWork, {0, 1}), (CountedSlowReplica, {0})])
+def test_the_traced_step_holds_counted_work_on_the_replicas_that_do_it(tf: Any, kind: Any, on: set[int]) -> None:
+    training = Training(tf, 2, kind(0.05, devices(2)))
+    loops = [node for node in training.nodes() if node.op in ("While", "StatelessWhile")]
+    assert {int(node.device.rpartition(":")[2] or 0) for node in loops} == on
+    assert len(loops) == len(on)
+
+
+@pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
+def test_on_processors_the_traced_step_is_the_one_without_it(tf: Any, kind: str) -> None:
+    training = Training(tf, 2, planted(Plant(kind=kind, share=0.05), devices(2)))
+    assert [node.op for node in training.nodes()] == [node.op for node in Training(tf, 2, Planted()).nodes()]
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("n", [1, 2])
+def test_timed_work_keeps_its_devices_busy_for_as_long_as_it_is_asked(n: int) -> None:
+    work = TimedWork(devices(n))
+    begun, busy_since, done = time.perf_counter(), time.process_time(), work.done
+    for _ in range(4):
+        work(0.05)
+    took = time.perf_counter() - begun
+    assert took >= 0.2
+    assert time.process_time() - busy_since > 0.5 * 0.2, "it waits instead of working"
+    assert work.done - done > 1000
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("kind", ["device_work", "slow_replica"])
+def test_from_the_first_window_on_work_is_done_in_nearly_every_one(kind: str) -> None:
+    plant = planted(Plant(kind=kind, share=0), devices(2))  # the placebo
+    done = [plant._spend.done]  # type: ignore[attr-defined]
+    for _ in range(20):
+        plant.window_begins()
+        plant.window_ends(lambda: time.sleep(0.04))  # the steps
+        done.append(plant._spend.done)  # type: ignore[attr-defined]
+    worked = sum(after > before for before, after in itertools.pairwise(done))
+    assert worked > 10, "what is done once, such as tracing, is owed by the windows that follow"
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize("share", [0.03, 0.1])
+def test_a_step_is_longer_by_the_share_than_with_the_placebo(share: float) -> None:
+    def taken(kind: str, share: float) -> float:
+        return 1 + planted(Plant(kind=kind, share=share), devices(2))._share  # type: ignore[attr-defined, no-any-return]
+
+    for kind in ("device_work", "slow_replica"):
+        assert taken(kind, share) / taken(kind, 0) == pytest.approx(1 + share)
+        assert taken(kind, 0) == pytest.approx(1 + PLACEBO)
+    assert (taken("input_stall", share), taken("input_stall", 0)) == (1 + share, 1)
+
+
+@pytest.mark.usefixtures("tf")
+def test_device_work_is_on_all_devices_and_a_slow_replica_on_the_first() -> None:
+    spending = {
+        kind: planted(Plant(kind=kind, share=0.05), devices(2))._spend  # type: ignore[attr-defined]
+        for kind in ("device_work", "slow_replica")
+    }
+    assert {kind: len(work.devices) for kind, work in spending.items()} == {"device_work": 2, "slow_replica": 1}
+
+
+def test_what_is_counted_carries_a_fraction_over(tf: Any) -> None:
+    work = CountedWork(devices(1)[0], rate=2.25)
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any) -> Any:
+        return work.then(x, after=[x])
+
+    for _ in range(8):
+        step(tf.zeros([3]))
+    assert work.done == 18
+
+
+def test_more_counted_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: Any) -> None:
+    plant = CountedSlowReplica(0.05, devices(2))
+    training = Training(tf, 2, plant)
+    training.train(2)
+    taken = []
+    for rate in (0.0, 20_000.0):
+        plant.work.set_rate(rate)
+        start = time.process_time()
+        training.train(2)
+        taken.append(time.process_time() - start)
+    assert taken[1] > 3 * taken[0]
+    assert plant.work.done >= 40_000
+
+
+def needs(operation: Any) -> set[str]:
+    """Names of the ops that must have run before `operation`, by an edge of the graph and not by luck."""
+    found: set[str] = set()
+    ahead = [operation]
+    while ahead:
+        current = ahead.pop()
+        for before in [*(tensor.op for tensor in current.inputs), *current.control_inputs]:
+            if before.name not in found:
+                found.add(before.name)
+                ahead.append(before)
+    return found
+
+
+def test_counted_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_done(tf: Any) -> None:
+    work = CountedWork(devices(1)[0])
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any) -> Any:
+        return tf.tan(work.then(tf.sin(x), after=[tf.cos(x)]))
+
+    graph = step.get_concrete_function(tf.zeros([3])).graph
+    of_type = {op.type: op for op in graph.get_operations()}
+    loop = of_type.get("While") or of_type["StatelessWhile"]
+    assert of_type["Cos"].name in needs(loop)
+    assert {loop.name, of_type["Sin"].name} <= needs(of_type["Tan"])
+
+
+def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(tf: Any) -> None:
+    training = Training(tf, 2, CountedSlowReplica(0.05, devices(2)))
+    graph = training.step.get_concrete_function(*next(training.batches)).graph
+    [loop] = [op for op in graph.get_operations() if op.type in ("While", "StatelessWhile")]
+    before = {graph.get_operation_by_name(name).type for name in needs(loop)}
+    assert "CollectiveReduceV2" in before
+    assert "AssignSubVariableOp" in before
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_counted_product_alone_has_a_cost() -> None:
+    assert 0 < CountedWork(devices(1)[0]).cost_s() < 0.01
+
+
+@pytest.mark.usefixtures("tf")
+def test_what_cannot_be_planted_is_refused_with_the_reason() -> None:
+    with pytest.raises(UsageError, match=r"plant: 'device_wrok' is not one of .*; did you mean 'device_work'"):
+        planted(Plant(kind="device_wrok", share=0.05), devices(1))
+    with pytest.raises(Unsupported, match="'slow_replica' makes others wait, and this cell has one replica"):
+        planted(Plant(kind="slow_replica", share=0.05), devices(1))
+    with pytest.raises(Unsupported, match="on processors and GPUs, not on /device:TPU:0"):
+        planted(Plant(kind="device_work", share=0.05), ["/device:TPU:0"])
+
+
+@pytest.mark.parametrize(("strategy", "keys"), [("parameter_server", {"ps": 1}), ("dtensor", {"mesh": "batch:2"})])
+def test_strategies_that_have_no_place_for_one_say_so(strategy: str, keys: dict[str, Any]) -> None:
+    training: Any = types.SimpleNamespace(
+        request=types.SimpleNamespace(plant=Plant(kind="device_work", share=0.05)),
+        cell=cell(strategy=strategy, **keys),
+    )
+    with pytest.raises(Unsupported, match=f"'{strategy}' has no place for a planted slow-down: validate another"):
+        LOOP.build(training)
+
+
+def test_only_the_custom_loop_takes_a_plant() -> None:
+    plant = Plant(kind="device_work", share=0.05)
+    check_loop(plant, "custom")
+    check_loop(None, "fit")
+    with pytest.raises(
+        Unsupported, match="'device_work' can be planted in the custom loop only, and this is loop 'fit'"
+    ):
+        check_loop(plant, "fit")

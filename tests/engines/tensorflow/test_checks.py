@@ -1,0 +1,161 @@
+"""The gate: right answers pass, planted faults do not, and the evidence says what is wrong."""
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.checks import (
+    check_agreement,
+    check_applied,
+    check_losses,
+    check_reduction,
+    check_update,
+    note_statistics,
+)
+from harness.engines.tensorflow.reference import Reference
+from harness.engines.tensorflow.state import VariableState
+
+
+def mirrored(tf: Any, n: int, op: Any) -> Any:
+    return tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(n)], cross_device_ops=op)
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_reduction_to_one_device_sums_rightly_at_every_count(tf: Any, n: int) -> None:
+    assert check_reduction(mirrored(tf, n, tf.distribute.ReductionToOneDevice())) is None
+
+
+@pytest.mark.parametrize("packs", [0, 1, 3])
+@pytest.mark.parametrize("n", [2, 4, 6, 8])
+def test_hierarchical_copy_sums_rightly_at_even_counts(tf: Any, n: int, packs: int) -> None:
+    assert check_reduction(mirrored(tf, n, tf.distribute.HierarchicalCopyAllReduce(packs))) is None
+
+
+@pytest.mark.parametrize("n", [3, 5, 7])
+def test_hierarchical_copy_loses_a_replica_at_odd_counts(tf: Any, n: int) -> None:
+    """A defect of TensorFlow 2.21: its two groups have n // 2 members each, so one replica is in neither."""
+    evidence = check_reduction(mirrored(tf, n, tf.distribute.HierarchicalCopyAllReduce(1)))
+    assert evidence is not None
+    assert "is missing" in evidence
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("dropped_op", "the value of replica 1 is missing"),
+        ("dropped_in_one_tensor_op", "tensor 4 of 4"),
+        ("doubled_op", "the value of replica 1 is counted twice"),
+        ("mean_op", "that is the mean, not the sum"),
+        ("never_updated_op", "as replica {last} received it"),
+        ("nan_op", "got nan"),
+    ],
+)
+def test_a_planted_fault_in_the_reduction_is_named(tf: Any, fault: str, says: str, n: int) -> None:
+    planted = importlib.import_module("tests.planted")
+    evidence = check_reduction(mirrored(tf, n, getattr(planted, fault)()))
+    assert evidence is not None
+    assert says.format(last=n - 1) in evidence
+
+
+def test_a_sum_that_was_rounded_to_bfloat16_on_the_way_does_not_pass_with_three_replicas(tf: Any) -> None:
+    planted = importlib.import_module("tests.planted")
+
+    class RoundedSum(planted.Faulty):  # type: ignore[misc, name-defined]
+        def after(self, replica: int, position: int, value: Any, n: int) -> Any:
+            return tf.cast(tf.cast(value, tf.bfloat16), tf.float32)
+
+    assert check_reduction(mirrored(tf, 3, RoundedSum())) is not None
+
+
+def state(kind: str, *copies: list[float], name: str = "w") -> VariableState:
+    return VariableState(name, kind, tuple(np.array(copy, dtype=np.float32) for copy in copies))
+
+
+def reference(values: list[float], noise: float = 0.0, trusted: list[bool] | None = None) -> Reference:
+    mask = np.array(trusted if trusted is not None else [True] * len(values))
+    return Reference([[np.array(values, dtype=np.float32)]], [[noise]], [mask])
+
+
+START = [state("weight", [1.0, 1.0, 1.0])]
+"""One weight of three elements before the update."""
+
+
+def wrong(after: list[VariableState], expected: Reference) -> str | None:
+    """The evidence that one update from START went wrong, if it did."""
+    return check_update([after], START, expected, "float32").evidence
+
+
+def test_the_margin_is_told_also_when_the_update_is_right() -> None:
+    near = check_update([[state("weight", [0.9, 1.1, 1.00005])]], START, reference([0.9, 1.1, 1.0]), "float32")
+    assert near.evidence is None
+    assert 0.2 < near.share < 0.5
+
+
+def test_a_weight_that_moves_as_the_reference_does_passes() -> None:
+    assert wrong([state("weight", [0.9, 1.1, 1.0])], reference([0.9, 1.1, 1.0])) is None
+
+
+@pytest.mark.parametrize("replica", [0, 1])
+def test_a_wrong_copy_on_any_replica_is_found_and_named(replica: int) -> None:
+    copies = [[0.9, 1.1, 1.0], [0.9, 1.1, 1.0]]
+    copies[replica] = [0.95, 1.1, 1.0]
+    evidence = wrong([state("weight", *copies)], reference([0.9, 1.1, 1.0]))
+    assert evidence is not None
+    assert f"on replica {replica}" in evidence
+    assert "element [0]: started at 1, expected 0.9, got 0.95" in evidence
+
+
+def test_what_rounding_alone_moves_is_allowed_for() -> None:
+    moved = [state("weight", [0.91, 1.1, 1.0])]
+    assert wrong(moved, reference([0.9, 1.1, 1.0])) is not None
+    assert wrong(moved, reference([0.9, 1.1, 1.0], noise=0.005)) is None
+
+
+def test_elements_whose_gradient_is_noise_are_not_compared() -> None:
+    moved = [state("weight", [1.1, 1.1, 1.0])]
+    assert wrong(moved, reference([0.9, 1.1, 1.0], trusted=[False, True, True])) is None
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_value_that_is_not_finite_never_passes(bad: float) -> None:
+    assert wrong([state("weight", [bad, 1.1, 1.0])], reference([0.9, 1.1, 1.0], noise=1e6))
+
+
+def test_a_replicas_statistics_are_held_against_its_own_share() -> None:
+    start = [state("statistic", [0.0], [0.0])]
+    expected = Reference([[np.array([[0.1], [0.3]], dtype=np.float32)]], [[0.0]], [])
+    assert check_update([[state("statistic", [0.1], [0.3])]], start, expected, "float32").evidence is None
+    assert check_update([[state("statistic", [0.3], [0.1])]], start, expected, "float32").evidence is not None
+
+
+def test_replicas_that_differ_in_one_bit_do_not_agree() -> None:
+    same = state("weight", [1.0, 2.0], [1.0, 2.0])
+    other = state("slot:velocity", [1.0, 2.0], [1.0, float(np.nextafter(np.float32(2), np.float32(3)))], name="v")
+    assert check_agreement([same]) is None
+    evidence = check_agreement([same, other])
+    assert evidence is not None
+    assert "slot:velocity 'v' on replica 1 differs from replica 0 in 1 of 2 elements" in evidence
+
+
+def test_statistics_that_replicas_keep_apart_are_remarked_on_but_no_fault() -> None:
+    apart = state("statistic", [0.1], [0.2], name="moving_mean")
+    assert check_agreement([apart]) is None
+    remark = note_statistics([apart])
+    assert remark is not None
+    assert "moving_mean" in remark
+
+
+def test_a_lost_update_is_a_fault() -> None:
+    assert check_applied(10, 10) is None
+    assert check_applied(7, 10) == "10 updates were scheduled and 7 were applied"
+    assert check_applied(11, 10) is not None
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_is_a_fault(loss: float) -> None:
+    assert check_losses([2.3, 2.2]) is None
+    assert check_losses([2.3, loss]) is not None

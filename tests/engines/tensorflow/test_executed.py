@@ -1,0 +1,72 @@
+"""What a traced program does is read from its graph, not from what was asked for."""
+
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.executed import inspect
+from harness.spec.cell import Cell
+
+PARAMETERS = (400, 30, 7)
+
+
+def cell(op: str = "auto", replicas: int = 2) -> Cell:
+    return Cell(
+        device="virtual-cpu", strategy="mirrored", replicas=replicas, batch_size=4, batch_scope="per_replica",
+        global_batch_size=4 * replicas, cross_device_op=op, model="mlp", data="synthetic",
+    )  # fmt: skip
+
+
+def traced(tf: Any, n: int, op: Any, name: str = "step") -> Any:
+    """A step that reduces three gradients and a scalar over n replicas."""
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(n)], cross_device_ops=op)
+
+    def replica() -> Any:
+        context = tf.distribute.get_replica_context()
+        r = tf.cast(context.replica_id_in_sync_group, tf.float32)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, [r * tf.ones([size]) for size in PARAMETERS])
+
+    def step() -> Any:
+        with tf.name_scope(name):
+            return strategy.run(replica)
+
+    return tf.function(step).get_concrete_function()
+
+
+def test_one_pack_holds_all_gradients(tf: Any) -> None:
+    executed = inspect(traced(tf, 2, tf.distribute.HierarchicalCopyAllReduce(1)), cell("hierarchical_copy"))
+    assert executed.packs == 1
+    assert executed.pack_bytes == [4 * sum(PARAMETERS)]
+
+
+@pytest.mark.parametrize("op", ["hierarchical_copy", "reduction_to_one_device"])
+def test_without_packs_there_is_a_reduction_a_tensor(tf: Any, op: str) -> None:
+    ops = {
+        "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce(0),
+        "reduction_to_one_device": tf.distribute.ReductionToOneDevice(),
+    }
+    executed = inspect(traced(tf, 2, ops[op]), cell(op))
+    assert executed.packs == 3
+    assert executed.pack_bytes == [4 * size for size in PARAMETERS]
+    assert executed.operations == {"AddN": 3}
+
+
+def test_tensorflows_own_choice_on_processors_is_a_ring(tf: Any) -> None:
+    executed = inspect(traced(tf, 2, None), cell("auto"))
+    assert executed.operations == {"CollectiveReduceV2[ring]": 2}
+    assert executed.packs == 1
+
+
+def test_the_fingerprint_depends_on_structure_and_not_on_names(tf: Any) -> None:
+    one = inspect(traced(tf, 2, tf.distribute.ReductionToOneDevice(), "one"), cell())
+    other = inspect(traced(tf, 2, tf.distribute.ReductionToOneDevice(), "other"), cell())
+    packed = inspect(traced(tf, 2, tf.distribute.HierarchicalCopyAllReduce(1)), cell())
+    assert one.fingerprint == other.fingerprint
+    assert one.fingerprint != packed.fingerprint
+
+
+def test_a_program_without_what_was_asked_for_says_so(tf: Any) -> None:
+    executed = inspect(traced(tf, 2, tf.distribute.ReductionToOneDevice()), cell("nccl"))
+    assert executed.differs_from_request is not None
+    assert "asked for nccl" in executed.differs_from_request
+    assert "3 AddN" in executed.differs_from_request

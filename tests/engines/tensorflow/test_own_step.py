@@ -1,0 +1,223 @@
+"""A user's own training step: measured as any trial is, and what could be proved of it is said."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.engines.tensorflow.own_reference import as_number, build_step, compare_losses
+from harness.errors import UsageError
+from harness.record import TrialRecord, schema
+from harness.record.trial import Checks
+from harness.run.kinds.measure import measure
+from harness.spec import Sweep, expand
+from harness.spec.expand import base_of, own_step_cell
+from tests.record.examples import trial
+
+HERE = "tests.engines.tensorflow.own_steps"
+SMALL = Sweep(name="own", trials=1, windows=5, max_warmup=0, window=0.01, timeout=60.0)
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", rf"step: '{HERE}:missing': module '{HERE}' has no 'missing'"),
+        ("raises", r"step: '.*:raises' raised ValueError: no licence .*; expected a function that builds a training"),
+        ("no_step", r"step: '.*:no_step' returned builtins\.str, expected a callable that does one training step"),
+        ("wants_a_batch", r"step: '.*' returned a step that has a missing a required argument: 'batch'; expected one"),
+    ],
+)
+def test_what_is_wrong_with_a_step_is_said_in_one_line_that_names_the_key(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        build_step(f"{HERE}:{name}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"step: given 'train.py', expected package\.module:function"):
+        build_step("train.py")
+
+
+def test_a_loss_is_one_number(tf: Any) -> None:
+    assert as_number("a:b", tf.constant(1.5)) == 1.5
+    assert as_number("a:b", 2) == 2.0
+    for loss in (None, tf.constant([1.0, 2.0]), "low"):
+        with pytest.raises(UsageError, match=r"step: 'a:b': a step returned .*, expected the loss: a scalar tensor"):
+            as_number("a:b", loss)
+
+
+def test_losses_agree_within_the_tolerance_of_the_precision() -> None:
+    assert compare_losses([2.0, 1.0, 0.5], [2.0, 1.0005, 0.5], "float32") is None
+    assert compare_losses([2.0, 1.0, 0.5], [2.0, 1.01, 0.5], "mixed_bfloat16") is None
+    evidence = compare_losses([2.0, 1.0, 0.5], [2.0, 1.01, 0.5], "float32")
+    assert evidence is not None
+    assert evidence.startswith("loss 2 is 1, and 1.01 when")
+    assert compare_losses([2.0, float("nan")], [2.0, 1.0], "float32") is not None
+    assert compare_losses([2.0, 1.0], [2.0, float("nan")], "float32") is not None
+
+
+def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:
+    cell = own_step_cell("mine:make", 32)
+    assert (cell.loop, cell.model, cell.global_batch_size) == ("own", "mine:make", 32)
+    assert (cell.device, cell.data, cell.optimizer) == ("own", "own", "own")
+    assert base_of(cell) == cell
+
+
+def test_a_sweep_over_own_steps_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match=r"loop: 'own' is a training step of your own, .* expected custom or fit") as e:
+        expand(Sweep(loop=["own"], model=["mine:make"]), load_catalogue())
+    assert "\n" not in str(e.value)
+
+
+def own_record(**checks: Any) -> TrialRecord:
+    cell = own_step_cell("mine:make", 32)
+    proved = Checks(**({"gate": "own_step", "loss_finite": True} | checks))
+    return trial(cell=cell, cell_id=cell.cell_id, checks=proved)
+
+
+def accepted(record: dict[str, Any]) -> bool:
+    """Whether the published schema accepts the record."""
+    published = json.loads((schema.FOLDER / "trial-1.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(published).is_valid(record)
+
+
+def test_the_gate_of_an_own_step_is_complete_without_a_claim_that_it_cannot_make() -> None:
+    for more in ({}, {"losses_agree": True}, {"own_check": True}):
+        record = own_record(**more)
+        assert record.checks.complete
+        assert record.checks.reduction is None
+        assert accepted(json.loads(record.model_dump_json()))
+
+
+@pytest.mark.parametrize("wrong", [{"loss_finite": None}, {"losses_agree": False}, {"own_check": False}])
+def test_an_own_step_whose_gate_is_not_passed_is_not_ok(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="the correctness gate is not complete"):
+        own_record(**wrong)
+    spoilt = json.loads(own_record().model_dump_json())
+    spoilt["checks"].update(wrong)
+    assert not accepted(spoilt)
+
+
+def test_the_lesser_gate_is_for_own_steps_alone() -> None:
+    lesser = Checks(gate="own_step", loss_finite=True)
+    with pytest.raises(ValidationError, match="the loop is 'custom' but the gate that was passed is 'own_step'"):
+        trial(checks=lesser)
+    spoilt = json.loads(trial().model_dump_json()) | {"checks": json.loads(lesser.model_dump_json())}
+    assert not accepted(spoilt)
+    own = own_step_cell("mine:make", 32)
+    with pytest.raises(ValidationError, match="the loop is 'own' but the gate that was passed is 'full'"):
+        trial(cell=own, cell_id=own.cell_id)
+
+
+def test_a_record_from_before_there_were_two_gates_still_reads() -> None:
+    old = json.loads(trial().model_dump_json())
+    for key in ("gate", "losses_agree", "own_check"):
+        del old["checks"][key]
+    assert TrialRecord.model_validate(old).checks.gate == "full"
+    assert accepted(old)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]:
+    """One trial of each of these steps, by name."""
+    names = (
+        "right", "right_as_a_float", "frozen_random", "declared", "only_compiled", "soon_not_finite", "Checked",
+        "CheckedAndWrong", "CheckedAndRaising", "data_ends", "raises_later", "two_losses",
+    )  # fmt: skip
+    cells = [own_step_cell(f"{HERE}:{name}", 8) for name in names]
+    run = measure(SMALL, cells, tmp_path_factory.mktemp("results"))
+    return {record.cell.model.partition(":")[2]: record for record in run.trials}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["right", "right_as_a_float"])
+def test_a_right_step_is_timed_and_its_first_losses_are_proved(measured: dict[str, TrialRecord], name: str) -> None:
+    record = measured[name]
+    assert record.status == "ok", record.reason
+    assert (record.checks.gate, record.checks.losses_agree, record.checks.own_check) == ("own_step", True, None)
+    assert record.checks.detail == {}
+    assert record.windows is not None
+    assert record.throughput_examples_per_s == pytest.approx(8 / record.step_time_s)
+
+
+@pytest.mark.slow
+def test_a_step_whose_compiled_form_computes_something_else_is_wrong(measured: dict[str, TrialRecord]) -> None:
+    record = measured["frozen_random"]
+    assert (record.status, record.throughput_examples_per_s) == ("wrong_result", None)
+    assert "and run uncompiled" in (record.reason or "")
+    assert "eager_reference = False" in (record.reason or "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("declared", "the step says eager_reference = False"),
+        ("only_compiled", "the step cannot run uncompiled: RuntimeError: this works in a graph alone"),
+    ],
+)
+def test_a_step_that_cannot_be_compared_is_timed_and_the_record_says_so(
+    measured: dict[str, TrialRecord], name: str, says: str
+) -> None:
+    record = measured[name]
+    assert (record.status, record.checks.losses_agree) == ("ok", None)
+    assert says in record.checks.detail["losses_agree"]
+    assert "all that is known" in record.checks.detail["own_check"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("soon_not_finite", "loss_finite: the loss at the end of window"),
+        ("CheckedAndWrong", "own_check: after timing, check() returned False, expected True"),
+        ("CheckedAndRaising", "own_check: before timing, check() raised ValueError: the queue is empty"),
+    ],
+)
+def test_a_step_that_is_found_wrong_has_no_throughput(measured: dict[str, TrialRecord], name: str, says: str) -> None:
+    record = measured[name]
+    assert (record.status, record.throughput_examples_per_s) == ("wrong_result", None)
+    assert says in (record.reason or "")
+
+
+@pytest.mark.slow
+def test_a_check_that_is_satisfied_is_recorded(measured: dict[str, TrialRecord]) -> None:
+    assert (measured["Checked"].status, measured["Checked"].checks.own_check) == ("ok", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("data_ends", "its data ended after 4 steps, expected a step that can be taken without end"),
+        ("raises_later", "step 4 raised IndexError: list index out of range; expected one training step"),
+        ("two_losses", "expected the loss: a scalar tensor or a float"),
+    ],
+)
+def test_a_step_that_fails_says_at_which_step_and_what_was_expected(
+    measured: dict[str, TrialRecord], name: str, says: str
+) -> None:
+    record = measured[name]
+    assert record.status == "crashed"
+    assert (record.reason or "").startswith(f"step: '{HERE}:{name}'")
+    assert says in (record.reason or "")
+
+
+@pytest.mark.slow
+def test_a_step_that_cannot_be_built_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"step: '.*:raises' raised ValueError: no licence for this data set"):
+        measure(SMALL, [own_step_cell(f"{HERE}:raises")], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
+    [record] = measure(SMALL, [own_step_cell("benchmarks.own_step:make_step", 128)], tmp_path).trials
+    assert record.status == "ok", record.reason
+    assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
+    assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]

@@ -1,0 +1,103 @@
+"""The loss of a model, one number an example."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.workloads import loss_of
+from harness.errors import UsageError
+
+LABELS = np.array([2, 0], np.int32)
+LOGITS = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 0.0]], np.float32)
+
+
+def softmax(logits: Any) -> Any:
+    exponentials = np.exp(logits)
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def expected_cross_entropy() -> Any:
+    return -np.log(softmax(LOGITS)[np.arange(2), LABELS])
+
+
+@pytest.fixture
+def model_with(tf: Any) -> Callable[..., Any]:  # noqa: ARG001 - sets TensorFlow up
+    """A function that makes a three-class model with the given last layers."""
+    import keras
+
+    def make(*last: Any) -> Any:
+        return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), *last])
+
+    return make
+
+
+def test_logits_get_cross_entropy_from_logits(model_with: Callable[..., Any]) -> None:
+    np.testing.assert_allclose(loss_of(model_with())(LABELS, LOGITS), expected_cross_entropy(), rtol=1e-5)
+
+
+def test_probabilities_get_cross_entropy_from_probabilities(model_with: Callable[..., Any]) -> None:
+    import keras
+
+    for last in (keras.layers.Softmax(), keras.layers.Activation("softmax"), keras.layers.Dense(3, "softmax")):
+        got = loss_of(model_with(last))(LABELS, softmax(LOGITS))
+        np.testing.assert_allclose(got, expected_cross_entropy(), rtol=1e-5)
+
+
+def test_a_softmax_inside_a_nested_model_is_seen(model_with: Callable[..., Any]) -> None:
+    import keras
+
+    outer = keras.Sequential([keras.Input((4,)), model_with(keras.layers.Softmax())])
+    np.testing.assert_allclose(loss_of(outer)(LABELS, softmax(LOGITS)), expected_cross_entropy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_a_compiled_categorical_loss_takes_the_integer_labels(model_with: Callable[..., Any], as_object: bool) -> None:
+    import keras
+
+    model = model_with(keras.layers.Softmax())
+    model.compile(loss=keras.losses.CategoricalCrossentropy() if as_object else "categorical_crossentropy")
+    np.testing.assert_allclose(loss_of(model)(LABELS, softmax(LOGITS)), expected_cross_entropy(), rtol=1e-5)
+
+
+def test_a_compiled_loss_keeps_its_settings_and_loses_its_reduction(model_with: Callable[..., Any]) -> None:
+    import keras
+
+    model = model_with()
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum"))
+    np.testing.assert_allclose(loss_of(model)(LABELS, LOGITS), expected_cross_entropy(), rtol=1e-5)
+
+
+def test_a_users_own_function_is_averaged_over_what_is_not_the_batch(model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss=lambda _, y_pred: y_pred**2)
+    np.testing.assert_allclose(loss_of(model)(LABELS, LOGITS), (LOGITS**2).mean(axis=1), rtol=1e-6)
+
+
+def test_a_binary_loss_compares_each_example_with_its_own_label(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, "sigmoid")])
+    model.compile(loss="binary_crossentropy")
+    got = loss_of(model)(np.array([1, 0], np.int32), np.array([[0.9], [0.4]], np.float32))
+    np.testing.assert_allclose(got, [-np.log(0.9), -np.log(0.6)], rtol=1e-5)
+
+
+def test_half_precision_outputs_give_a_float32_loss(tf: Any, model_with: Callable[..., Any]) -> None:
+    got = loss_of(model_with())(LABELS, tf.cast(LOGITS, tf.bfloat16))
+    assert (got.dtype, got.shape) == (tf.float32, (2,))
+
+
+def test_one_output_without_a_loss_is_refused(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    with pytest.raises(UsageError, match=r"^model: 'lonely' has one output and no loss, expected a compiled one"):
+        loss_of(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)], name="lonely"))
+
+
+def test_several_losses_are_refused(model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss=["mse", "mae"])
+    with pytest.raises(UsageError, match=r"^model: '.*' is compiled with 2 losses, expected one$"):
+        loss_of(model)

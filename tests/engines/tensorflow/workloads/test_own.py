@@ -1,0 +1,107 @@
+"""A user's own model by `package.module:function`."""
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.workloads import load_workload
+from harness.errors import UsageError
+
+MODULE = """
+    def make():
+        '''A tiny model.
+
+        More about it.'''
+        import keras
+        return keras.Sequential([keras.Input((4, 4)), keras.layers.Flatten(), keras.layers.Dense(3)])
+
+    def text():
+        return "not a model"
+
+    def wants(size):
+        return size
+
+    def may_take(size=3):
+        return make()
+
+    number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder with a module `mine`, as a user has it."""
+    (tmp_path / "mine.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    yield tmp_path
+    for name in ("mine", "broken", "lacking"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_function_in_the_working_folder_is_found_and_described_by_its_docstring() -> None:
+    workload = load_workload("mine:make")
+    assert (workload.name, workload.summary) == ("mine:make", "A tiny model.")
+    assert workload.input_shape is None
+
+
+@pytest.mark.usefixtures("folder", "tf")
+def test_its_model_is_built_as_it_is_whatever_shape_and_classes_are_given() -> None:
+    for name in ("mine:make", "mine:may_take"):
+        model = load_workload(name).build((), 10)
+        assert (model.input_shape, model.output_shape) == ((None, 4, 4), (None, 3))
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere_at_all:make", r"model: 'nowhere_at_all:make': cannot import 'nowhere_at_all'"),
+        ("mine:missing", r"model: 'mine:missing': module 'mine' has no 'missing'"),
+        ("mine:number", r"model: 'mine:number' is not a function"),
+        ("mine:wants", r"model: 'mine:wants': expected a function without arguments.*'size'"),
+        (":make", r"model: given ':make', expected package\.module:function"),
+        ("mine:", r"model: given 'mine:', expected package\.module:function"),
+        ("mine.py:make", r"model: 'mine.py:make': cannot import 'mine.py'"),
+        ("a/b:make", r"model: given 'a/b:make', expected package\.module:function"),
+    ],
+)
+def test_what_is_wrong_with_a_path_is_said_in_one_line(path: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        load_workload(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_syntax_error_names_file_and_line(folder: Path) -> None:
+    (folder / "broken.py").write_text("x = 1\ndef make(:\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"model: 'broken:make': .*broken\.py, line 2: invalid syntax"):
+        load_workload("broken:make")
+
+
+def test_a_package_that_the_users_module_lacks_is_named(folder: Path) -> None:
+    (folder / "lacking.py").write_text("import no_such_package\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot import 'lacking': No module named 'no_such_package'"):
+        load_workload("lacking:make")
+
+
+@pytest.mark.usefixtures("folder", "tf")
+def test_what_is_not_a_keras_model_is_refused_when_it_is_built() -> None:
+    workload = load_workload("mine:text")
+    with pytest.raises(UsageError, match=r"model: 'mine:text' returned builtins\.str, expected a Keras model"):
+        workload.build((), 10)
+
+
+def test_the_example_under_benchmarks_builds_with_its_own_loss_and_optimizer(tf: Any) -> None:
+    import keras
+
+    from harness.engines.tensorflow.workloads import loss_of, optimizer_of
+
+    model = load_workload("benchmarks.own_workload:make_model").build((), 10)
+    loss = loss_of(model)(tf.constant([3, 1]), model(tf.zeros((2, 32, 32, 3))))
+    assert loss.shape == (2,)
+    assert isinstance(optimizer_of(model, "sgd"), keras.optimizers.AdamW)

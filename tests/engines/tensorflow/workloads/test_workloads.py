@@ -1,0 +1,78 @@
+"""The registry of models."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.workloads import load_workload, workloads
+from harness.errors import UsageError
+
+
+def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
+    script = (
+        "import sys, harness.engines.tensorflow.workloads as w; "
+        "assert len(w.workloads()) >= 4; assert len(w.OPTIMIZERS) == 3; "
+        "heavy = {'tensorflow', 'keras', 'numpy', 'tensorflow_datasets'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_four_models_of_the_sweep_are_registered() -> None:
+    assert set(workloads()) == {"mnist_cnn", "mlp", "resnet20", "transformer"}
+    assert all(workload.summary for workload in workloads().values())
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"model: 'mnist_cn' is not one of .*package\.module:function.*'mnist_cnn'\?"):
+        load_workload("mnist_cn")
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "mlp", "resnet20", "transformer"])
+def test_every_model_gives_float32_logits_under_mixed_precision(tf: Any, name: str) -> None:
+    import keras
+
+    workload = load_workload(name)
+    assert workload.input_shape is not None
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        model = workload.build(workload.input_shape, 7)
+        logits = model(tf.zeros((2, *workload.input_shape)), training=True)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    assert logits.shape == (2, 7)
+    assert logits.dtype == tf.float32
+    assert not model.compiled
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "mlp", "resnet20", "transformer"])
+def test_every_model_learns_with_dense_gradients_for_every_weight(tf: Any, name: str) -> None:
+    workload = load_workload(name)
+    assert workload.input_shape is not None
+    model = workload.build(workload.input_shape, 10)
+    x = tf.random.stateless_normal((4, *workload.input_shape), (1, 2))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(x, training=True) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
+    assert all(bool(tf.reduce_all(tf.math.is_finite(gradient))) for gradient in gradients)
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "mlp", "resnet20", "transformer"])
+def test_the_same_weights_and_batch_give_the_same_answer_in_training(tf: Any, name: str) -> None:
+    workload = load_workload(name)
+    assert workload.input_shape is not None
+    model = workload.build(workload.input_shape, 10)
+    x = tf.random.stateless_normal((4, *workload.input_shape), (1, 2))
+    tf.debugging.assert_near(model(x, training=True), model(x, training=True))
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "mlp", "resnet20", "transformer"])
+def test_every_model_builds_under_a_mirrored_strategy(tf: Any, name: str) -> None:
+    workload = load_workload(name)
+    assert workload.input_shape is not None
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        model = workload.build(workload.input_shape, 10)
+    assert all(len(strategy.experimental_local_results(v.value)) == 2 for v in model.trainable_variables)

@@ -1,0 +1,88 @@
+"""The command that a trial's dialog shows measures that very cell: sweep itself is asked, in a dry run."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from harness.cli import run
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.record.manifest import RunManifest
+from harness.report.page.trials.command import repeat_command
+from harness.spec import Cell, Sweep, expand
+from harness.spec.expand import own_step_cell
+from tests.synthetic import default_cells, make_cell, make_run
+
+
+def planned(sweep: Sweep, capsys: pytest.CaptureFixture[str], cell: Cell) -> dict[str, Any]:
+    """What the cell's command would do, as `--dry-run --json` says."""
+    command = repeat_command(cell, manifest_of(sweep))
+    assert command is not None
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "harness", "sweep"]
+    assert run([*words[3:], "--dry-run", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def manifest_of(sweep: Sweep) -> RunManifest:
+    manifest, _ = make_run([make_cell()], blocks=1)
+    return manifest.model_copy(update={"sweep": sweep})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"strategy": ["none", "mirrored", "central_storage"], "replicas": [1, 2, 3], "batch_size": [32, 128],
+         "cross_device_op": ["auto", "nccl", "hierarchical_copy"]},
+        {"strategy": ["mirrored"], "replicas": [4], "cross_device_op": ["hierarchical_copy"], "num_packs": [0, 4]},
+        {"strategy": ["mirrored"], "replicas": [2], "bytes_per_pack": [0, 65536]},
+        {"strategy": ["mirrored"], "replicas": [2, 4], "batch_scope": ["global"], "batch_size": [64]},
+        {"strategy": ["multi_worker_mirrored"], "workers": [2, 3], "replicas": [1, 2],
+         "cross_device_op": ["auto", "ring"]},
+        {"strategy": ["parameter_server"], "workers": [2], "ps": [1, 2], "partitioner": ["none", "fixed"],
+         "updates": ["locked", "keras"]},
+        {"precision": ["mixed_bfloat16"], "xla": [True], "optimizer": ["sgd"], "loop": ["fit"], "data": ["synthetic"],
+         "model": ["mlp", "benchmarks.own_workload:make_model"]},
+        {"window": 0.05, "windows": 30, "max_warmup": 7, "seed": 9, "timeout": 300.0, "intra_op_threads": 2,
+         "data_dir": "a folder/with 'quotes'", "live_trials": 3, "trials": 4, "half_width": 0.02},
+    ],
+    ids=["ops", "packs", "bytes", "global", "workers", "servers", "workload", "settings"],
+)  # fmt: skip
+def test_the_command_of_every_cell_plans_that_cell_with_the_same_settings(
+    keys: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = Sweep(**keys)
+    for cell in expand(sweep, load_catalogue()).cells:
+        found = planned(sweep, capsys, cell)
+        added = set(found["base_cell_ids"])
+        assert [item["cell_id"] for item in found["cells"] if item["cell_id"] not in added] == [cell.cell_id]
+        assert found["trials"] == len(found["cells"])
+        assert found["plan"]["seed"] == sweep.seed
+
+
+def test_settings_are_named_where_they_are_not_the_default() -> None:
+    command = repeat_command(make_cell(), manifest_of(Sweep(windows=30, window=0.05, name="mine", trials=9)))
+    assert command is not None
+    assert "--windows 30" in command
+    assert "--window 0.05" in command
+    assert "--name" not in command
+    assert command.endswith("--trials 1")
+
+
+def test_what_no_flag_can_say_has_no_command() -> None:
+    for cell in (own_step_cell("pkg.mod:step"), make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
+        assert repeat_command(cell, manifest_of(Sweep())) is None
+
+
+def test_a_hostile_name_stays_one_word_of_the_shell() -> None:
+    name = "x; rm -rf / $(id) `id` 'q' \"p\""
+    command = repeat_command(make_cell(model=name), manifest_of(Sweep()))
+    assert command is not None
+    assert name in shlex.split(command)
+
+
+def test_the_synthetic_matrix_too_is_what_sweep_would_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    for cell in default_cells((1, 2), (32,)):
+        assert cell.cell_id in {item["cell_id"] for item in planned(Sweep(), capsys, cell)["cells"]}

@@ -1,0 +1,187 @@
+"""Real jobs of real processes that real faults are done to. What is left behind afterwards is nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.record.fault_log import load_faults
+from harness.record.faults import FaultRecord
+from harness.run.kinds.faults import supervisor
+from harness.run.kinds.faults.progress import FaultLines
+from harness.run.kinds.faults.run import measure_faults, resume_faults
+from harness.run.network import EmulatedNetwork, available
+from harness.spec.faults import Faults, faults_from
+
+SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic", "stall": 6.0, "timeout": 90.0}
+
+
+def measured(results: Path, **changes: object) -> dict[str, FaultRecord]:
+    """The records of a small run by fault."""
+    settings: Faults = faults_from({**SMALL, **changes})
+    path = measure_faults(settings, results, [], FaultLines(quiet=True))
+    return {record.fault: record for record in load_faults(path)}
+
+
+@pytest.mark.slow
+def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="mirrored", fault=["kill_worker", "sigterm"])
+    killed, told = found["kill_worker"], found["sigterm"]
+    assert killed.status == "recovered", killed.reason
+    assert killed.resumed_from in (10, 20)
+    assert killed.detections[0].by == "process_end"
+    assert killed.weights is not None
+    assert killed.weights.right
+    assert told.status == "recovered", told.reason
+    assert told.detections[0].by == "preemption_handler"
+    assert told.steps_lost == 0
+    cost = found["none"].cost
+    assert cost is not None
+    assert min(cost.with_s + cost.without_s) > 0
+    assert cost.bytes > 10**6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one_device", "central_storage", "dtensor"])
+def test_the_other_strategies_of_one_process_come_back_with_the_same_weights_too(tmp_path: Path, strategy: str) -> None:
+    found = measured(tmp_path, strategy=strategy, fault=["restart", "sigterm"])
+    assert {name: (record.status, record.reason) for name, record in found.items()} == {
+        "none": ("undisturbed", None), "restart": ("recovered", None), "sigterm": ("recovered", None)
+    }  # fmt: skip
+    assert found["restart"].resumed_from in (10, 20)
+    assert found["sigterm"].steps_lost == 0
+
+
+@pytest.mark.slow
+def test_without_a_checkpoint_a_job_begins_again_and_ends_right(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="mirrored", fault="restart", checkpoint_every=0)
+    assert found["restart"].status == "lost_state"
+    assert found["restart"].resumed_from == 0
+    assert found["restart"].weights is not None
+    assert found["restart"].weights.right
+
+
+@pytest.mark.slow
+def test_when_a_worker_is_killed_tensorflow_says_so_in_the_other_and_both_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
+    found = measured(tmp_path, strategy="multi_worker_mirrored", fault="kill_worker")["kill_worker"]
+    assert found.status == "recovered", found.reason
+    assert found.restarted == ["worker 0", "worker 1"]
+    assert {detection.by for detection in found.detections} >= {"process_end", "tensorflow"}
+    assert found.updates is not None
+    assert found.updates.applied == 30
+
+
+@pytest.mark.slow
+def test_a_coordinator_outlives_its_worker_but_not_its_parameter_server(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="parameter_server", fault=["kill_worker", "kill_ps", "sigterm"])
+    worker, server, told = found["kill_worker"], found["kill_ps"], found["sigterm"]
+    assert worker.restarted == ["worker 1"]
+    assert worker.interruption is None
+    assert worker.updates is not None
+    # an update that was under way is done again: at least once, not exactly once
+    assert worker.updates.lost == 0
+    assert worker.status == ("recovered" if worker.updates.repeated == 0 else "wrong_weights")
+    assert server.status == "recovered", server.reason
+    assert len(server.restarted) == 4
+    assert server.updates is not None
+    assert server.updates.once == 30
+    assert told.status == "unsupported"
+    assert "ParameterServerStrategy" in (told.reason or "")
+
+
+@pytest.mark.slow
+def test_a_parameter_server_that_does_not_answer_is_replaced_with_everything_else(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="parameter_server", fault="freeze_ps")["freeze_ps"]
+    assert found.status == "recovered", found.reason
+    assert (found.target, found.detections[0].who, found.detections[0].by) == ("ps 0", "ps 0", "heartbeat")
+    assert len(found.restarted) == 4
+    assert found.updates is not None
+    assert found.updates.once == 30
+
+
+@pytest.mark.slow
+def test_a_short_freeze_is_ridden_out_without_a_restart(tmp_path: Path) -> None:
+    found = measured(tmp_path, strategy="multi_worker_mirrored", fault="freeze_worker", outage=1.5)["freeze_worker"]
+    assert found.status == "recovered", found.reason
+    assert found.restarted == []
+    assert found.detections == []
+    assert found.standstill_s is not None
+    assert found.standstill_s >= 1.4
+
+
+@pytest.mark.slow
+def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(tmp_path: Path) -> None:
+    if reason := available():
+        pytest.skip(reason)
+    found = measured(tmp_path, strategy="multi_worker_mirrored", fault="cut_link")["cut_link"]
+    assert found.status == "recovered", found.reason
+    assert found.restarted == ["worker 0", "worker 1"]
+
+
+@pytest.mark.slow
+def test_a_link_that_cannot_be_cut_since_its_network_is_gone_is_one_failed_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := available():
+        pytest.skip(reason)
+    cut = EmulatedNetwork.cut
+
+    def after_its_switch_was_killed(network: EmulatedNetwork, host: int) -> None:
+        os.kill(network._switch.pid, signal.SIGKILL)
+        cut(network, host)
+
+    monkeypatch.setattr(EmulatedNetwork, "cut", after_its_switch_was_killed)
+    found = measured(tmp_path, strategy="multi_worker_mirrored", fault=["cut_link", "kill_worker"])
+    assert found["cut_link"].status == "failed"
+    assert "network namespace is gone" in (found["cut_link"].reason or "")
+    assert found["kill_worker"].status == "recovered", found["kill_worker"].reason
+
+
+def zygotes_of(results: Path) -> list[psutil.Process]:
+    """Preloaded processes, and all that they started, of harness processes that write below `results`."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if str(results) in (process.info["cmdline"] or []):
+            found += process.children(recursive=True)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path: Path, number: int) -> None:
+    arguments = ["--strategy", "multi_worker_mirrored", "--fault", "freeze_worker", "--checkpoint-every", "0",
+                 "--repeats", "1", "--steps", "300", "--stall", "60", "--data", "synthetic"]  # fmt: skip
+    command = [sys.executable, "-m", "harness", "faults", *arguments, "--results", str(tmp_path / "results")]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while True:  # until one of its processes is stopped
+        children = zygotes_of(tmp_path / "results")
+        if any(child.status() == psutil.STATUS_STOPPED for child in children if child.is_running()):
+            break
+        assert time.monotonic() < deadline, run.stderr and run.stderr.read()
+        time.sleep(0.2)
+    os.kill(run.pid, number)
+    assert run.wait(30) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_goes_on_with_what_it_misses(tmp_path: Path) -> None:
+    settings = faults_from({**SMALL, "strategy": "mirrored", "fault": "restart"})
+    path = measure_faults(settings, tmp_path, [], FaultLines(quiet=True))
+    log = path / "faults.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
+    manifest = path / "run.json"
+    manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
+    resume_faults(path, FaultLines(quiet=True))
+    assert len(load_faults(path)) == len(lines) == 2

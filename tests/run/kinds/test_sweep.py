@@ -1,0 +1,345 @@
+"""A sweep from its plan to its last record: what is run again, what is not, and what Ctrl-C leaves."""
+
+import itertools
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import Interrupted, StorageError
+from harness.protocol.messages import Outcome, Report, Request
+from harness.record import RunStore, TrialRecord, load_run
+from harness.run.progress.base import Quiet
+from harness.spec.expand import base_of
+from tests.record.examples import cell
+from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
+
+TWO, THREE = cell(), cell(replicas=3, global_batch_size=96)
+BASE = base_of(TWO)
+CELLS = [BASE, TWO, THREE]
+OUT_OF_MEMORY = Outcome(status="out_of_memory", reason="ResourceExhaustedError: OOM")
+
+
+class Listening(Quiet):
+    """Counts as the progress lines do."""
+
+    def __init__(self) -> None:
+        self.done = self.total = 0
+
+    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+        self.total, self.done = total, 0
+
+    def ended(self, record: TrialRecord) -> None:
+        self.done += 1
+
+    def skipped(self, trials: int) -> None:
+        self.total -= trials
+
+    def more(self, trials: int) -> None:
+        self.total += trials
+
+
+def statuses(trials: list[TrialRecord], item: Any) -> list[str]:
+    return [record.status for record in trials if record.cell == item]
+
+
+def press_ctrl_c() -> Play:
+    """A trial during whose third window Ctrl-C is pressed."""
+
+    def press(actor: Actor) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        actor.hang()
+
+    return Play(2, press)
+
+
+def test_every_planned_trial_is_recorded_once_and_the_run_is_finished(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, sweep={"trials": 3})
+    run = bench.start()
+    stored = load_run(bench.path)
+    assert stored.trials == run.trials
+    assert sorted((t.cell_id, t.block, t.attempt) for t in stored.trials) == sorted(
+        (item.cell_id, block, 1) for item in CELLS for block in range(3)
+    )
+    assert {t.status for t in stored.trials} == {"ok"}
+    assert stored.manifest.status == "finished"
+    assert stored.manifest.finished_utc is not None
+
+
+def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: Path) -> None:
+    def fail_in_company(actor: Actor) -> None:
+        if actor.attempt == 1:
+            actor.say("out_of_memory", "ResourceExhaustedError: OOM")
+
+    listening = Listening()
+    run = Bench(tmp_path, CELLS, only(TWO, Play("build", fail_in_company)), progress=listening).start()
+    first, again = [record for record in run.trials if record.cell == TWO]
+    assert (first.status, first.attempt, first.interleaving) == ("out_of_memory", 1, "turns")
+    assert (again.status, again.attempt, again.interleaving) == ("ok", 2, "blocks")
+    assert again.group != first.group
+    assert (listening.done, listening.total) == (4, 4)
+
+
+def test_a_trial_that_runs_out_of_memory_alone_is_left_at_that(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [TWO], only(TWO, Play(outcome=OUT_OF_MEMORY, at="build", happens=lambda a: a.say(
+        "out_of_memory", "OOM"))))  # fmt: skip
+    assert statuses(bench.start().trials, TWO) == ["out_of_memory"]
+
+
+def test_what_is_unsupported_is_not_tried_in_later_blocks(tmp_path: Path) -> None:
+    refuse = Play("build", lambda actor: actor.say("unsupported", "no GPU here"))
+    listening = Listening()
+    bench = Bench(tmp_path, CELLS, only(TWO, refuse), sweep={"trials": 3}, progress=listening)
+    run = bench.start()
+    assert statuses(run.trials, TWO) == ["unsupported"]
+    assert statuses(run.trials, THREE) == ["ok"] * 3
+    assert bench.zygote.trials().count(TWO.cell_id) == 1
+    assert (listening.done, listening.total) == (7, 7)
+
+
+def refused_for_now(times: int) -> Play:
+    """A trial whose launcher has no place for it, so often."""
+    left = [times]
+
+    def refuse(actor: Actor) -> None:
+        if left[0]:
+            left[0] -= 1
+            outcome = Outcome(status="unsupported", reason="1 of 2 hosts joined", may_pass=True)
+            actor.channel.send(Report(outcome=outcome))
+            actor.end(0)
+
+    return Play("build", refuse)
+
+
+def test_what_is_refused_for_a_reason_that_may_pass_is_tried_in_later_blocks(tmp_path: Path) -> None:
+    listening = Listening()
+    run = Bench(tmp_path, CELLS, only(TWO, refused_for_now(1)), sweep={"trials": 3}, progress=listening).start()
+    assert statuses(run.trials, TWO) == ["unsupported", "ok", "ok"]
+    assert [record.may_pass for record in run.trials if record.cell == TWO] == [True, False, False]
+    assert (listening.done, listening.total) == (9, 9)
+    assert run.left == 0
+
+
+def test_a_resumed_run_tries_again_what_was_refused_for_a_reason_that_may_pass(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, refused_for_now(2)), sweep={"trials": 2})
+    bench.start()
+    assert statuses(load_run(bench.path).trials, TWO) == ["unsupported", "unsupported"]
+    again = bench.resume()
+    found = [record for record in again.trials if record.cell == TWO]
+    assert [(record.status, record.block, record.attempt) for record in found] == [
+        ("unsupported", 0, 1), ("unsupported", 1, 1), ("ok", 0, 2), ("ok", 1, 2),
+    ]  # fmt: skip
+    assert again.complete
+
+
+@pytest.mark.parametrize(("launcher", "tasks"), [("local", ["prepare", "trial"]), ("attach", ["trial"])])
+def test_data_are_prepared_here_only_for_trials_that_run_here(tmp_path: Path, launcher: str, tasks: list[str]) -> None:
+    bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
+    bench.start()
+    assert [request.task for request in bench.zygote.spawned] == tasks
+
+
+def test_a_base_case_that_is_unsupported_is_not_tried_in_later_blocks_either(tmp_path: Path) -> None:
+    refuse = Play("build", lambda actor: actor.say("unsupported", "needs a strategy"))
+    bench = Bench(tmp_path, CELLS, only(BASE, refuse), sweep={"trials": 3})
+    run = bench.start()
+    assert statuses(run.trials, BASE) == ["unsupported"]
+    assert statuses(run.trials, TWO) == ["ok"] * 3
+
+
+def test_an_unsupported_base_case_is_tried_once_though_several_groups_have_it(tmp_path: Path) -> None:
+    refuse = Play("build", lambda actor: actor.say("unsupported", "needs a strategy"))
+    run = Bench(tmp_path, CELLS, only(BASE, refuse), sweep={"live_trials": 2}).start()
+    assert statuses(run.trials, BASE) == ["unsupported"]
+
+
+def test_a_crash_is_tried_again_in_the_next_block(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, Play(1, lambda actor: actor.end(-11))), sweep={"trials": 2})
+    assert statuses(bench.start().trials, TWO) == ["crashed", "crashed"]
+
+
+def test_cells_whose_data_cannot_be_prepared_are_unsupported_and_no_trial_is_started(tmp_path: Path) -> None:
+    def plays(request: Request) -> Play:
+        fails = request.task == "prepare" and request.cell.data == "digits"
+        return Play(happens=lambda actor: actor.say("unsupported", "no room")) if fails else Play()
+
+    other = cell(data="synthetic")
+    listening = Listening()
+    bench = Bench(tmp_path, [*CELLS, other], plays, sweep={"trials": 2}, progress=listening)
+    run = bench.start()
+    assert bench.zygote.trials() == [other.cell_id] * 2
+    for item in CELLS:
+        [record] = [record for record in run.trials if record.cell == item]
+        assert (record.status, record.reason) == ("unsupported", "data 'digits' is not available: no room")
+    assert (listening.done, listening.total) == (5, 5)
+
+
+def test_data_are_prepared_once_for_each_data_set_before_any_trial(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [*CELLS, cell(data="synthetic")], sweep={"trials": 2})
+    bench.start()
+    prepared = [(request.task, request.cell.data) for request in bench.zygote.spawned[:2]]
+    assert prepared == [("prepare", "digits"), ("prepare", "synthetic")]
+    assert all(request.task == "trial" for request in bench.zygote.spawned[2:])
+
+
+def test_an_interruption_ends_live_trials_and_keeps_their_windows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()), sweep={"trials": 2})
+    with pytest.raises(Interrupted):
+        bench.start()
+    stored = load_run(bench.path)
+    assert stored.manifest.status == "interrupted"
+    assert {t.status for t in stored.trials} == {"interrupted"}
+    assert sorted(t.cell_id for t in stored.trials) == sorted(item.cell_id for item in CELLS)
+    for record in stored.trials:
+        assert record.windows is not None
+        assert len(record.windows.seconds) >= 2
+        assert record.throughput_examples_per_s is None
+
+
+def test_short_windows_do_not_keep_an_interruption_waiting(tmp_path: Path) -> None:
+    press = Play(2, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    bench = Bench(tmp_path, CELLS, only(TWO, press), sweep={"windows": 100})
+    with pytest.raises(Interrupted):
+        bench.start()
+    longest = max(len(t.windows.seconds) for t in load_run(bench.path).trials if t.windows)
+    assert 2 <= longest <= 4
+
+
+def test_a_second_ctrl_c_while_trials_are_being_ended_ends_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()))
+    monkeypatch.setattr(bench.zygote, "kill", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted):
+        bench.start()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert load_run(bench.path).manifest.status == "interrupted"
+
+
+def test_a_resumed_run_measures_only_what_is_missing_and_is_then_complete(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, sweep={"trials": 3})
+    good_trials = {"left": 4}
+
+    def plays(request: Request) -> Play:
+        if request.task == "trial":
+            good_trials["left"] -= 1
+        return press_ctrl_c() if good_trials["left"] < 0 else Play()
+
+    bench.zygote._plays = plays
+    with pytest.raises(Interrupted):
+        bench.start()
+    before = load_run(bench.path).trials
+    finished = [(t.cell_id, t.block) for t in before if t.status == "ok"]
+    assert len(finished) == 3
+
+    bench.zygote.spawned.clear()
+    bench.zygote._plays = all_play(Play())
+    bench.resume()
+    after = load_run(bench.path)
+    ok = [(t.cell_id, t.block) for t in after.trials if t.status == "ok"]
+    assert sorted(ok) == sorted((item.cell_id, block) for item in CELLS for block in range(3))
+    assert len(bench.zygote.trials()) == 6
+    assert after.trials[: len(before)] == before
+    assert after.manifest.status == "finished"
+    assert len({(t.cell_id, t.block, t.attempt) for t in after.trials}) == len(after.trials)
+
+
+def test_a_cell_that_is_missing_is_measured_again_beside_its_base_case(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS)
+    with RunStore.create(tmp_path / "results", bench.manifest()):
+        pass
+    bench.resume()
+    lines = (bench.path / "trials.jsonl").read_text().splitlines()
+    kept = [line for line in lines if THREE.cell_id not in line]
+    (bench.path / "trials.jsonl").write_text("\n".join(kept) + "\n")
+
+    bench.resume()
+    stored = load_run(bench.path).trials
+    assert [t.cell_id for t in stored[2:]].count(THREE.cell_id) == 1
+    assert sorted(t.cell_id for t in stored[2:]) == sorted([BASE.cell_id, THREE.cell_id])
+    assert {t.group for t in stored[2:]}.isdisjoint({t.group for t in stored[:2]})
+    assert next(t.attempt for t in stored[2:] if t.cell_id == BASE.cell_id) == 2
+
+
+def test_a_full_disk_ends_the_run_with_everything_before_it_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, appended = RunStore.append, []
+
+    def append(store: RunStore, record: TrialRecord) -> None:
+        if len(appended) == 2:
+            raise StorageError("cannot append: No space left on device")
+        appended.append(record)
+        real(store, record)
+
+    monkeypatch.setattr(RunStore, "append", append)
+    bench = Bench(tmp_path, CELLS, sweep={"trials": 2})
+    with pytest.raises(StorageError, match="No space left"):
+        bench.start()
+    assert load_run(bench.path).trials == appended
+    monkeypatch.setattr(RunStore, "append", real)
+    run = bench.resume()
+    assert sorted((t.cell_id, t.block) for t in run.trials if t.attempt == 1) == sorted(
+        (item.cell_id, block) for item in CELLS for block in range(2)
+    )
+
+
+def test_a_virtual_replica_has_one_thread_and_the_other_pool_is_left_to_the_trials_host(tmp_path: Path) -> None:
+    eight = cell(replicas=8, global_batch_size=256)
+    gpu = cell(device="gpu")
+    bench = Bench(tmp_path, [eight, gpu])
+    bench.start()
+    requests = {request.cell: request for request in bench.zygote.spawned if request.task == "trial"}
+    assert (requests[eight].intra_op_threads, requests[eight].inter_op_threads) == (1, 0)
+    assert (requests[gpu].intra_op_threads, requests[gpu].inter_op_threads) == (0, 0)
+
+
+def noisy() -> Plays:
+    """Trials of one cell differ from each other by some per cent."""
+    numbers = itertools.count()
+
+    def plays(_: Request) -> Play:
+        spread = 0.01 * (next(numbers) % 5)
+        return Play(seconds=lambda _: 0.1 * (1 + spread))
+
+    return plays
+
+
+def test_a_second_stage_is_planned_from_the_first_ones_spread_and_sealed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, noisy(), sweep={"trials": 3, "half_width": 0.02, "max_trials": 6})
+    bench.start()
+    stored = load_run(bench.path)
+    one, two = stored.manifest.plans
+    assert (one.stage, two.stage, two.first_block) == (1, 2, 3)
+    assert len(two.sha256) == 64
+    assert two.blocks
+    assert len(two.blocks) <= 3
+    planned = sum(len(group) for plan in (one, two) for block in plan.blocks for group in block)
+    assert len(stored.trials) == planned
+    assert max(t.block for t in stored.trials) == 2 + len(two.blocks)
+
+
+def test_without_a_half_width_there_is_one_stage(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, noisy(), sweep={"trials": 3})
+    bench.start()
+    assert len(load_run(bench.path).manifest.plans) == 1
+
+
+def test_a_run_that_was_killed_between_its_stages_is_not_complete(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, noisy(), sweep={"trials": 3, "half_width": 0.02, "max_trials": 6})
+    run = bench.start()
+    assert run.complete
+    manifest = load_run(bench.path).manifest
+    with RunStore.open_for_resume(bench.path) as store:
+        store.update_manifest(manifest.model_copy(update={"plans": manifest.plans[:1], "status": "running"}))
+    lines = (bench.path / "trials.jsonl").read_text().splitlines()
+    (bench.path / "trials.jsonl").write_text("\n".join(lines[:9]) + "\n")
+    run.trials = load_run(bench.path).trials
+    run.store.manifest = load_run(bench.path).manifest
+    assert run.left == 0
+    assert not run.complete
+    bench.resume()
+    assert load_run(bench.path).manifest.plans == manifest.plans

@@ -1,0 +1,222 @@
+"""Real clusters of real processes: what they compute is proved, and when one of them ends the trial says which."""
+
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.protocol.messages import Request
+from harness.record.trial import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.spec import Cell
+from tests.record.examples import cell
+
+SYNCHRONOUS = {"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1, "data": "synthetic", "model": "mlp"}
+SERVED = {
+    "strategy": "parameter_server", "workers": 2, "replicas": 1, "ps": 1, "batch_size": 8, "global_batch_size": 8,
+    "data": "synthetic", "model": "mlp",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as started:
+        yield started
+
+
+def live(zygote: Zygote, of: Cell, timeout_s: float = 60.0) -> LiveTrial:
+    """A trial of `of` that has not started."""
+    request = Request(cell=of, seed=1, data_dir="", window_s=0.02, intra_op_threads=1, inter_op_threads=4)
+    return LiveTrial(of, Place("r", 0, "g", 0, 1, "none"), zygote, request, timeout_s, Interrupts())
+
+
+def take_turns(trial: LiveTrial, windows: int) -> None:
+    """A window after the other."""
+    for number in range(windows):
+        trial.take_turn(number)
+
+
+def measured(zygote: Zygote, windows: int = 3, **keys: Any) -> TrialRecord:
+    """The record of a short trial."""
+    trial = live(zygote, cell(**keys))
+    try:
+        trial.start()
+        trial.set_up()
+        trial.measured_from = 0
+        take_turns(trial, windows)
+        trial.finish()
+    except Ended:
+        pass
+    return trial.record()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ["auto", "ring"])
+def test_two_workers_in_lock_step_pass_the_gate_and_each_ones_times_are_kept(zygote: Zygote, op: str) -> None:
+    record = measured(zygote, **SYNCHRONOUS, cross_device_op=op)
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.windows is not None
+    assert record.cluster is not None
+    assert len(record.windows.workers) == 2
+    assert record.windows.seconds == [max(pair) for pair in zip(*record.windows.workers, strict=True)]
+    assert [member.name for member in record.cluster.members] == ["worker 0", "worker 1"]
+    assert any("CollectiveReduce" in name for name in record.executed.operations)
+
+
+@pytest.mark.slow
+def test_two_workers_of_two_replicas_each_sum_four_gradients(zygote: Zygote) -> None:
+    record = measured(zygote, **{**SYNCHRONOUS, "replicas": 2, "global_batch_size": 128})
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.resources.logical_devices[-1].endswith("device:CPU:1")
+
+
+@pytest.mark.slow
+def test_nccl_between_processors_is_unsupported_with_the_reason(zygote: Zygote) -> None:
+    record = measured(zygote, **SYNCHRONOUS, cross_device_op="nccl")
+    assert record.status == "unsupported"
+    assert "NVIDIA GPUs" in str(record.reason)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "momentum"])
+def test_locked_updates_reach_parameter_servers_every_one(zygote: Zygote, optimizer: str) -> None:
+    record = measured(zygote, **SERVED, optimizer=optimizer)
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.updates is not None
+    assert record.updates.scheduled == record.updates.applied > 20
+    assert (record.updates.lost, sum(record.updates.staleness.values())) == (0, record.updates.scheduled)
+    assert any("[locked]" in name for name in record.executed.operations)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitioner", ["fixed", "min_size", "max_size"])
+def test_variables_in_shards_are_updated_as_whole_ones_are(zygote: Zygote, partitioner: str) -> None:
+    record = measured(zygote, **{**SERVED, "ps": 2}, partitioner=partitioner)
+    assert (record.status, record.reason) == ("ok", None)
+
+
+@pytest.mark.slow
+def test_updates_of_a_keras_optimizer_that_were_lost_make_a_wrong_result_with_their_number(zygote: Zygote) -> None:
+    record = measured(zygote, windows=8, **SERVED, updates="keras")
+    assert (record.status, record.throughput_examples_per_s) == ("wrong_result", None)
+    assert record.updates is not None
+    assert record.updates.lost == record.updates.scheduled - record.updates.applied > 0
+    assert f"{record.updates.scheduled} updates were scheduled and {record.updates.applied} were" in str(record.reason)
+
+
+@pytest.mark.slow
+def test_a_keras_optimizer_cannot_train_what_is_in_shards_and_the_record_says_so(zygote: Zygote) -> None:
+    record = measured(zygote, **{**SERVED, "ps": 2}, updates="keras", partitioner="fixed")
+    assert record.status == "unsupported"
+    assert "Keras 3 cannot train a variable in shards" in str(record.reason)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("keys", "name"), [(SYNCHRONOUS, "worker 1"), (SERVED, "worker 1"), (SERVED, "ps 0")])
+def test_a_process_that_is_killed_ends_the_trial_which_says_who_it_was(
+    zygote: Zygote, keys: dict[str, Any], name: str
+) -> None:
+    trial = live(zygote, cell(**keys))
+    trial.start()
+    trial.set_up()
+    trial.measured_from = 0
+    processes = trial.spawned.merged.processes
+    [victim] = [process for process in processes if process.member.name == name]
+    zygote.drain()
+    pids = [process.spawned.pid for process in processes]
+    zygote.signal(victim.spawned, signal.SIGKILL)
+    with pytest.raises(Ended):
+        take_turns(trial, 2)
+    record = trial.record()
+    assert (record.status, record.reason) == ("crashed", f"{name} ended by SIGKILL during warmup")
+    assert record.cluster is not None
+    assert (record.cluster.launcher, record.cluster.isolated) == ("local", trial.spawned.merged.placement.isolated)
+    assert {member.name for member in record.cluster.members} == {process.member.name for process in processes}
+    assert all(member.phase for member in record.cluster.members)
+    deadline = time.monotonic() + 10
+    while any(psutil.pid_exists(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in pids if psutil.pid_exists(pid)]
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_recorded_with_its_stacks_by_name(zygote: Zygote) -> None:
+    trial = live(zygote, cell(**SYNCHRONOUS), timeout_s=20.0)
+    trial.start()
+    trial.set_up()
+    trial.timeout_s = 2.0
+    victim = trial.spawned.merged.processes[1]
+    zygote.signal(victim.spawned, signal.SIGSTOP)
+    with pytest.raises(Ended):
+        trial.take_turn(0)
+    record = trial.record()
+    assert record.status == "timeout"
+    assert str(record.reason).endswith("during warmup: worker 0 in warmup and worker 1 in warmup have not reported")
+    assert "worker 0, in warmup" in str(record.evidence)
+    assert "in quick_execute" in str(record.evidence), "the frames next to where it hangs are those that are kept"
+    assert record.cluster is not None
+    assert [member.phase for member in record.cluster.members] == ["warmup", "warmup"]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_one_worker_does_not_join_says_who_has_not_reported(zygote: Zygote) -> None:
+    trial = live(zygote, cell(**SYNCHRONOUS), timeout_s=6.0)
+    trial.start()
+    victim = trial.spawned.merged.processes[1]
+    zygote.signal(victim.spawned, signal.SIGSTOP)
+    with pytest.raises(Ended):
+        trial.set_up()
+    record = trial.record()
+    assert record.status == "timeout"
+    assert "worker 1 in start" in str(record.reason)
+    assert record.cluster is not None
+    assert [member.name for member in record.cluster.members] == ["worker 0", "worker 1"]
+
+
+@pytest.mark.slow
+def test_workers_train_in_a_loopback_of_an_ordinary_users_namespace(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What anybody but root gets; the namespaces of trials before this one are given up."""
+    from harness.run.network import NotAvailable, loopback, pool
+
+    class OfAUser(loopback.PrivateLoopback):
+        def __init__(self) -> None:
+            self._held = loopback._ready(loopback.Held(as_user=True))
+            self.hosts = [self._held.host(loopback.ADDRESS)]
+
+    zygote.closing.close()
+    monkeypatch.setattr(pool, "PrivateLoopback", OfAUser)
+    try:
+        OfAUser().close()
+    except NotAvailable as error:
+        pytest.skip(str(error))
+    record = measured(zygote, **SYNCHRONOUS)
+    zygote.closing.close()
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.cluster is not None
+    assert record.cluster.isolated
+
+
+def test_a_cluster_that_cannot_be_placed_is_unsupported_with_the_reason(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.run.launchers import local
+    from harness.run.network import NotAvailable
+
+    def refuse() -> None:
+        raise OSError(98, "Address already in use")
+
+    def no_namespace(_: object) -> None:
+        raise NotAvailable("the kernel refuses a network namespace")
+
+    monkeypatch.setattr(local, "_port", refuse)
+    monkeypatch.setattr(local.Grounds, "loopback", no_namespace)
+    record = measured(zygote, **SYNCHRONOUS)
+    assert record.status == "unsupported"
+    assert record.reason == "launcher 'local': no port could be taken on 127.0.0.1: Address already in use"

@@ -1,0 +1,156 @@
+"""What several processes report becomes the report of one trial."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
+from harness.record.trial import Checks
+from harness.run.launchers import Placement, Seat
+from harness.run.process.cluster_report import Merged, Process
+from harness.run.process.waiting import awaited_words
+from harness.run.process.zygote import Spawned, Zygote
+
+PROVED = Checks(
+    reduction=True, update=True, replicas_agree=True, updates_applied=4, updates_scheduled=4, loss_finite=True
+)
+CLUSTER = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+SERVED = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}
+
+
+class Told(Process):
+    """A process that only remembers what it was told."""
+
+    def tell(self, turn: Turn) -> None:
+        """Remember it."""
+        self.__dict__.setdefault("heard", []).append(turn.do)
+
+
+def merged(cluster: dict[str, list[str]]) -> Merged:
+    """The trial of a cluster whose processes have just started."""
+    zygote, spawned = Zygote(), object.__new__(Spawned)
+    members = [
+        Membership(task=task, index=i, cluster=cluster)  # type: ignore[arg-type]
+        for task, addresses in cluster.items()
+        for i in range(len(addresses))
+    ]
+    seats = [Seat(member, zygote) for member in members]
+    return Merged([Told(seat, spawned) for seat in seats], Placement(seats), "local")
+
+
+def window(seconds: float, cpu: float = 0.1) -> Report:
+    """A window of ten steps."""
+    times = WindowTimes(
+        round=3, steps=10, seconds=seconds, cpu_seconds=cpu, waiting_seconds=1.0, waiting_cpu_seconds=0.0
+    )
+    return Report(window=times)
+
+
+def ended(status: str = "ok", reason: str | None = None, **more: object) -> Report:
+    """How a process says that it ended."""
+    values = {"status": status, "reason": reason, "checks": PROVED, "peak_memory_bytes": 100, **more}
+    return Report(outcome=Outcome.model_validate(values))
+
+
+def tell(trial: Merged, *reports: Report) -> list[Report]:
+    """Each process's next report, in order; what the trial reports then."""
+    for process, report in zip(trial.processes, reports, strict=True):
+        trial.take_in(process, report)
+    found, trial.out[:] = list(trial.out), []
+    return found
+
+
+def test_a_trial_is_ready_when_all_its_processes_are() -> None:
+    trial = merged(CLUSTER)
+    trial.take_in(trial.processes[1], Report(ready=True, sync_seconds=0.2, steps=4))
+    assert trial.out == []
+    trial.take_in(trial.processes[0], Report(ready=True, sync_seconds=0.1, steps=4))
+    assert trial.out == [Report(ready=True, sync_seconds=0.2, steps=4)]
+
+
+def test_a_window_takes_as_long_as_the_slowest_worker_and_every_workers_time_is_kept() -> None:
+    [report] = tell(merged(CLUSTER), window(1.0, 0.4), window(1.5, 0.5))
+    assert report.window is not None
+    assert (report.window.seconds, report.window.workers) == (1.5, [1.0, 1.5])
+    assert report.window.cpu_seconds == pytest.approx(0.9)
+
+
+def test_the_servers_processor_time_of_a_window_is_part_of_it() -> None:
+    trial = merged(SERVED)
+    assert tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True)) == []
+    for server, used in zip(trial.servers, (5.0, 7.0), strict=True):
+        trial.take_in(server, Report(usage_cpu_seconds=used))
+    assert trial.out.pop().ready
+    trial.take_in(trial.processes[0], window(1.0, 0.25))
+    assert trial.out == []
+    for server, used in zip(trial.servers, (5.5, 7.25), strict=True):
+        trial.take_in(server, Report(usage_cpu_seconds=used))
+    [report] = trial.out
+    assert report.window is not None
+    assert report.window.cpu_seconds == pytest.approx(0.25 + 0.5 + 0.25)
+
+
+def test_a_trial_ends_well_when_all_workers_did_and_hold_the_same_variables() -> None:
+    [report] = tell(merged(CLUSTER), ended(digests={"weight 'a'": "1"}), ended(digests={"weight 'a'": "1"}))
+    assert report.outcome is not None
+    assert report.outcome.cluster is not None
+    assert (report.outcome.status, report.outcome.peak_memory_bytes) == ("ok", 200)
+    assert [member.name for member in report.outcome.cluster.members] == ["worker 0", "worker 1"]
+
+
+def test_workers_that_hold_different_weights_are_a_wrong_result_that_names_the_variable() -> None:
+    [report] = tell(merged(CLUSTER), ended(digests={"weight 'a'": "1"}), ended(digests={"weight 'a'": "2"}))
+    assert report.outcome is not None
+    assert report.outcome.status == "wrong_result"
+    assert report.outcome.checks.replicas_agree is False
+    assert report.outcome.reason == "replicas_agree: weight 'a' on worker 1 differs from that on worker 0"
+
+
+def test_a_failure_names_the_process_and_a_telling_one_comes_before_a_lost_connection() -> None:
+    [report] = tell(merged(CLUSTER), ended("crashed", "UnavailableError: gone"), ended("wrong_result", "update: off"))
+    assert report.outcome is not None
+    assert (report.outcome.status, report.outcome.reason) == ("wrong_result", "worker 1: update: off")
+
+
+def test_a_refusal_that_every_process_gives_is_said_once() -> None:
+    [report] = tell(merged(CLUSTER), ended("unsupported", "no NCCL"), ended("unsupported", "no NCCL"))
+    assert report.outcome is not None
+    assert report.outcome.reason == "no NCCL"
+
+
+def test_a_failure_on_a_network_that_broke_names_the_network_first() -> None:
+    trial = merged(CLUSTER)
+    trial.placement = replace(trial.placement, trouble=lambda: "the process that holds its network is gone")
+    [report] = tell(trial, ended("crashed", "UnavailableError: failed to connect"), ended("crashed", "the same"))
+    assert report.outcome is not None
+    assert report.outcome.reason is not None
+    assert report.outcome.reason.startswith("the process that holds its network is gone; worker 0: Unavailable")
+
+
+def test_who_has_not_reported_is_named_with_where_it_is() -> None:
+    trial = merged(CLUSTER)
+    trial.take_in(trial.processes[0], Report(ready=True, steps=4))
+    trial.take_in(trial.processes[1], Report(phase="build"))
+    assert awaited_words(trial) == "worker 1 in build has not reported"
+    trial.take_in(trial.processes[1], Report(ready=True, steps=4))
+    assert awaited_words(trial) == ""
+
+
+def test_in_a_window_the_server_is_named_only_once_the_workers_have_reported() -> None:
+    trial = merged(SERVED)
+    tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True))
+    for server in trial.servers:
+        trial.take_in(server, Report(usage_cpu_seconds=1.0))
+    trial.asked = "window"
+    assert awaited_words(trial) == "coordinator in start has not reported"
+    trial.take_in(trial.processes[0], window(1.0))
+    assert awaited_words(trial) == "worker 0 in start and ps 0 in start have not reported"
+
+
+def test_at_the_end_those_without_an_outcome_are_named_and_of_many_the_first_few() -> None:
+    trial = merged({"worker": [f"127.0.0.1:{port}" for port in range(1, 8)]})
+    trial.asked = "finish"
+    trial.take_in(trial.processes[0], ended())
+    words = awaited_words(trial)
+    assert words.startswith("worker 1 in start, worker 2 in start, ")
+    assert words.endswith(" and 2 more have not reported")

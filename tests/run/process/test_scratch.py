@@ -1,0 +1,133 @@
+"""Temporary folders: gone with their process, even one that was killed, and never somebody else's."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.run.process import scratch
+from harness.run.process.scratch import NAME, Scratch
+
+HOLDS = """
+import sys, time
+from harness.run.process.scratch import Scratch
+scratch = Scratch()
+(scratch.path / "file").write_text("x")
+print(scratch.path, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def other() -> "Iterator[tuple[subprocess.Popen[str], Path]]":
+    """Another process that holds a folder."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield process, Path(process.stdout.readline().strip())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_folder_is_removed_with_what_is_in_it(place: Path) -> None:
+    scratch = Scratch()
+    (scratch.path / "below").mkdir()
+    (scratch.path / "below" / "file").write_text("x")
+    assert scratch.path.parent == place
+    scratch.close()
+    scratch.close()
+    assert list(place.iterdir()) == []
+
+
+def test_the_folder_of_a_process_that_lives_stays(other: "tuple[subprocess.Popen[str], Path]") -> None:
+    Scratch().close()
+    assert (other[1] / "file").exists()
+
+
+def test_the_folder_of_a_killed_process_goes_at_the_next_start(other: "tuple[subprocess.Popen[str], Path]") -> None:
+    process, folder = other
+    process.kill()
+    process.wait()
+    assert folder.exists()
+    mine = Scratch()
+    assert not folder.exists()
+    assert mine.path.is_dir()
+    mine.close()
+
+
+def test_two_folders_of_one_process_leave_each_other_alone() -> None:
+    one, two = Scratch(), Scratch()
+    assert one.path.is_dir()
+    assert two.path.is_dir()
+    one.close()
+    assert two.path.is_dir()
+    two.close()
+
+
+def test_what_only_looks_alike_stays(place: Path) -> None:
+    names = ["harness-goals-x1", "harness-abc", "harness-1", "harness-12-", "other"]
+    for name in names:
+        (place / name).mkdir()
+    target = place / "target"
+    target.mkdir()
+    (place / "harness-1-link").symlink_to(target)
+    (place / "harness-1-file").write_text("x")
+    Scratch().close()
+    assert sorted(entry.name for entry in place.iterdir()) == sorted(
+        [*names, "target", "harness-1-link", "harness-1-file"]
+    )
+
+
+def test_a_folder_that_another_process_takes_for_abandoned_too_early_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+    real = tempfile.TemporaryDirectory
+
+    def taken_at_once(**arguments: object) -> "tempfile.TemporaryDirectory[str]":
+        folder = real(**arguments)  # type: ignore[call-overload]
+        if not made:
+            Path(folder.name).rmdir()
+        made.append(folder.name)
+        return folder  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", taken_at_once)
+    scratch = Scratch()
+    assert len(made) == 2
+    assert scratch.path.is_dir()
+    scratch.close()
+
+
+def test_the_name_tells_a_person_which_process_it_was() -> None:
+    scratch = Scratch()
+    assert NAME.fullmatch(scratch.path.name)
+    scratch.close()
+
+
+def test_a_command_waits_for_who_is_dying_and_removes_what_it_leaves(
+    other: "tuple[subprocess.Popen[str], Path]",
+) -> None:
+    process, folder = other
+    tidy = subprocess.Popen([sys.executable, "-m", "harness.run.process.scratch"])
+    process.kill()
+    process.wait()
+    assert tidy.wait() == 0
+    assert not folder.exists()
+
+
+def test_the_command_leaves_alone_what_is_in_use(
+    other: "tuple[subprocess.Popen[str], Path]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "DYING_S", 0.0)
+    scratch.main()
+    assert (other[1] / "file").exists()

@@ -1,0 +1,299 @@
+"""The real fork server without TensorFlow: how trials end, what a kill leaves, and how it restarts."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.errors import Interrupted
+from harness.protocol.messages import Report, Request
+from harness.run.process.zygote import Spawned, Zygote, ZygoteError
+from tests.record.examples import cell
+from tests.run.stubs import WITNESS, install, told_by
+
+WITHOUT_TENSORFLOW = f"""#!{sys.executable}
+import os, signal, sys, time, types
+sys.path.insert(0, {str(Path.cwd())!r})
+import harness.trial.zygote as zygote
+from harness.protocol.messages import Channel, Outcome, Report, Request
+
+def run_trial(connection, text):
+    request, channel = Request.model_validate_json(text), Channel(connection)
+    print("the trial says", request.seed)
+    channel.send(Report(phase="build"))
+    if request.seed == 0:
+        channel.send(Report(outcome=Outcome(status="ok")))
+    elif request.seed == 1:
+        raise ValueError("so be it")
+    elif request.seed < 100:
+        os.kill(os.getpid(), request.seed)
+    else:
+        time.sleep(60)
+
+zygote.preload = lambda: {{"tensorflow": "none"}}
+sys.modules["harness.engines.tensorflow.trial"] = types.SimpleNamespace(run_trial=run_trial)
+sys.argv = ["zygote", *sys.argv[sys.argv.index("harness.trial.zygote") + 1 :]]
+zygote.main()
+"""
+HANGS = 100
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    script, path = tmp_path / "zygote.py", tmp_path / "python"
+    script.write_text(WITHOUT_TENSORFLOW)
+    # not as the script's first line, which cannot name an interpreter below a folder with a space
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def zygote(python: str) -> Iterator[Zygote]:
+    with Zygote(python=python) as started:
+        yield started
+
+
+def spawn(zygote: Zygote, seed: int) -> Spawned:
+    """A trial that has said that it builds."""
+    spawned = zygote.spawn(
+        Request(cell=cell(), seed=seed, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    )
+    line = spawned.channel.receive_line(10)
+    assert line is not None
+    assert Report.model_validate_json(line).phase == "build"
+    return spawned
+
+
+def pid_of(zygote: Zygote, spawned: Spawned) -> int:
+    while spawned.pid is None:
+        zygote.drain()
+    return spawned.pid
+
+
+def gone(pid: int, within_s: float = 5.0) -> bool:
+    """Whether a process ends within a time; a zombie that nobody has reaped yet has ended."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def running(process: psutil.Process) -> bool:
+    """Whether a process has not ended."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def test_versions_are_told_at_the_start(zygote: Zygote) -> None:
+    assert zygote.versions == {"tensorflow": "none"}
+    assert zygote.alive
+
+
+def test_who_asks_to_stop_while_a_dead_fork_server_starts_again_does_not_wait_for_its_import(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    def asked_to_stop() -> None:
+        raise Interrupted("interrupted")
+
+    os.kill(zygote._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    (tmp_path / "zygote.py").write_text("import time\ntime.sleep(30)\n")  # and ends without having been ready
+    zygote.check = asked_to_stop
+    while zygote.alive:
+        time.sleep(0.01)
+    with pytest.raises(Interrupted):
+        spawn(zygote, 0)
+
+
+def test_a_trial_that_leaves_normally_has_status_zero(zygote: Zygote) -> None:
+    spawned = spawn(zygote, 0)
+    assert zygote.wait(spawned) == 0
+    assert spawned.stderr_tail() == "the trial says 0\n"
+
+
+def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:
+    spawned = spawn(zygote, 1)
+    assert zygote.wait(spawned) == 1
+    assert spawned.stderr_tail().endswith("ValueError: so be it\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, 40])
+def test_a_trial_that_is_ended_by_a_signal_tells_which(zygote: Zygote, number: int) -> None:
+    assert zygote.wait(spawn(zygote, number)) == -number
+
+
+def test_several_trials_live_at_once_and_are_told_apart(zygote: Zygote) -> None:
+    one, two, three = (spawn(zygote, HANGS) for _ in range(3))
+    zygote.kill(two)
+    assert (one.status, two.status, three.status) == (None, -signal.SIGKILL, None)
+    assert gone(pid_of(zygote, two))
+    assert not gone(pid_of(zygote, one), within_s=0.1)
+    zygote.kill(one)
+    zygote.kill(three)
+
+
+def test_a_trial_that_does_not_end_is_waited_for_only_so_long(zygote: Zygote) -> None:
+    spawned = spawn(zygote, HANGS)
+    begin = time.monotonic()
+    assert zygote.wait(spawned, 0.2) is None
+    assert time.monotonic() - begin < 2
+    assert not zygote.lost(spawned)
+
+
+def test_a_fork_server_that_is_killed_takes_its_trials_along_and_a_new_one_goes_on(zygote: Zygote) -> None:
+    spawned = spawn(zygote, HANGS)
+    pid = pid_of(zygote, spawned)
+    assert zygote._process is not None
+    os.kill(zygote._process.pid, signal.SIGKILL)
+    with pytest.raises(EOFError):
+        spawned.channel.receive_line(5)
+    assert gone(pid)
+    assert zygote.wait(spawned) is None
+    assert zygote.lost(spawned)
+    assert zygote.wait(spawn(zygote, 0)) == 0
+    begin = time.monotonic()
+    assert zygote.lost(spawned)
+    assert zygote.wait(spawned) is None
+    assert time.monotonic() - begin < 1
+
+
+def test_the_end_of_the_fork_server_ends_every_trial_and_removes_the_scratch_folder(python: str) -> None:
+    with Zygote(python=python) as zygote:
+        pids = [pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)]
+        scratch = Path(zygote.scratch)
+        assert scratch.is_dir()
+    assert all(gone(pid) for pid in pids)
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_parent_that_is_killed_leaves_no_process_and_no_scratch_folder_behind(python: str, stopped: bool) -> None:
+    if stopped and not hasattr(os, "pidfd_open"):
+        pytest.skip("this system does not tell of the end of a process that is not a child")
+    code = f"""
+import sys, time
+from harness.run.process.zygote import Zygote
+from tests.run.process.test_zygote import HANGS, pid_of, spawn
+zygote = Zygote(python={python!r})
+zygote.start()
+print(zygote._process.pid, *[pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)], zygote.scratch, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    *said, scratch = parent.stdout.readline().split()
+    pids = [int(word) for word in said]
+    assert len(pids) == 3
+    assert Path(scratch).is_dir()
+    family = psutil.Process(parent.pid).children(recursive=True)
+    if stopped:
+        os.kill(pids[0], signal.SIGSTOP)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert all(gone(pid, 10.0) for pid in pids)
+    deadline = time.monotonic() + 5.0
+    while (Path(scratch).exists() or any(map(running, family))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(scratch).exists()
+    assert not any(map(running, family))
+
+
+def test_tensorflow_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\necho 'Traceback' >&2\necho \"ModuleNotFoundError: No module named 'tensorflow'\" >&2\n"
+    )
+    python.chmod(0o755)
+    with pytest.raises(ZygoteError) as caught, Zygote(python=str(python)):
+        pass
+    assert str(caught.value) == (
+        f"TensorFlow could not be imported by {python}: ModuleNotFoundError: No module named 'tensorflow'"
+    )
+
+
+def test_a_machine_without_a_place_for_temporary_files_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(**_: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("harness.run.process.scratch.tempfile.TemporaryDirectory", nowhere)
+    with pytest.raises(ZygoteError, match=r"TMPDIR: .*No usable temporary directory"):
+        Zygote()
+
+
+@pytest.fixture
+def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Real zygotes with stubs for TensorFlow, in a folder that has a model and a `harness` of its own."""
+    folder = tmp_path / "work here"
+    folder.mkdir()
+    (folder / "witness.py").write_text(WITNESS)
+    (folder / "harness.py").write_text("raise RuntimeError('not this one')\n")
+    install(tmp_path, monkeypatch)
+    return folder
+
+
+def test_with_a_path_the_working_folder_does_not_hide_the_harness(stubs: Path) -> None:
+    with Zygote(folder=stubs, path=[stubs]) as zygote:
+        assert zygote.versions["tensorflow"] == "0.1"
+        told = told_by(zygote)
+    assert told["file"] == str(stubs / "witness.py")
+    assert told["folder"] == str(stubs)
+    assert Path(told["harness"]).parts[-2:] == ("harness", "__init__.py")
+
+
+def test_files_that_trials_write_for_the_moment_go_with_the_zygote(stubs: Path) -> None:
+    with Zygote(folder=stubs, path=[stubs]) as zygote:
+        temporary = Path(told_by(zygote)["temporary"])
+        assert Path(zygote.scratch) in temporary.parents
+        assert temporary.is_dir()
+    assert not temporary.exists()
+
+
+def test_variables_that_are_given_come_before_those_of_this_process(
+    stubs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_FLAG", "ours")
+    with Zygote({"SOME_FLAG": "given", "TMPDIR": str(tmp_path)}, folder=stubs, path=[stubs]) as zygote:
+        told = told_by(zygote)
+    assert told["environment"]["SOME_FLAG"] == "given"
+    assert told["temporary"] == str(tmp_path)
+
+
+def test_two_that_are_launched_first_start_side_by_side(stubs: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        zygotes = [stack.enter_context(contextlib.closing(Zygote(folder=stubs, path=[stubs]))) for _ in range(2)]
+        for zygote in zygotes:
+            zygote.launch()
+        processes = [zygote._process for zygote in zygotes]
+        for zygote in zygotes:
+            zygote.start()
+        assert [zygote._process for zygote in zygotes] == processes
+        assert all(zygote.alive for zygote in zygotes)
+
+
+def test_one_that_is_launched_and_never_started_leaves_nothing_behind(stubs: Path) -> None:
+    zygote = Zygote(folder=stubs, path=[stubs])
+    zygote.launch()
+    assert zygote._process is not None
+    pid = zygote._process.pid
+    zygote.close()
+    assert gone(pid)
+    assert not Path(zygote.scratch).exists()
+
+
+def test_an_interpreter_that_cannot_be_started_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ZygoteError) as caught, Zygote(python=str(tmp_path / "python")):
+        pass
+    assert str(caught.value) == f"{tmp_path / 'python'} cannot be started: No such file or directory"

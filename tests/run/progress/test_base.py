@@ -1,0 +1,124 @@
+"""What a sweep tells while it runs, to a pipe and to a terminal."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harness.cli._live import TerminalProgress
+from harness.run.progress.base import PlainLines, duration
+from harness.run.progress.eta import Eta
+from tests.record.examples import cell, failed_trial, trial
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def test_at_first_the_time_left_is_the_estimate(clock: FakeClock) -> None:
+    eta = Eta(clock)
+    eta.start(10, 60.0)
+    assert eta.left_s() == 60.0
+    clock.now += 20
+    assert eta.left_s() == 40.0
+
+
+def test_an_estimate_that_was_too_short_leaves_nothing_not_less(clock: FakeClock) -> None:
+    eta = Eta(clock)
+    eta.start(10, 60.0)
+    clock.now += 90
+    assert eta.left_s() == 0.0
+
+
+def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None:
+    eta = Eta(clock)
+    eta.start(10, 60.0)
+    clock.now += 20
+    eta.done = 1
+    assert eta.left_s() == 40.0
+    eta.done = 2
+    assert eta.left_s() == 80.0
+    eta.done = 10
+    assert eta.left_s() == 0.0
+
+
+def test_trials_that_are_run_again_never_make_the_time_left_negative(clock: FakeClock) -> None:
+    eta = Eta(clock)
+    eta.start(2, 60.0)
+    clock.now += 10
+    eta.done = 3
+    assert eta.left_s() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (3599.9, "1 h 0 min"), (7384, "2 h 3 min")],
+)
+def test_a_duration_is_said_as_people_say_it(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def tell(progress: Any) -> None:
+    """A small run: two trials, of which one crashes, and one that is skipped."""
+    progress.started("the-run", 3, 65.0)
+    progress.block(0, 2, 2)
+    progress.phase(cell(), "first_step")
+    progress.round(0, 10, 2)
+    progress.ended(trial())
+    progress.ended(failed_trial(reason="ended by SIGSEGV during build"))
+    progress.skipped(1)
+    progress.more(2)
+    progress.ended(trial(1))
+    progress.finished()
+
+
+def test_a_pipe_gets_one_plain_line_for_each_trial() -> None:
+    out = io.StringIO()
+    tell(PlainLines(out))
+    assert out.getvalue().splitlines() == [
+        "run the-run: 3 trials, about 1 min 5 s",
+        "block 1 of 2: 2 trials take turns, about 1 min 5 s left",
+        "[1/3] mirrored ×2 b32: 5,981 examples/s",
+        "[2/3] mirrored ×2 b32: crashed: ended by SIGSEGV during build",
+        "[3/4] mirrored ×2 b32: 5,981 examples/s",
+    ]
+
+
+class Broken(io.StringIO):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_that_is_gone_does_not_cost_the_measurement() -> None:
+    tell(PlainLines(Broken()))
+    closed = io.StringIO()
+    closed.close()
+    tell(PlainLines(closed))
+
+
+def test_a_terminal_shows_the_cell_its_phase_and_how_much_is_done() -> None:
+    out = io.StringIO()
+    tell(TerminalProgress(Console(file=out, force_terminal=True, width=140, color_system=None)))
+    text = out.getvalue()
+    assert "run the-run: 3 trials, about 1 min 5 s" in text
+    assert "crashed  mirrored ×2 b32: ended by SIGSEGV during build" in text
+    assert "3/4" in text
+
+
+def test_a_terminal_shows_what_was_said_as_it_was_said() -> None:
+    out = io.StringIO()
+    progress = TerminalProgress(Console(file=out, force_terminal=True, width=200, color_system=None))
+    progress.started("the-run", 1, 5.0)
+    progress.ended(failed_trial(reason="shape [2, 3] [/bold] is :smile: not [red]right"))
+    progress.finished()
+    assert "shape [2, 3] [/bold] is :smile: not [red]right" in out.getvalue()

@@ -1,0 +1,164 @@
+"""Trials that are set up at the same time: each is followed by itself, and the group waits for them all."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.errors import Interrupted
+from harness.protocol.messages import Request
+from harness.record import TrialRecord
+from harness.run.interrupts import Interrupts
+from harness.run.progress.base import Quiet
+from harness.run.request import request_for
+from harness.run.turns import group as turns
+from harness.run.turns.group import TurnGroup, TurnRules
+from harness.run.turns.live import LiveTrial, Place
+from harness.spec import Cell, Sweep
+from tests.record.examples import cell
+from tests.run.fakes import Actor, FakeZygote, Play, Plays, all_play
+
+CELLS = [cell(replicas=n, global_batch_size=32 * n) for n in range(2, 7)]
+
+
+class Group:
+    """A group of fake trials of different cells, `together` of which are set up at once."""
+
+    def __init__(self, folder: Path, plays: Plays, cells: Sequence[Cell], together: int, timeout_s: float = 5.0):
+        self.zygote = FakeZygote(folder, plays)
+        self.kept: list[TrialRecord] = []
+        self.interrupts = Interrupts()
+        sweep = Sweep(window=0.01)
+        trials = [
+            LiveTrial(
+                one, Place("run", 0, "g", order, 1, "turns"), self.zygote,  # type: ignore[arg-type]
+                request_for(one, sweep, folder), timeout_s, self.interrupts,
+            )
+            for order, one in enumerate(cells)
+        ]  # fmt: skip
+        self.turns = TurnGroup(trials, TurnRules(5, 0, 1, together), self.kept.append, Quiet())
+
+    def run(self) -> list[LiveTrial]:
+        with self.interrupts:
+            return self.turns.run()
+
+    def statuses(self) -> dict[str, str]:
+        return {record.cell_id: record.status for record in self.kept}
+
+    def at(self, who: Cell, what: str) -> int:
+        return self.zygote.diary.index((who.cell_id, what))
+
+
+def meeting(barrier: threading.Barrier, limit_s: float) -> Play:
+    """A trial that is only built once another is being built too; alone it waits in vain and dies."""
+
+    def wait(actor: Actor) -> None:
+        try:
+            barrier.wait(limit_s)
+        except threading.BrokenBarrierError:
+            actor.end(1)
+
+    return Play("build", wait)
+
+
+def of_cell(who: Cell, play: Play) -> Plays:
+    return lambda request: play if request.cell == who else Play()
+
+
+def test_two_trials_are_set_up_at_once(tmp_path: Path) -> None:
+    group = Group(tmp_path, all_play(meeting(threading.Barrier(2), 20)), CELLS[:4], together=2)
+    group.run()
+    assert set(group.statuses().values()) == {"ok"}
+
+
+def test_one_at_a_time_is_the_rule_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+    assert TurnRules(5, 0, 1).together == 1
+    group = Group(tmp_path, all_play(meeting(threading.Barrier(2), 0.2)), CELLS[:2], together=1)
+    group.run()
+    assert set(group.statuses().values()) == {"crashed"}
+
+
+def test_the_next_two_begin_when_both_are_ready_and_the_first_window_when_all_are(tmp_path: Path) -> None:
+    started: list[tuple[str, set[str]]] = []
+
+    def watching(request: Request) -> Play:
+        ready = {who for who, what in group.zygote.diary if what == "ready"}
+        started.append((request.cell.cell_id, ready))
+        return Play()
+
+    group = Group(tmp_path, watching, CELLS[:5], together=2)
+    group.run()
+    ids = [one.cell_id for one in CELLS]
+    assert [who for who, _ in started] == ids
+    for number, (_, ready) in enumerate(started):
+        assert ready >= set(ids[: 2 * (number // 2)])
+    last_ready = max(group.at(one, "ready") for one in CELLS)
+    assert last_ready < min(group.at(one, "window 0") for one in CELLS)
+
+
+@pytest.mark.parametrize("phase", ["build", "first_step", "warmup"])
+def test_one_that_dies_while_it_is_set_up_does_not_hurt_the_one_beside_it(tmp_path: Path, phase: str) -> None:
+    dies = of_cell(CELLS[0], Play(phase, lambda actor: actor.end(-signal.SIGSEGV)))
+    group = Group(tmp_path, dies, CELLS[:3], together=2)
+    group.run()
+    assert group.statuses() == {CELLS[0].cell_id: "crashed", CELLS[1].cell_id: "ok", CELLS[2].cell_id: "ok"}
+    [dead] = [record for record in group.kept if record.status == "crashed"]
+    assert (dead.reason or "").startswith("ended by SIGSEGV during ")
+
+
+def test_one_that_hangs_is_ended_though_the_others_go_on_reporting(tmp_path: Path) -> None:
+    group = Group(tmp_path, of_cell(CELLS[1], Play("first_step", Actor.hang)), CELLS[:3], together=3, timeout_s=0.4)
+    group.run()
+    assert group.statuses() == {CELLS[0].cell_id: "ok", CELLS[1].cell_id: "timeout", CELLS[2].cell_id: "ok"}
+    [hung] = [record for record in group.kept if record.status == "timeout"]
+    assert hung.reason == "no sign of life within 0.4 s during check"
+
+
+def test_ctrl_c_while_several_are_set_up_ends_them_all(tmp_path: Path) -> None:
+    def press(actor: Actor) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        actor.hang()
+
+    plays = {CELLS[0].cell_id: Play("build", Actor.hang), CELLS[1].cell_id: Play("check", press)}
+    group = Group(tmp_path, lambda request: plays[request.cell.cell_id], CELLS[:2], together=2)
+    with pytest.raises(Interrupted):
+        group.run()
+    assert group.statuses() == {one.cell_id: "interrupted" for one in CELLS[:2]}
+
+
+def shrinking(group: Callable[[], Group], fit: float) -> Callable[[], int]:
+    """Memory that has room for `fit` trials; each takes its share as soon as it is started."""
+    each = 2**30
+    return lambda: int((fit - len(group().zygote.spawned)) * each)
+
+
+@pytest.mark.parametrize(("together", "fit", "live"), [(2, 5.5, 4), (2, 3.5, 2), (3, 6.5, 5), (1, 4.5, 3), (2, 1.0, 2)])
+def test_there_must_be_room_for_one_more_and_it_is_what_one_took_whoever_was_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int, fit: float, live: int
+) -> None:
+    monkeypatch.setattr(turns, "available_memory_bytes", shrinking(lambda: group, fit))
+    monkeypatch.setattr(TurnGroup, "_reserve", lambda _: 2**30)
+    group = Group(tmp_path, all_play(Play()), CELLS, together)
+    waiting = group.run()
+    assert len(group.kept) == live
+    assert [trial.cell for trial in waiting] == CELLS[live:]
+
+
+def test_the_group_agrees_on_steps_once_all_are_set_up_and_before_the_first_window(tmp_path: Path) -> None:
+    asked: list[list[int | None]] = []
+
+    def agree(trials: Sequence[LiveTrial]) -> None:
+        assert not any(what.startswith("window") for _, what in group.zygote.diary)
+        asked.append([trial.steps for trial in trials])
+        for trial in trials:
+            trial.steps = 7
+
+    chosen = {one.cell_id: n for n, one in enumerate(CELLS, 1)}
+    group = Group(tmp_path, lambda request: Play(steps=chosen[request.cell.cell_id]), CELLS[:3], together=2)
+    group.turns._agree = agree
+    group.run()
+    assert asked == [[1, 2, 3]]
+    assert {record.windows.steps_per_window for record in group.kept if record.windows} == {7}

@@ -1,0 +1,54 @@
+"""The registries: a file is an entry, and listing them costs no TensorFlow."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.errors import UsageError
+from harness.registry import load_attribute, registered
+
+
+def test_the_names_are_those_that_the_command_line_promises() -> None:
+    catalogue = load_catalogue()
+    assert {"none", "one_device", "mirrored", "central_storage", "tpu"} <= set(catalogue.strategies)
+    assert {"auto", "nccl", "hierarchical_copy", "reduction_to_one_device"} <= set(catalogue.cross_device_ops)
+    assert {"gpu", "virtual-gpu", "virtual-cpu", "tpu"} <= set(catalogue.devices)
+    assert {"mnist_cnn", "mlp", "resnet20", "transformer"} <= set(catalogue.models)
+    assert {"digits", "synthetic"} <= set(catalogue.data)
+
+
+def test_listing_every_name_imports_no_tensorflow() -> None:
+    code = (
+        "import sys; from harness.engines.tensorflow.catalogue import load_catalogue; load_catalogue();"
+        "print(sorted({'tensorflow', 'keras', 'tensorflow_datasets', 'numpy'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_a_new_file_is_a_new_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "own_registry"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "base.py").write_text("raise RuntimeError('base is not an entry')")
+    (package / "_private.py").write_text("raise RuntimeError('nor is this')")
+    (package / "entry.py").write_text("class Entry: name = 'new'\nOBJECT = Entry()")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(registered("own_registry", "OBJECT")) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("no_such_module:f", "cannot import 'no_such_module'"),
+        ("json:no_such_function", "module 'json' has no 'no_such_function'"),
+        ("json:__name__", "is not a function"),
+    ],
+)
+def test_a_users_own_object_that_cannot_be_loaded_names_the_key(path: str, says: str) -> None:
+    with pytest.raises(UsageError, match="model: ") as error:
+        load_attribute("model", path)
+    assert says in str(error.value)
