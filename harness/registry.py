@@ -1,9 +1,9 @@
-"""One file, one registered object: a folder is the registry.
+"""A file is an entry: a folder is the registry.
 
 Every module of a registry folder (but `base` and those that begin with an underscore) defines one
-object under an agreed name. Adding a strategy, an op, a device kind, a model, a data source or a
-loop is adding a file; nothing else changes. The modules must not import TensorFlow at their top, so that the
-parent can list names without paying for it.
+object under an agreed name, or a tuple of several under its plural. Adding a strategy, an op, a device
+kind, a model, a data source or a loop is adding a file; nothing else changes. The modules must not
+import TensorFlow at their top, so that the parent can list names without paying for it.
 """
 
 import functools
@@ -17,15 +17,14 @@ from harness.errors import UsageError
 
 @functools.cache
 def registered(package: str, attribute: str) -> MappingProxyType[str, Any]:
-    """The objects called `attribute` of all modules in `package`, by their `name`, in file order."""
+    """What all modules in `package` define as `attribute` or `attribute`S, by its `name`, in file order."""
     found: dict[str, Any] = {}
     for module_info in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module_info.name == "base" or module_info.name.startswith("_"):
             continue
         module = importlib.import_module(f"{package}.{module_info.name}")
-        item = getattr(module, attribute, None)
-        if item is not None:
-            found[item.name] = item
+        items = [getattr(module, attribute)] if hasattr(module, attribute) else getattr(module, f"{attribute}S", ())
+        found |= {item.name: item for item in items}
     return MappingProxyType(found)
 
 

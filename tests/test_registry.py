@@ -40,6 +40,18 @@ def test_a_new_file_is_a_new_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(registered("own_registry", "OBJECT")) == ["new"]
 
 
+def test_a_file_may_have_several_entries_under_the_plural_of_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "registry_of_several"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("class Entry: name = 'alone'\nOBJECT = Entry()")
+    (package / "two.py").write_text("class A: name = 'a'\nclass B: name = 'b'\nOBJECTS = (A(), B())")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(registered("registry_of_several", "OBJECT")) == ["alone", "a", "b"]
+
+
 @pytest.mark.parametrize(
     ("path", "says"),
     [

@@ -36,7 +36,9 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]
     for name in named or modules:
         module = importlib.import_module(f"{__name__}.{name}")
-        app.command(name=module.VERB, help=module.HELP, epilog=module.EXAMPLES)(_with_no_color(module.command))
+        kind = getattr(module, "COMMAND", None)
+        register = app.command(name=module.VERB, cls=kind, help=module.HELP, epilog=module.EXAMPLES)
+        register(_with_no_color(module.command))
     return app
 
 

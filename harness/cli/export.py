@@ -2,9 +2,10 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from harness.cli._completion import RUN_HELP, run_ids
 
@@ -12,25 +13,40 @@ if TYPE_CHECKING:
     from harness.record import Run
 
 VERB = "export"
-FORMATS = (
-    "cells, csv, windows, parquet, windows-parquet, json, markdown, pytest-benchmark, github-action-bigger, "
-    "github-action-smaller, asv, tensorboard"
-)
 OF_IMPORTED = ("cells", "json")
 """Formats that an imported run has: the others are of trials."""
 MEASURED_ONLY = ("pytest-benchmark", "github-action-bigger", "github-action-smaller")
 """Formats that have no place for a cell without a throughput."""
-HELP = f"Export a run for another tool. FORMAT is one of: {FORMATS}."
+HELP = "Export a run for another tool."
 EXAMPLES = (
     "Examples: harness export latest --format csv --output run.csv; "
     "harness export latest --format tensorboard --output logs"
 )
 
 
+class WithFormats(TyperCommand):
+    """Its help names the formats, which are looked for only when it is asked for: that imports every exporter."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """See TyperCommand."""
+        self.help = f"{HELP} FORMAT is one of: {', '.join(_formats())}."
+        super().format_help(ctx, formatter)
+
+
+COMMAND = WithFormats
+
+
+def _formats(incomplete: str = "") -> list[str]:
+    from harness.report.export import exporters
+
+    return [name for name in exporters() if name.startswith(incomplete)]
+
+
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.")
+        str,
+        typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.", autocompletion=_formats),
     ] = "csv",
     output: Annotated[
         Path | None,

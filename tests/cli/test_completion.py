@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.record import RunStore
+from harness.report.export import exporters
 from tests.record.examples import RUN_ID, manifest
 
 Run = Callable[..., tuple[int, str, str]]
@@ -58,6 +59,7 @@ def bash(tmp_path: Path) -> Callable[[str], list[str]]:
         (f"harness report {RUN_ID[:6]}", [RUN_ID]),
         ("harness sweep --cross-device", ["--cross-device-op"]),
         ("harness sweep --strategy none,mir", ["none,mirrored"]),
+        ("harness export latest --format windows-", ["windows-parquet"]),
     ],
 )
 def test_bash_completes_verbs_flags_runs_and_names(
@@ -81,6 +83,11 @@ def test_the_help_of_every_verb_has_an_example_that_names_it(harness: Run, verb:
     _, out, _ = harness(verb, "--help")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
     assert f"harness {verb}" in plain[plain.index("Example") :]
+
+
+def test_the_help_of_export_names_every_format_that_is_found(harness: Run) -> None:
+    words = re.findall(r"[\w-]+", harness("export", "--help")[1])
+    assert set(exporters()) <= set(words)
 
 
 def test_no_color_is_a_flag_of_every_verb_and_leaves_nothing_behind(harness: Run) -> None:

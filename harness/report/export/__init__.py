@@ -1,9 +1,8 @@
-"""Exporters, one a file: a new format is a new module here with an `EXPORTER`, and nothing else."""
+"""Exporters: a new format is a new module here with an `EXPORTER`, or `EXPORTERS`, and nothing else."""
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 
+from harness.registry import registered
 from harness.report.export.base import Exporter, RunData
 
 __all__ = ["Exporter", "RunData", "exporters"]
@@ -11,9 +10,4 @@ __all__ = ["Exporter", "RunData", "exporters"]
 
 def exporters() -> Mapping[str, Exporter]:
     """Every exporter by name, in alphabetical order."""
-    found: dict[str, Exporter] = {}
-    for module in pkgutil.iter_modules(__path__, prefix=f"{__name__}."):
-        exporter: Exporter | None = getattr(importlib.import_module(module.name), "EXPORTER", None)
-        if exporter is not None:
-            found[exporter.name] = exporter
-    return dict(sorted(found.items()))
+    return dict(sorted(registered(__name__, "EXPORTER").items()))

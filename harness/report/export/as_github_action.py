@@ -43,6 +43,8 @@ def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
     return "\n".join([*lines, *([f"commit {revision}"] if revision else [])])
 
 
-EXPORTER: Exporter = Action(
-    "github-action-bigger", "examples/s", "for github-action-benchmark, tool customBiggerIsBetter: examples a second"
+_FOR = "for github-action-benchmark, tool"
+EXPORTERS: tuple[Exporter, ...] = (
+    Action("github-action-bigger", "examples/s", f"{_FOR} customBiggerIsBetter: examples a second"),
+    Action("github-action-smaller", "s/step", f"{_FOR} customSmallerIsBetter: seconds a step"),
 )

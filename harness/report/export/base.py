@@ -24,7 +24,7 @@ class RunData(Protocol):
 
 
 class Exporter(Protocol):
-    """One format. A module of this package with an `EXPORTER` is found by scanning."""
+    """One format."""
 
     @property
     def name(self) -> str:

@@ -1,5 +1,7 @@
-"""Records and summaries as flat rows of plain values, for the exporters."""
+"""Records and summaries as flat rows of plain values, for the exporters, and rows as CSV."""
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,6 +11,7 @@ from harness.analysis import CellSummary, Interval, RunSummary, Scaling, Workloa
 from harness.record.cluster import NetworkRecord
 from harness.record.trial import TrialRecord
 from harness.report.tables.columns import TRIAL_COLUMNS
+from harness.report.words.text import printable
 
 Row = dict[str, Any]
 
@@ -71,6 +74,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """RFC 4180 with a header; the columns are the union over rows, what is unknown or no number is an empty field."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_field(row.get(key)) for key in columns] for row in rows)
+    return text.getvalue()
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def interval_row(name: str, interval: Interval | None) -> Row:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from harness.report.export.as_csv import to_csv
-from harness.report.export.rows import Row
+from harness.report.export.rows import Row, to_csv
 
 LONGEST_PLAIN = 20_000
 """Letters of a CSV that stands in its link as it is."""

@@ -1,4 +1,4 @@
-"""Cross-device ops, one file each, and a user's own as `package.module:function`."""
+"""Cross-device ops, and a user's own as `package.module:function`."""
 
 from collections.abc import Mapping
 from typing import Any, cast
