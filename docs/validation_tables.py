@@ -1,4 +1,7 @@
-"""Writes what the kept validations found into verdicts.md and the README: `python docs/validation_tables.py`."""
+"""Writes what the kept validations found: `python docs/validation_tables.py`.
+
+The goals into docs/verdicts.md, one sentence into the README, and every table into results/validation/README.md.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,6 +32,7 @@ from harness.report.words.text import NOTHING, plural
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"
 KEPT = ROOT / "results" / "validation"
+TABLES = KEPT / "README.md"
 NAMES = {
     "avx512-window": "AVX-512, once a window",
     "avx512": "AVX-512, before each step",
@@ -47,11 +51,10 @@ def kept() -> dict[str, Run]:
 
 
 def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> str:
-    """The tables and findings as Markdown: all runs together, then each by itself."""
+    """Every table and finding as Markdown: all runs together, then each by itself."""
     together = _together(list(records.values()))
     lines = [
-        f"What it found on {together.facts['cpu.usable_cores']} shared cores of two kinds of processor, with nothing "
-        f"else running, in {_count(together)}:",
+        _where(together),
         "",
         *(f"- {name}: {_on_what(run.manifest, records[name])}" for name, run in runs.items()),
         *_titled(_goals(together, records)),
@@ -61,6 +64,12 @@ def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> st
         lines += ["", *(f"- {escape(line)}" for line in validation_lines(record) if "--resume" not in line)]
     lines += [*_titled(tools_table(together)), *_titled(_set_up(runs))]
     return _spaced("\n".join(lines))
+
+
+def goals(records: Mapping[str, ValidationRecord]) -> str:
+    """The goals beside what all runs together found, as Markdown."""
+    together = _together(list(records.values()))
+    return _spaced("\n".join([_where(together), *table_lines(goals_table(together))]))
 
 
 def sentence(records: Mapping[str, ValidationRecord]) -> str:
@@ -161,7 +170,14 @@ def by_side(trial: TrialRecord) -> str:
 
 
 def _titled(table: Table) -> list[str]:
-    return ["", f"**{table.title}**", *table_lines(table)]
+    return ["", f"## {table.title}", *table_lines(table)]
+
+
+def _where(together: ValidationRecord) -> str:
+    return (
+        f"What it found on {together.facts['cpu.usable_cores']} shared cores of two kinds of processor, with nothing "
+        f"else running, in {_count(together)}:"
+    )
 
 
 def _on_what(manifest: RunManifest, record: ValidationRecord) -> str:
@@ -180,5 +196,5 @@ def _count(record: ValidationRecord) -> str:
 if __name__ == "__main__":
     runs = kept()
     records = {name: validation_of(run) for name, run in runs.items()}
-    for path, words in ((PAGE, text(runs, records)), (README, sentence(records))):
+    for path, words in ((TABLES, text(runs, records)), (PAGE, goals(records)), (README, sentence(records))):
         path.write_text(written(path.read_text(encoding="utf-8"), words), encoding="utf-8")

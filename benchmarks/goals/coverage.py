@@ -1,8 +1,8 @@
 """How often the intervals hold the truth, on synthetic series whose truth is known.
 
 Every estimator of `harness.analysis.estimates.intervals` that enters a verdict or a table, and beside them two methods
-that `protocol.md` rejects, over every series of `series.py`, at 5 and at 12 blocks. The 95 % intervals are to
-cover 93–97 %, the 90 % interval of the equivalence test 88–92 %. Limits are Clopper and Pearson's.
+that `docs/protocol.md#estimators` rejects, over every series of `series.py`, at 5 and at 12 blocks. The 95 %
+intervals are to cover 93–97 %, the 90 % interval of the equivalence test 88–92 %. Limits are Clopper and Pearson's.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 A window's step time is, on the log scale, the sum of three things: what the machine does at that moment,
 which all who take turns then share; the trial's own deviation; and the window's own. `SERIES` differ in these.
-Sizes are those of the shared two-core machine of `protocol.md` (Turns): a paired standard deviation of
+Sizes are those of the shared two-core machine of `docs/protocol.md#turns`: a paired standard deviation of
 about 1.7 %, and a machine that wanders by several per cent from block to block.
 
 Side B's throughput is exp(`THETA`) times side A's in every series.

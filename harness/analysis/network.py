@@ -1,8 +1,8 @@
 """Throughput and efficiency against the speed of an emulated network, beside what the ring's cost formula expects.
 
 A ring all-reduce of S bytes over n ranks takes 2(n−1)α + 2((n−1)/n)·S·β seconds beside the additions, which are the
-same at every rate (`protocol.md`, Communication cost). α, the latency of one message, is half the round trip that was
-measured; β, the seconds a byte, follows from the bandwidth that was. The expected step is the measured step on the
+same at every rate (`docs/protocol.md#communication-cost`). α, the latency of one message, is half the round trip that
+was measured; β, the seconds a byte, follows from the bandwidth that was. The expected step is the measured step on the
 fastest network of the curve plus the difference of the two costs. It assumes that nothing is computed meanwhile: a
 step that does better hides some of its communication.
 """

@@ -15,7 +15,7 @@ the runs with this rule, and in 92–95 % with Benjamini–Hochberg.)
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
 no-strategy cell of the workload, which is what one would otherwise run; the p-values are adjusted by
-Benjamini–Hochberg at 5 %, as `protocol.md` asks of a sweep with many comparisons.
+Benjamini–Hochberg at 5 %, see `docs/protocol.md#many-comparisons`.
 """
 
 import bisect

@@ -1,6 +1,6 @@
 """Speed-up and efficiency of a cell against its two base cases.
 
-With X in examples/s, n replicas, and a base at n0 replicas (`protocol.md`, Estimators):
+With X in examples/s, n replicas, and a base at n0 replicas (`docs/protocol.md#scaling`):
 
 - weak scaling (per-replica batch fixed) and strong scaling (global batch fixed) alike:
   S(n) = X(n)/X(n0) and E(n) = S(n)·n0/n;

@@ -80,9 +80,10 @@ class Windows(_Part):
 class Checks(_Part):
     """The correctness gate. None: the check was not reached. `detail` holds the evidence in words.
 
-    `gate` says which gate it was. `full` is that of `protocol.md`: all its checks were made. `own_step` is
-    that of a user's own training step, which shows its losses and nothing else: they are finite, and, where each
-    is not None, `losses_agree` and `own_check`; the checks of the full gate are None, for they were not made.
+    `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`: all its checks were made.
+    `own_step` is that of a user's own training step, which shows its losses and nothing else: they are finite, and,
+    where each is not None, `losses_agree` and `own_check`; the checks of the full gate are None, for they were
+    not made.
     """
 
     gate: Literal["full", "own_step"] = "full"

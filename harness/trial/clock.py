@@ -1,6 +1,6 @@
 """The clock of a trial: first the gate's single steps, then a pilot, then a window a turn.
 
-A window is K steps between two synchronisations (`protocol.md`, Timing). Host time around one step
+A window is K steps between two synchronisations (`docs/protocol.md#timing`). Host time around one step
 would measure enqueueing, so a window ends by bringing a value of every replica's last update to the
 host.
 """

@@ -8,7 +8,7 @@ def with_threads(request: Request) -> Request:
     """`request` with the inter-op pool that it leaves open, so that what is set is also what is recorded.
 
     An inter-op pool smaller than twice the replicas gives two-state timings, as collectives block its threads
-    (`facts.md`, `protocol.md`). Only virtual devices on the processor need one: elsewhere 0 stays TensorFlow's choice.
+    (`docs/protocol.md#turns`). Only virtual devices on the processor need one: elsewhere 0 stays TensorFlow's choice.
     """
     if request.inter_op_threads or request.cell.device != "virtual-cpu":
         return request

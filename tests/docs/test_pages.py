@@ -43,12 +43,16 @@ from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock
+from tests.docs.test_commands import anchors
 from tests.faulted import PLAN, example
 from tests.synthetic import make_run
 
 ROOT = Path(__file__).parents[2]
 RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+CITED = re.compile(r"(?:docs|results)/[\w/-]+\.md(?:#[\w-]+)?")
+"""A page of the documentation, and a section of it, as code names them."""
 MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
     ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
@@ -76,11 +80,11 @@ def test_what_becomes_of_a_job_is_explained() -> None:
 
 def test_every_check_of_the_gate_is_explained() -> None:
     for check in ("reduction", "update", "replicas_agree", "updates_applied", "loss_finite"):
-        assert f"| `{check}` |" in FIGURES
+        assert f"| `{check}` |" in PROTOCOL
 
 
-def test_the_figures_page_states_the_constants_of_the_code() -> None:
-    assert f"at\nleast {clock.SYNC_MULTIPLE} synchronisations" in FIGURES
+def test_the_protocol_states_the_constants_of_the_code() -> None:
+    assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
     assert checks.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
     assert (checks.NOISE_FACTOR, reference.SIGNAL, reference.PERTURBED_RUNS, checks.POWERS) == (10, 10, 2, 15)
@@ -124,7 +128,34 @@ def test_the_page_on_scripts_names_every_key_of_the_summary_of_faults() -> None:
     assert all(f"`{key}`" in page for key in keys)
 
 
-NO_PLACE = ("how-to", "figures", "networks", "platform", "records", "verdicts", "faults", "exports", "python")
+def cited() -> list[str]:
+    """Every page and section that code, schemas and templates of the package name."""
+    folders = (ROOT / "harness", ROOT / "benchmarks", ROOT / "tests")
+    files = (
+        file for folder in folders for file in folder.rglob("*") if file.suffix in (".py", ".json", ".toml", ".j2")
+    )
+    return sorted({page for file in files for page in CITED.findall(file.read_text(encoding="utf-8"))})
+
+
+@pytest.mark.parametrize("page", cited())
+def test_a_page_that_code_cites_is_there_with_its_section(page: str) -> None:
+    path, _, anchor = page.partition("#")
+    assert (ROOT / path).exists()
+    assert not anchor or anchor in anchors(ROOT / path)
+
+
+NO_PLACE = (
+    "how-to",
+    "figures",
+    "networks",
+    "platform",
+    "records",
+    "verdicts",
+    "faults",
+    "exports",
+    "python",
+    "protocol",
+)
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])

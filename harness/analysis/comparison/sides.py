@@ -192,7 +192,7 @@ def _place(trial: TrialRecord) -> tuple[str, str, str | None]:
 
 
 def _check_figures(run: Run, trial: TrialRecord) -> None:
-    """The figures of a good trial follow from its raw windows (`protocol.md`, Estimators)."""
+    """The figures of a good trial follow from its raw windows (`docs/protocol.md#estimators`)."""
     assert trial.windows is not None
     assert trial.step_time_s is not None
     assert trial.throughput_examples_per_s is not None

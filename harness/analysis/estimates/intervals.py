@@ -1,4 +1,4 @@
-"""Point estimates and intervals on the logarithm, as `protocol.md` (Estimators) defines them.
+"""Point estimates and intervals on the logarithm, as `docs/protocol.md#estimators` defines them.
 
 Everything here works on x_p = ln(G / τ_p), the log throughput of trial p, with one value a trial:
 the trial, never the step or the window, is the unit of replication. Multiplying every throughput by

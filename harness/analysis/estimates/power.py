@@ -1,6 +1,6 @@
 """What repeated decisions say about the method: rates with their limits, the noise floor, the power.
 
-`protocol.md`, *Validation of the protocol itself*: the same thing is decided against itself many times
+`docs/protocol.md#validation-of-the-method`: the same thing is decided against itself many times
 (A/A), and against itself with a planted slow-down; these functions turn the outcomes into figures.
 
 Sources: Clopper & Pearson (1934) for the limits of a rate; the pool-adjacent-violators algorithm (Ayer et

@@ -1,6 +1,6 @@
 """Where the steady state begins, and what the windows after it look like.
 
-`protocol.md`, Timing 4: steady state begins at the first window from which two adjacent groups of
+`docs/protocol.md#timing`: steady state begins at the first window from which two adjacent groups of
 windows agree in median within 2 % and show no significant slope. The parent asks this *online*,
 after each round of turns, so a call must be cheap: it is vectorised over all possible first windows.
 

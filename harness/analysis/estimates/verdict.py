@@ -1,4 +1,4 @@
-"""Deciding A against B: `protocol.md`, *Deciding A against B*.
+"""Deciding A against B: `docs/protocol.md#deciding-a-against-b`.
 
 The estimate is θ = ln(X_b/X_a), the log ratio of throughputs: above zero B is faster. Two margins, δ (the
 smallest difference that counts) and ε ≥ δ (the margin of equivalence), and in this order:

@@ -17,7 +17,7 @@ from harness.spec.cell import Cell
 
 Measure = Literal["throughput", "speed-up"]
 SMALLEST_CHANGE = 0.01
-"""Changes of level below this share are not marked: `protocol.md`'s δ."""
+"""Changes of level below this share are not marked: the δ of `docs/protocol.md#deciding-a-against-b`."""
 
 
 @dataclass(frozen=True)

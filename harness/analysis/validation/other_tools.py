@@ -1,7 +1,7 @@
 """The same decision by other tools' own rules, on the same windows.
 
 Each rule is written from the tool's source, in our own code, and fed what its user would feed it: per-step
-seconds of every window. `protocol.md` pairs the trials of a block and counts trials; these rules do neither.
+seconds of every window. `docs/protocol.md` pairs the trials of a block and counts trials; these rules do neither.
 They are given the windows of sides that took turns, which their own way of measuring (one side after the
 other) would not give them, so what they show here is at its best.
 

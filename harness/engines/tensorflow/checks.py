@@ -1,4 +1,4 @@
-"""The correctness gate: a cell that computes the wrong thing has no throughput (`protocol.md`).
+"""The correctness gate: a cell that computes the wrong thing has no throughput (`docs/protocol.md#correctness-gate`).
 
 Each check returns None when it passes, else the evidence in plain words.
 """

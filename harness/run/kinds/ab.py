@@ -1,6 +1,6 @@
 """`ab`: two sides measured alive together, block after block, by a plan that is sealed before it runs.
 
-Stein's two stages (`protocol.md`, How many trials): a pilot gives the spread, the spread gives the number
+Stein's two stages (`docs/protocol.md#how-many-trials`): a pilot gives the spread, the spread gives the number
 of blocks, and that number is written down before the second stage begins. Nothing here looks at which
 side is ahead.
 """

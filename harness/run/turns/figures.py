@@ -1,4 +1,4 @@
-"""A trial's figures from its raw windows (`protocol.md`, Estimators)."""
+"""A trial's figures from its raw windows (`docs/protocol.md#estimators`)."""
 
 import math
 from typing import TYPE_CHECKING

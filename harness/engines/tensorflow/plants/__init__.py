@@ -1,7 +1,8 @@
-"""Slow-downs planted on purpose, one file a kind: what a validation must find (`protocol.md`, Validation).
+"""Slow-downs planted on purpose, one file a kind: what a validation must find.
 
-A planted slow-down must be real, so each works on the critical path of the step itself and takes the
-same share of it whatever the machine's speed. `benchmarks/goals/planted.py` shows in a bare loop that they do.
+See `docs/protocol.md#validation-of-the-method`. A planted slow-down must be real, so each works on the
+critical path of the step itself and takes the same share of it whatever the machine's speed.
+`benchmarks/goals/planted.py` shows in a bare loop that they do.
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,8 @@ class Delay(Planted):
 
     Not between two steps: whatever a pause is spent with, the step after it is slower itself, and the more so the
     longer the pause is. Ten per cent before every step came to 9 to 13 % of a bare loop, and 40 % to 42 to 48 %
-    (`docs/verdicts.md`). After the last step comes nothing that could be slower, but another trial's turn. Nor would a
-    pause between steps delay accelerators, which work behind the host's back.
+    (`results/validation/README.md`). After the last step comes nothing that could be slower, but another trial's turn.
+    Nor would a pause between steps delay accelerators, which work behind the host's back.
     """
 
     def __init__(

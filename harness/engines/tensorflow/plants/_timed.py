@@ -23,7 +23,7 @@ class TimedWork:
     """Called with seconds, all of `devices` multiply matrices until the same moment; it returns when they are done.
 
     The work is not part of the step's program: there the ops around it made a step of 27 ms at two replicas half a
-    millisecond longer than the work itself (`docs/verdicts.md`).
+    millisecond longer than the work itself (`results/validation/README.md`).
     """
 
     def __init__(self, devices: Sequence[str]) -> None:
