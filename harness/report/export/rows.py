@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.analysis import CellSummary, Interval, RunSummary, Scaling, WorkloadSummary
-from harness.record.cluster import NetworkRecord
+from harness.analysis import CellSummary, Interval, RunSummary, WorkloadSummary
 from harness.record.trial import TrialRecord
-from harness.report.tables.columns import TRIAL_COLUMNS
+from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS
 from harness.report.words.text import printable
 
 Row = dict[str, Any]
@@ -28,35 +27,9 @@ def cell_rows(summary: RunSummary) -> list[Row]:
 
 def cell_row(cell: CellSummary) -> Row:
     """One cell as a flat row; what is not known is None."""
-    measured, trials = cell.measured, cell.trials
-    row: Row = {"cell_id": cell.cell_id, "label": cell.label, **trials.cell.model_dump(mode="json")}
-    row |= {
-        "status": trials.status,
-        "trials": trials.trials,
-        "planned": trials.planned,
-        "trials_ok": trials.counts.get("ok", 0),
-        "unsteady": measured.unsteady if measured else None,
-        "reason": trials.problems[0].reason if trials.problems else None,
-        "rank": cell.place.rank if cell.place else None,
-        "with_best": cell.place.with_best if cell.place else None,
-        **interval_row("throughput_examples_per_s", measured.throughput if measured else None),
-        **interval_row("step_time_s", measured.step_time_s if measured else None),
-        "cpu_seconds_per_example": measured.cpu_seconds_per_example if measured else None,
-        "peak_memory_bytes": measured.peak_memory_bytes if measured else None,
-        "peak_device_memory_bytes": measured.peak_device_memory_bytes if measured else None,
-        **interval_row("against_best", cell.place.against_best if cell.place else None),
-        **_scaling("vs_none", cell.vs_none),
-        **_scaling("vs_own", cell.vs_own),
-        "shared": trials.shared,
-        "physical_devices": trials.physical_devices,
-        "fixed_s": trials.fixed_s,
-        **{f"phases.{name}": value for name, value in trials.phases_s.items()},
-        "executed.fingerprint": trials.executed.fingerprint or None,
-        "executed.differs_from_request": trials.executed.differs_from_request,
-        "same_experiment_as": " ".join(cell.same_experiment_as) or None,
-        **_network("measured_network", trials.network),
-    }
-    return {key: plain(value) for key, value in row.items()}
+    row = {column.name: column.of(cell) for column in SUMMARY_COLUMNS if column.name != "run_id"}
+    # a phase that no trial reached is no column
+    return {name: value for name, value in row.items() if value is not None or not name.startswith("phases.")}
 
 
 def answer_row(work: WorkloadSummary) -> Row:
@@ -99,18 +72,3 @@ def interval_row(name: str, interval: Interval | None) -> Row:
         f"{name}_low": interval.low if interval else None,
         f"{name}_high": interval.high if interval else None,
     }
-
-
-def _scaling(name: str, scaling: Scaling | None) -> Row:
-    return {
-        f"{name}.base_cell_id": scaling.base_id if scaling else None,
-        **interval_row(f"{name}.speed_up", scaling.speed_up if scaling else None),
-        **interval_row(f"{name}.efficiency", scaling.efficiency if scaling else None),
-        **interval_row(f"{name}.resource_efficiency", scaling.resource_efficiency if scaling else None),
-        f"{name}.method": scaling.log_ratio.method if scaling else None,
-    }
-
-
-def _network(name: str, network: NetworkRecord | None) -> Row:
-    """What an emulated network turned out to be; None throughout without one."""
-    return {f"{name}.{key}": getattr(network, key, None) for key in NetworkRecord.model_fields}

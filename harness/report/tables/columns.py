@@ -6,15 +6,14 @@ the place in the record (`docs/records.md`).
 
 import math
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 
 Kind = Literal["text", "category", "count", "number", "flag", "time"]
-Read = Callable[[TrialRecord], Any]
+Read = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -25,20 +24,19 @@ class Column:
     kind: Kind
     unit: str
     meaning: str
-    read: Read | None = None
-    """How to get it from a record; None follows the dots of the name."""
+    read: Read | str = ""
+    """How to get it from the row's object: a function, or dots to follow, by default those of the name."""
 
-    def of(self, trial: TrialRecord) -> Any:
-        """Its value: a plain one, or None where the record has none or one that is not finite."""
-        value = self.read(trial) if self.read is not None else _follow(trial, self.name)
+    def of(self, item: Any) -> Any:
+        """Its value: a plain one, or None where the object has none or one that is not finite."""
+        value = self.read(item) if callable(self.read) else _follow(item, self.read or self.name)
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _follow(trial: TrialRecord, name: str) -> Any:
-    value: Any = trial
-    for part in name.split("."):
-        value = getattr(value, part, None)
-    return value
+def _follow(item: Any, dots: str) -> Any:
+    for part in dots.split("."):
+        item = item.get(part) if isinstance(item, Mapping) else getattr(item, part, None)
+    return item
 
 
 def _cell_columns() -> Iterator[Column]:
@@ -141,21 +139,28 @@ WINDOW_COLUMNS: tuple[Column, ...] = (
 """One row a window of every trial that took any, whatever became of the trial."""
 
 
-def _interval(name: str, unit: str, meaning: str, confidence: str = "95 %") -> tuple[Column, ...]:
+def _interval(name: str, unit: str, meaning: str, at: str, confidence: str = "95 %") -> tuple[Column, ...]:
     return (
-        Column(name, "number", unit, meaning),
-        Column(f"{name}_low", "number", unit, f"lower end of its {confidence} interval"),
-        Column(f"{name}_high", "number", unit, f"upper end of its {confidence} interval"),
+        Column(name, "number", unit, meaning, f"{at}.value"),
+        Column(f"{name}_low", "number", unit, f"lower end of its {confidence} interval", f"{at}.low"),
+        Column(f"{name}_high", "number", unit, f"upper end of its {confidence} interval", f"{at}.high"),
     )
 
 
 def _scaling(name: str, base: str) -> tuple[Column, ...]:
+    speed_up, efficiency, resources = f"{name}.speed_up", f"{name}.efficiency", f"{name}.resource_efficiency"
     return (
-        Column(f"{name}.base_cell_id", "category", "", f"the cell compared with: {base}"),
-        *_interval(f"{name}.speed_up", "×", "throughput ÷ the base's, of trials that took turns where they did"),
-        *_interval(f"{name}.efficiency", "share", "speed-up × the base's replicas ÷ replicas"),
-        *_interval(f"{name}.resource_efficiency", "share", "speed-up ÷ what the processors allow"),
-        Column(f"{name}.method", "category", "", "how the interval was made"),
+        Column(f"{name}.base_cell_id", "category", "", f"the cell compared with: {base}", f"{name}.base_id"),
+        *_interval(speed_up, "×", "throughput ÷ the base's, of trials that took turns where they did", speed_up),
+        *_interval(efficiency, "share", "speed-up × the base's replicas ÷ replicas", efficiency),
+        *_interval(resources, "share", "speed-up ÷ what the processors allow", resources),
+        Column(f"{name}.method", "category", "", "how the interval was made", f"{name}.log_ratio.method"),
+    )
+
+
+def _of_network(name: str, kind: Kind, unit: str, meaning: str) -> Column:
+    return Column(
+        f"measured_network.{name}", kind, unit, f"{meaning} on the emulated network", f"trials.network.{name}"
     )
 
 
@@ -163,34 +168,46 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
     Column("cell_id", "category", "", "identity of the cell"),
     Column("label", "category", "", "the cell's short name"),
-    *(Column(column.name.removeprefix("cell."), column.kind, "", column.meaning) for column in CELL_COLUMNS),
-    Column("status", "category", "", "ok, or why there is no throughput; imported for a published figure"),
-    Column("trials", "count", "", "trials recorded, however they ended"),
-    Column("planned", "count", "", "trials in the sealed plans"),
-    Column("trials_ok", "count", "", "trials behind the estimates"),
-    Column("unsteady", "count", "", "of these, without a steady state"),
-    Column("reason", "text", "", "why it has no throughput"),
-    Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure"),
-    Column("with_best", "flag", "", "cannot be told apart from the fastest"),
-    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials"),
-    *_interval("step_time_s", "s", "the same as a step's time"),
-    Column("cpu_seconds_per_example", "number", "s", "median over trials"),
-    Column("peak_memory_bytes", "count", "bytes", "the largest of any trial"),
-    Column("peak_device_memory_bytes", "count", "bytes", "the largest of any trial"),
-    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "corrected"),
+    *(
+        Column(column.name.removeprefix("cell."), column.kind, "", column.meaning, f"trials.{column.name}")
+        for column in CELL_COLUMNS
+    ),
+    Column("status", "category", "", "ok, or why there is no throughput; imported for a published figure",
+           "trials.status"),
+    Column("trials", "count", "", "trials recorded, however they ended", "trials.trials"),
+    Column("planned", "count", "", "trials in the sealed plans", "trials.planned"),
+    Column("trials_ok", "count", "", "trials behind the estimates", lambda cell: cell.trials.counts.get("ok", 0)),
+    Column("unsteady", "count", "", "of these, without a steady state", "measured.unsteady"),
+    Column("reason", "text", "", "why it has no throughput",
+           lambda cell: cell.trials.problems[0].reason if cell.trials.problems else None),
+    Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure", "place.rank"),
+    Column("with_best", "flag", "", "cannot be told apart from the fastest", "place.with_best"),
+    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput"),
+    *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s"),
+    Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_per_example"),
+    Column("peak_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_memory_bytes"),
+    Column("peak_device_memory_bytes", "count", "bytes", "the largest of any trial",
+           "measured.peak_device_memory_bytes"),
+    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected"),
     *_scaling("vs_none", "no strategy, one device, the same batch"),
     *_scaling("vs_own", "the strategy itself at its smallest replica count"),
-    Column("shared", "flag", "", "replicas share processors: overhead only, not hardware scaling"),
-    Column("physical_devices", "count", "", "processors that bound the throughput"),
-    Column("fixed_s", "number", "s", "median of what a trial costs besides warm-up and windows"),
-    *(Column(f"phases.{name}", "number", "s", f"median: {words}") for name, words in _PHASES.items()),
-    Column("executed.fingerprint", "category", "", "of the traced program"),
-    Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
-    Column("same_experiment_as", "text", "", "cells with the same fingerprint, by cell_id"),
-    Column("measured_network.round_trip_s", "number", "s", "measured on the emulated network"),
-    Column("measured_network.bandwidth_bits_per_s", "number", "bit/s", "measured on the emulated network"),
-    Column("measured_network.congestion_control", "category", "", "the kernel's, on the emulated network"),
-)
+    Column("shared", "flag", "", "replicas share processors: overhead only, not hardware scaling", "trials.shared"),
+    Column("physical_devices", "count", "", "processors that bound the throughput", "trials.physical_devices"),
+    Column("fixed_s", "number", "s", "median of what a trial costs besides warm-up and windows", "trials.fixed_s"),
+    *(
+        Column(f"phases.{name}", "number", "s", f"median: {words}", f"trials.phases_s.{name}")
+        for name, words in _PHASES.items()
+    ),
+    Column("executed.fingerprint", "category", "", "of the traced program",
+           lambda cell: cell.trials.executed.fingerprint or None),
+    Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for",
+           "trials.executed.differs_from_request"),
+    Column("same_experiment_as", "text", "", "cells with the same fingerprint, by cell_id",
+           lambda cell: " ".join(cell.same_experiment_as) or None),
+    _of_network("round_trip_s", "number", "s", "measured"),
+    _of_network("bandwidth_bits_per_s", "number", "bit/s", "measured"),
+    _of_network("congestion_control", "category", "", "the kernel's,"),
+)  # fmt: skip
 """One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
 
 RUN_COLUMNS: tuple[Column, ...] = (
@@ -207,22 +224,24 @@ RUN_COLUMNS: tuple[Column, ...] = (
 )
 """One row a run: `harness.runs`."""
 
+_WALL = "verdicts.wall"
 COMPARISON_COLUMNS: tuple[Column, ...] = (
     Column("name", "text", "", "the cell, or for an axis what is held fixed and the two values"),
-    Column("verdict", "category", "", "faster, slower, equivalent, undecided or invalid"),
-    Column("reason", "text", "", "why it is invalid, or cannot be known"),
-    *_interval("ratio", "×", "throughput of B ÷ A's"),
-    Column("method", "category", "", "how the interval was made"),
-    Column("count", "count", "", "pairs, or trials of the smaller side"),
-    Column("noise", "number", "", "standard deviation of the log ratio of one pair"),
-    Column("p_different", "number", "", "adjusted p-value of a difference beyond delta"),
-    Column("p_equivalent", "number", "", "adjusted p-value of one within epsilon"),
-    Column("blocks_needed", "count", "", "when undecided: pairs, or trials a side, that would decide it"),
-    Column("cpu_verdict", "category", "", "less, more, equivalent, undecided or invalid"),
-    *_interval("cpu_ratio", "×", "processor seconds an example of B ÷ A's"),
-    Column("a_cell_id", "category", "", "the cell on side A"),
-    Column("b_cell_id", "category", "", "the cell on side B"),
-    Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself"),
-    Column("b_throughput_examples_per_s", "number", "examples/s", "of B by itself"),
-)
+    Column("verdict", "category", "", "faster, slower, equivalent, undecided or invalid", f"{_WALL}.verdict"),
+    Column("reason", "text", "", "why it is invalid, or cannot be known", f"{_WALL}.reason"),
+    *_interval("ratio", "×", "throughput of B ÷ A's", f"{_WALL}.ratio"),
+    Column("method", "category", "", "how the interval was made", f"{_WALL}.estimate.method"),
+    Column("count", "count", "", "pairs, or trials of the smaller side", f"{_WALL}.estimate.count"),
+    Column("noise", "number", "", "standard deviation of the log ratio of one pair", f"{_WALL}.noise"),
+    Column("p_different", "number", "", "adjusted p-value of a difference beyond delta", f"{_WALL}.p_different"),
+    Column("p_equivalent", "number", "", "adjusted p-value of one within epsilon", f"{_WALL}.p_equivalent"),
+    Column("blocks_needed", "count", "", "when undecided: pairs, or trials a side, that would decide it",
+           f"{_WALL}.blocks_needed"),
+    Column("cpu_verdict", "category", "", "less, more, equivalent, undecided or invalid", "verdicts.cpu_verdict"),
+    *_interval("cpu_ratio", "×", "processor seconds an example of B ÷ A's", "verdicts.cpu_ratio"),
+    Column("a_cell_id", "category", "", "the cell on side A", "a.cell_id"),
+    Column("b_cell_id", "category", "", "the cell on side B", "b.cell_id"),
+    Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself", "a.measured.throughput.value"),
+    Column("b_throughput_examples_per_s", "number", "examples/s", "of B by itself", "b.measured.throughput.value"),
+)  # fmt: skip
 """One row a comparison: `harness.compare`."""

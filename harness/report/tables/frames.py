@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.analysis import Interval, summarise
+from harness.analysis import summarise
 from harness.analysis.comparison.result import Comparison
-from harness.analysis.comparison.result import Row as ComparisonRow
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.export.rows import cell_rows
@@ -79,15 +78,14 @@ def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
     """One row a run."""
     import pandas as pd
 
-    return pd.DataFrame({c.name: _series(c, [getattr(row, c.name) for row in listings]) for c in RUN_COLUMNS})
+    return pd.DataFrame({c.name: _series(c, map(c.of, listings)) for c in RUN_COLUMNS})
 
 
 def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
     """One row a comparison; the verdict on all, the margins and the remarks are in `attrs`."""
     import pandas as pd
 
-    rows = [_comparison_row(row) for row in comparison.rows]
-    frame = pd.DataFrame({c.name: _series(c, [row[c.name] for row in rows]) for c in COMPARISON_COLUMNS})
+    frame = pd.DataFrame({c.name: _series(c, map(c.of, comparison.rows)) for c in COMPARISON_COLUMNS})
     frame.attrs = {
         "a": comparison.title_a, "b": comparison.title_b, "verdict": comparison.verdict,
         "delta": comparison.margins.delta, "epsilon": comparison.margins.epsilon,
@@ -95,28 +93,6 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
         "only_a": list(comparison.only_a), "only_b": list(comparison.only_b),
     }  # fmt: skip
     return frame
-
-
-def _comparison_row(row: ComparisonRow) -> dict[str, Any]:
-    wall, cpu = row.verdicts.wall, row.verdicts.cpu_ratio
-    return {
-        "name": row.name, "verdict": wall.verdict, "reason": wall.reason, **_bounds("ratio", wall.ratio),
-        "method": wall.estimate.method if wall.estimate else None,
-        "count": wall.estimate.count if wall.estimate else None, "noise": wall.noise,
-        "p_different": wall.p_different, "p_equivalent": wall.p_equivalent, "blocks_needed": wall.blocks_needed,
-        "cpu_verdict": row.verdicts.cpu_verdict, **_bounds("cpu_ratio", cpu),
-        "a_cell_id": row.a.cell_id, "b_cell_id": row.b.cell_id,
-        "a_throughput_examples_per_s": row.a.measured.throughput.value if row.a.measured else None,
-        "b_throughput_examples_per_s": row.b.measured.throughput.value if row.b.measured else None,
-    }  # fmt: skip
-
-
-def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
-    return {
-        name: interval.value if interval else None,
-        f"{name}_low": interval.low if interval else None,
-        f"{name}_high": interval.high if interval else None,
-    }
 
 
 def _cell_rows(run: Run) -> list[dict[str, Any]]:
