@@ -7,15 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPEC ?= benchmarks/default.toml
+# Processes that tests run in: one a core, two at least since many tests wait, eight at most since some import TensorFlow.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 8 ? 8 : n)))
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sweep test goals clean
+.PHONY: help setup sweep test test-quick check goals clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make sweep   measure what benchmarks/default.toml lists on this machine, then write the report'
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
-	@echo 'make test    lint, types, import rules and every test'
+	@echo 'make test    lint, types, import rules and every test (a quarter of an hour on two cores)'
+	@echo 'make test-quick'
+	@echo '             lint, types, import rules and the tests that need no TensorFlow (three minutes)'
 	@echo 'make goals   print what the project promises beside what it measures here (an hour, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
 	@echo 'make clean   remove the environment and caches; results and reports stay'
@@ -25,12 +30,17 @@ sweep: $(INSTALLED)
 	$(BIN)/python -m harness report latest
 
 # One after the other even under -j: the summary of pytest is to be the last thing said.
-test: $(INSTALLED)
+test: check
+	$(PYTEST)
+
+test-quick: check
+	$(PYTEST) -m 'not tensorflow and not slow'
+
+check: $(INSTALLED)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -c 'from importlinter.cli import lint_imports_command as main; main()'
-	$(BIN)/python -m pytest
 
 goals: $(INSTALLED)
 	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage planted decisions \

@@ -1,8 +1,10 @@
-"""What several rooms' tests share: TensorFlow set up once, and a browser to look at reports with."""
+"""What several rooms' tests share: TensorFlow set up once, a browser, and which of them run in one process."""
 
 import importlib
 import os
 import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,59 @@ import hypothesis
 import pytest
 
 VIRTUAL_DEVICES = 8
+IMPORTING = {"tf"}
+"""Fixtures whose tests need TensorFlow; who uses one is marked `tensorflow`."""
+ALONE = {"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"}
+"""Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
+an import of TensorFlow, a browser or a network at a time."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # Example counts stay; a time limit for one example would only measure what else the machine does.
 hypothesis.settings.register_profile("harness", deadline=None)
 hypothesis.settings.load_profile("harness")
+
+# Each of these makes a pytest or pytest-benchmark that a test starts take itself for a worker of this run.
+for _variable in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+    del os.environ[_variable]
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs TensorFlow and what runs in one process; on several processes the longest come first."""
+    several = hasattr(config, "workerinput")
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        if IMPORTING.intersection(used):
+            item.add_marker("tensorflow")
+        if group := _group(item, used):
+            item.add_marker(pytest.mark.xdist_group(group))
+            if several and hasattr(item, "_id"):
+                # pytest-xdist 3.8 adds the group where pytest kept the id before 9.2 (its issue 1386).
+                item._id = type(item._id).parse(f"{item.nodeid}@{group}")
+    if several:
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+def _group(item: pytest.Item, used: Sequence[str]) -> str | None:
+    """The tests that an item runs in one process with: users of what is to be alone, or of what a module makes once."""
+    for fixture, group in ALONE.items():
+        if fixture in used:
+            return group
+    definitions = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    shared = (made[-1] for name, made in definitions.items() if name in used)
+    if any(made.scope in ("module", "session") and made.baseid.startswith("tests") for made in shared):
+        return item.path.stem
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _only_what_is_marked_imports_tensorflow(request: pytest.FixtureRequest) -> Iterator[None]:
+    """So that `make test-quick`, which leaves out what is marked, stays quick."""
+    before = "tensorflow" in sys.modules
+    yield
+    if not before and "tensorflow" in sys.modules and not request.node.get_closest_marker("tensorflow"):
+        pytest.fail("imports TensorFlow, and uses none of the fixtures that mark a test so")
 
 
 @pytest.fixture(scope="session")

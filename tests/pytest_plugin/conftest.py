@@ -62,7 +62,6 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     planted = Planted()
     monkeypatch.setattr(against, "decide", planted.decide)
     monkeypatch.setattr(stored, "measure_matrix", planted.measure_matrix)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     repository = Repo(pytester.path)
     repository.git("init", "--quiet", "--initial-branch=main")

@@ -29,6 +29,7 @@ def logs(run: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+@pytest.mark.usefixtures("tf")  # TensorBoard imports it
 def test_every_trial_is_a_run_with_a_scalar_a_window(run: SimpleNamespace, logs: Path) -> None:
     folders = [file.parent for file in logs.rglob("block-*/events*")]
     assert len(folders) == len(run.trials)
@@ -50,6 +51,7 @@ def context(logs: Path) -> tuple[backend_context.Context, RequestContext, str]:
     return backend_context.Context(SimpleNamespace(data_provider=source)), RequestContext(), ""
 
 
+@pytest.mark.usefixtures("tf")  # TensorBoard imports it
 def test_the_hparams_plugin_groups_the_trials_of_a_cell_and_has_every_key(run: SimpleNamespace, logs: Path) -> None:
     plugin, request, experiment_id = context(logs)
     metadata = plugin.hparams_metadata(request, experiment_id)
