@@ -4,6 +4,7 @@ The goals into docs/verdicts.md, one sentence into the README, and every table i
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,9 @@ from harness.report.tables.validation import (
 from harness.report.words.text import NOTHING, plural
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from benchmarks.goals.other_tools import rules_of  # noqa: E402
+
 PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"
 KEPT = ROOT / "results" / "validation"
 TABLES = KEPT / "README.md"
@@ -48,6 +52,11 @@ MARKS = ("<!-- what the kept validations found: begin -->", "<!-- what the kept 
 def kept() -> dict[str, Run]:
     """The kept runs, by what tells them apart."""
     return {name: load_run(KEPT / folder) for folder, name in NAMES.items()}
+
+
+def recorded(runs: Mapping[str, Run]) -> dict[str, ValidationRecord]:
+    """What each run found, other tools' rules on the same windows included."""
+    return {name: validation_of(run).model_copy(update={"rules": rules_of(run)}) for name, run in runs.items()}
 
 
 def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> str:
@@ -195,6 +204,6 @@ def _count(record: ValidationRecord) -> str:
 
 if __name__ == "__main__":
     runs = kept()
-    records = {name: validation_of(run) for name, run in runs.items()}
+    records = recorded(runs)
     for path, words in ((TABLES, text(runs, records)), (PAGE, goals(records)), (README, sentence(records))):
         path.write_text(written(path.read_text(encoding="utf-8"), words), encoding="utf-8")

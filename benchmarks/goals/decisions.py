@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from common import table
+from other_tools import rules_of
 
 from harness.analysis.validation.summary import validation_of
 from harness.record.reading import load_run
@@ -22,7 +23,8 @@ def main() -> None:
     """Measure, or read, and print."""
     argument = sys.argv[1] if len(sys.argv) > 1 else ROUNDS
     folder = _measured(argument) if argument.isdigit() else Path(argument)
-    record = validation_of(load_run(folder))
+    run = load_run(folder)
+    record = validation_of(run).model_copy(update={"rules": rules_of(run)})
     for part in validation_tables(record):
         print(f"\n{part.title}\n")
         table([[column.name for column in part.columns], *part.rows])

@@ -90,6 +90,7 @@ def _written(
     """Write the page of whatever kind the run is; what it answers, in sentences."""
     from harness.analysis.validation.summary import validation_of as validation_record
     from harness.cli._comparison import comparison_of, validation_of
+    from harness.record.validation import with_recorded_rules
     from harness.report.comparison import Surface, renderer
     from harness.report.comparison.words import change_lines, headline, verdict_sentences
     from harness.report.export.base import write
@@ -103,7 +104,7 @@ def _written(
         differing = [f"the environments differ: {line}" for line in change_lines(comparison)]
         return [*differing, headline(comparison), *verdict_sentences(comparison)]
     if loaded.manifest.validation is not None:
-        record = validation_record(loaded)
+        record = with_recorded_rules(validation_record(loaded), loaded.path)
         write(target, validation_page(record).encode("utf-8", "replace"), "FILE.html")
         return list(validation_lines(record))
     if loaded.manifest.faults is not None:

@@ -39,8 +39,9 @@ def command(
     if loaded.manifest.validation is not None:
         from harness.analysis.validation.summary import validation_of
         from harness.cli.validate import tell
+        from harness.record.validation import with_recorded_rules
 
-        tell(validation_of(loaded), loaded.path, json_out)
+        tell(with_recorded_rules(validation_of(loaded), loaded.path), loaded.path, json_out)
         return 0
     if loaded.manifest.faults is not None:
         from harness.cli.faults import tell as tell_faults

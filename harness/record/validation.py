@@ -87,7 +87,7 @@ class Floor(_Part):
 
 
 class Rule(_Part):
-    """Another tool's rule, applied to the same windows."""
+    """Another tool's rule, applied to the same windows: `benchmarks/goals/other_tools.py` does."""
 
     tool: str
     rule: str
@@ -123,6 +123,7 @@ class ValidationRecord(_Part):
     effects: list[Effect]
     floors: list[Floor]
     rules: list[Rule] = []
+    """In the file of an early run; later ones leave other tools to the benchmarks."""
 
     @property
     def decisions(self) -> int:
@@ -148,6 +149,14 @@ def write_validation(folder: Path, record: ValidationRecord) -> None:
         replace_file(path, to_json(record, indent=1) + b"\n")
     except OSError as error:
         raise storage_error("write", path, error) from None
+
+
+def with_recorded_rules(record: ValidationRecord, folder: Path) -> ValidationRecord:
+    """The record with what the file in `folder` says of other tools' rules, if it does."""
+    try:
+        return record.model_copy(update={"rules": load_validation(folder).rules})
+    except StorageError:
+        return record
 
 
 def load_validation(folder: Path) -> ValidationRecord:

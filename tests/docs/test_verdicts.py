@@ -10,13 +10,12 @@ from typing import get_args
 
 import pytest
 
+from benchmarks.goals.other_tools import RULES
 from harness.analysis.comparison.instruments import _DISAGREEMENTS
 from harness.analysis.comparison.pairs import blocks_wanted, estimate_of
 from harness.analysis.estimates import verdict
 from harness.analysis.estimates.intervals import stein_trials, t_quantile
 from harness.analysis.estimates.power import clopper_pearson, upper_limit
-from harness.analysis.validation.other_tools import RULES
-from harness.analysis.validation.summary import validation_of
 from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
 from harness.record.validation import load_validation
 from harness.report.export.as_markdown import escape
@@ -128,7 +127,7 @@ def test_what_a_validation_found_is_what_the_kept_records_say(monkeypatch: pytes
     monkeypatch.syspath_prepend(str(DOCS))
     tables = importlib.import_module("validation_tables")
     runs, readme = tables.kept(), (ROOT / "README.md").read_text(encoding="utf-8")
-    records = {name: validation_of(run) for name, run in runs.items()}
+    records = tables.recorded(runs)
     assert tables.written(FOUND, tables.text(runs, records)) == FOUND, "python docs/validation_tables.py writes it anew"
     assert tables.written(PAGE, tables.goals(records)) == PAGE
     assert tables.written(readme, tables.sentence(records)) == readme

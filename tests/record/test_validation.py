@@ -17,6 +17,7 @@ from harness.record.validation import (
     ValidationRecord,
     find_validation,
     load_validation,
+    with_recorded_rules,
     write_validation,
 )
 from tests.record.examples import cell
@@ -72,6 +73,12 @@ def written(results: Path, name: str, **changes: Any) -> Path:
 
 
 # writing and reading
+
+
+def test_what_an_early_file_says_of_other_tools_is_kept_and_a_run_without_a_file_has_none(tmp_path: Path) -> None:
+    worked_out = validation(rules=[])
+    assert with_recorded_rules(worked_out, written(tmp_path, "early")).rules == validation().rules
+    assert with_recorded_rules(worked_out, tmp_path / "none") == worked_out
 
 
 def test_a_validation_reads_back_equal(tmp_path: Path) -> None:

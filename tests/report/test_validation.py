@@ -157,6 +157,10 @@ def test_other_tools_stand_below_ours_on_the_same_decisions() -> None:
     ]  # fmt: skip
 
 
+def test_a_validation_that_holds_no_other_tool_has_no_table_of_them() -> None:
+    assert len(validation_tables(record(effect(1)))) == 2
+
+
 def test_rules_of_several_cells_and_kinds_are_one_rate() -> None:
     table = tools_table(record(effect(0), rules=[rule("asv", 2), rule("asv", 5, of=10)]))
     assert table.rows[1][3].startswith("7 of 30 [")

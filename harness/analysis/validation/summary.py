@@ -1,4 +1,4 @@
-"""What the decisions of a validation say about the method: false alarms, power, noise floor, other tools."""
+"""What the decisions of a validation say about the method: false alarms, power, noise floor."""
 
 import math
 import statistics
@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from harness.analysis.estimates.intervals import log_mean, pooled_deviation
 from harness.analysis.estimates.power import clopper_pearson, noise_floor, smallest_effect, unpaired
 from harness.analysis.validation.decisions import Decided, decisions_of
-from harness.analysis.validation.other_tools import RULES, ToolRule, Trials
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, Rule, ValidationRecord
+from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, ValidationRecord
 
 Key = tuple[str, str | None, float]
 
@@ -38,13 +37,13 @@ def validation_of(run: Run) -> ValidationRecord:
         window_s=manifest.sweep.window,
         pilot_blocks=len(plan.rounds[0].pilot),
         max_blocks=plan.max_blocks,
-        effects=[_effect(same) for same in _grouped(made)],
+        effects=[_effect(same) for same in grouped(made)],
         floors=_floors(manifest, made),
-        rules=[rule for same in _grouped(made) for rule in _rules(same)],
     )
 
 
-def _grouped(made: Iterable[Decided]) -> list[list[Decided]]:
+def grouped(made: Iterable[Decided]) -> list[list[Decided]]:
+    """Decisions by cell and what was planted."""
     groups: dict[Key, list[Decided]] = {}
     for decided in made:
         plant = decided.plant
@@ -94,7 +93,7 @@ def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
         # each round serves once, so the comparisons are independent but for the machine's own drift
         met = [
             ([_log_throughput(pair.a) for pair in first.pairs], [_log_throughput(pair.b) for pair in second.pairs])
-            for first, second in _of_two_rounds(again, 2)
+            for first, second in of_two_rounds(again, 2)
         ]
         apart = unpaired(met, manifest.validation.delta)
         floors.append(
@@ -120,7 +119,7 @@ def _power(mine: Sequence[Decided]) -> list[tuple[float, Rate]]:
     return points
 
 
-def _of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:
+def of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:
     """A decision of every `step`th round beside one of the next, of A/A decisions on one cell.
 
     Those of one round took turns, so they are not apart in time. Both of a pair hold the same placebo, since another
@@ -144,44 +143,3 @@ def _mean(decided: Decided) -> float:
 def _log_throughput(trial: TrialRecord) -> float:
     assert trial.throughput_examples_per_s is not None
     return math.log(trial.throughput_examples_per_s)
-
-
-def _rules(same: Sequence[Decided]) -> list[Rule]:
-    """Every tool's rule on these decisions; for A/A also as its users measure, one side after the other."""
-    judged = [decided for decided in same if len(decided.pairs) >= 2]  # the windows of one pair are too few for asv
-    turns = [_sides(decided) for decided in judged]
-    made = [_rule(rule, same[0], turns) for rule in RULES]
-    if same[0].plant is None:
-        apart = [_of_one_size(_sides(first)[0], _sides(second)[1]) for first, second in _of_two_rounds(judged)]
-        made += [_rule(rule, same[0], apart, apart=True) for rule in RULES]
-    return made
-
-
-def _sides(decided: Decided) -> tuple[Trials, Trials]:
-    return [_step_times(pair.a) for pair in decided.pairs], [_step_times(pair.b) for pair in decided.pairs]
-
-
-def _of_one_size(a: Trials, b: Trials) -> tuple[Trials, Trials]:
-    """As many trials of as many windows on both sides, which those who measure by a tool see to themselves."""
-    trials, windows = min(len(a), len(b)), min(len(trial) for trial in [*a, *b])
-    return [trial[:windows] for trial in a[:trials]], [trial[:windows] for trial in b[:trials]]
-
-
-def _rule(rule: ToolRule, one: Decided, sides: Sequence[tuple[Trials, Trials]], apart: bool = False) -> Rule:
-    alarms = [rule.alarm(a, b) for a, b in sides]
-    raised = sum(alarm is not None if one.plant is None else alarm == "slower" for alarm in alarms)
-    return Rule(
-        tool=rule.name,
-        rule=rule.words,
-        cell_id=one.cell.cell_id,
-        plant=one.plant.kind if one.plant else None,
-        share=one.plant.share if one.plant else 0.0,
-        apart=apart,
-        alarms=clopper_pearson(raised, len(alarms)),
-    )
-
-
-def _step_times(trial: TrialRecord) -> list[float]:
-    """Seconds a step of each measured window."""
-    assert trial.windows is not None
-    return [s / trial.windows.steps_per_window for s in trial.windows.seconds[trial.windows.measured_from :]]

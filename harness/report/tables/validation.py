@@ -19,8 +19,8 @@ ENOUGH = 20
 
 
 def validation_tables(record: ValidationRecord) -> tuple[Table, ...]:
-    """Goals, then every cell and plant, then the same windows by other tools' rules."""
-    return (goals_table(record), effects_table(record), tools_table(record))
+    """Goals, then every cell and plant, then what the record says of other tools' rules."""
+    return (goals_table(record), effects_table(record), *([tools_table(record)] if record.rules else []))
 
 
 def goals_table(record: ValidationRecord) -> Table:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from harness.analysis.validation import summary as validation_module
-from harness.analysis.validation.other_tools import RULES
+from benchmarks.goals import other_tools
+from benchmarks.goals.other_tools import RULES, rules_of
 from harness.analysis.validation.summary import validation_of
 from tests.analysis.validation.test_summary import WIGGLE, WILD, again, around, at_speeds, effect, is_rate
 from tests.validations import Arm, Round, slow, validation_run
@@ -30,13 +30,13 @@ class Spy:
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     made = Spy()
-    monkeypatch.setattr(validation_module, "RULES", (made,))
+    monkeypatch.setattr(other_tools, "RULES", (made,))
     return made
 
 
 def test_other_tools_are_given_the_seconds_a_step_of_every_measured_window(spy: Spy) -> None:
     run = validation_run(again(0.01))
-    validation_of(run)
+    rules_of(run)
     [(a, b)] = spy.seen
     for side, got in (("a", a), ("arm0", b)):
         trials = [trial for trial in run.trials if trial.side == side]
@@ -52,16 +52,16 @@ def test_other_tools_are_given_the_seconds_a_step_of_every_measured_window(spy: 
 def test_an_alarm_is_either_direction_for_the_same_thing_and_slower_for_what_was_planted(spy: Spy) -> None:
     spy.answers = ["faster", "slower", None]
     run = validation_run([Round([slow("device_work", 0.05, around(-0.05))])] * 3)
-    [rule] = validation_of(run).rules
+    [rule] = rules_of(run)
     assert (rule.tool, rule.plant, rule.share, rule.apart) == ("spy", "device_work", 0.05, False)
     assert is_rate(rule.alarms, 1, 3)
     spy.answers = ["faster", "slower", None]
-    rules = validation_of(validation_run(again(0.0, 0.0, 0.0))).rules
+    rules = rules_of(validation_run(again(0.0, 0.0, 0.0)))
     assert is_rate(next(rule.alarms for rule in rules if not rule.apart), 2, 3)
 
 
 def test_one_after_the_other_is_a_of_one_round_against_b_of_the_next(spy: Spy) -> None:
-    rules = validation_of(at_speeds(1.0, 1.1, 1.3, arms=2)).rules
+    rules = rules_of(at_speeds(1.0, 1.1, 1.3, arms=2))
     assert [(rule.apart, rule.alarms.of) for rule in rules] == [(False, 6), (True, 2)]
     ratios = [statistics.mean(map(statistics.mean, b)) / statistics.mean(map(statistics.mean, a)) for a, b in spy.seen]
     assert ratios == pytest.approx([1.0] * 6 + [1.1, 1.3 / 1.1], rel=0.001)
@@ -75,22 +75,22 @@ def test_one_after_the_other_both_sides_have_as_many_windows(spy: Spy) -> None:
     shorter = first.model_copy(
         update={"windows": first.windows.model_copy(update={"measured_from": first.windows.measured_from + 2})}
     )
-    validation_of(replace(run, trials=[shorter, *rest]))
+    rules_of(replace(run, trials=[shorter, *rest]))
     apart = spy.seen[3:]
     assert [(len(a), len(b)) for a, b in apart] == [(6, 6), (6, 6)]
     assert [{len(trial) for trial in [*a, *b]} for a, b in apart] == [{8}, {10}]
 
 
 def test_every_rule_that_there_is_is_applied() -> None:
-    record = validation_of(validation_run([*again(0.001, -0.001), Round([slow("device_work", 0.1, around(-0.1))])]))
-    assert {rule.tool for rule in record.rules} == {rule.name for rule in RULES}
-    assert len(record.rules) == 3 * len(RULES)
-    planted = [rule for rule in record.rules if rule.plant and rule.tool == "pyperf compare_to"]
+    rules = rules_of(validation_run([*again(0.001, -0.001), Round([slow("device_work", 0.1, around(-0.1))])]))
+    assert {rule.tool for rule in rules} == {rule.name for rule in RULES}
+    assert len(rules) == 3 * len(RULES)
+    planted = [rule for rule in rules if rule.plant and rule.tool == "pyperf compare_to"]
     assert [rule.alarms.count for rule in planted] == [1]
 
 
 def test_a_decision_with_a_single_pair_is_no_matter_for_other_tools() -> None:
     single: list[float | None] = [0.2, *[None] * 5]
-    record = validation_of(validation_run([*again(0.001, 0.002), Round([Arm(single)])]))
-    assert effect(record).verdicts == {"equivalent": 2, "undecided": 1}
-    assert {rule.alarms.of for rule in record.rules if not rule.apart} == {2}
+    run = validation_run([*again(0.001, 0.002), Round([Arm(single)])])
+    assert effect(validation_of(run)).verdicts == {"equivalent": 2, "undecided": 1}
+    assert {rule.alarms.of for rule in rules_of(run) if not rule.apart} == {2}

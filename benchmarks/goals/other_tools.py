@@ -1,4 +1,7 @@
-"""The same decision by other tools' own rules, on the same windows.
+"""The decisions of a validation by other tools' own rules, on the same windows.
+
+    python benchmarks/goals/other_tools.py                       of the runs in results/validation, together
+    python benchmarks/goals/other_tools.py RUN_FOLDER ...        of these runs
 
 Each rule is written from the tool's source, in our own code, and fed what its user would feed it: per-step
 seconds of every window. `docs/protocol.md` pairs the trials of a block and counts trials; these rules do neither.
@@ -21,15 +24,26 @@ other) would not give them, so what they show here is at its best.
 
 import math
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from scipy import special, stats
 
 from harness.analysis.estimates.intervals import CONFIDENCE, t_quantile
+from harness.analysis.estimates.power import clopper_pearson
+from harness.analysis.validation.decisions import Decided, decisions_of
+from harness.analysis.validation.summary import grouped, of_two_rounds, validation_of
 from harness.errors import HarnessError
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.record.validation import Rule
+from harness.report.tables.validation import tools_table
+from harness.report.terminal.table import drawn
 
+KEPT = Path(__file__).parents[2] / "results" / "validation"
 Alarm = Literal["slower", "faster"]
 Trials = Sequence[Sequence[float]]
 """Per-step seconds of each window, grouped by trial."""
@@ -188,3 +202,68 @@ def _pooled(trials: Trials) -> list[float]:
         if not (math.isfinite(value) and value > 0):
             raise HarnessError(f"a window's step time is {value} s: expected a finite number above 0")
     return values
+
+
+def rules_of(run: Run) -> list[Rule]:
+    """What every rule says of every decision of a validation, by cell and what was planted."""
+    return [rule for same in grouped(decisions_of(run.manifest, run.trials)) for rule in _rules(same)]
+
+
+def _rules(same: Sequence[Decided]) -> list[Rule]:
+    """Every tool's rule on these decisions; for A/A also as its users measure, one side after the other."""
+    judged = [decided for decided in same if len(decided.pairs) >= 2]  # the windows of one pair are too few for asv
+    turns = [_sides(decided) for decided in judged]
+    made = [_rule(rule, same[0], turns) for rule in RULES]
+    if same[0].plant is None:
+        apart = [_of_one_size(_sides(first)[0], _sides(second)[1]) for first, second in of_two_rounds(judged)]
+        made += [_rule(rule, same[0], apart, apart=True) for rule in RULES]
+    return made
+
+
+def _sides(decided: Decided) -> tuple[Trials, Trials]:
+    return [_step_times(pair.a) for pair in decided.pairs], [_step_times(pair.b) for pair in decided.pairs]
+
+
+def _of_one_size(a: Trials, b: Trials) -> tuple[Trials, Trials]:
+    """As many trials of as many windows on both sides, which those who measure by a tool see to themselves."""
+    trials, windows = min(len(a), len(b)), min(len(trial) for trial in [*a, *b])
+    return [trial[:windows] for trial in a[:trials]], [trial[:windows] for trial in b[:trials]]
+
+
+def _rule(rule: ToolRule, one: Decided, sides: Sequence[tuple[Trials, Trials]], apart: bool = False) -> Rule:
+    alarms = [rule.alarm(a, b) for a, b in sides]
+    raised = sum(alarm is not None if one.plant is None else alarm == "slower" for alarm in alarms)
+    return Rule(
+        tool=rule.name,
+        rule=rule.words,
+        cell_id=one.cell.cell_id,
+        plant=one.plant.kind if one.plant else None,
+        share=one.plant.share if one.plant else 0.0,
+        apart=apart,
+        alarms=clopper_pearson(raised, len(alarms)),
+    )
+
+
+def _step_times(trial: TrialRecord) -> list[float]:
+    """Seconds a step of each measured window."""
+    assert trial.windows is not None
+    return [s / trial.windows.steps_per_window for s in trial.windows.seconds[trial.windows.measured_from :]]
+
+
+def main() -> None:
+    """Print the table of the runs named, all their decisions together."""
+    folders = list(map(Path, sys.argv[1:])) or sorted(path.parent for path in KEPT.glob("*/run.json"))
+    runs = [load_run(folder) for folder in folders]
+    records = [validation_of(run) for run in runs]
+    together = records[0].model_copy(
+        update={
+            "effects": [effect for record in records for effect in record.effects],
+            "floors": [floor for record in records for floor in record.floors],
+            "rules": [rule for run in runs for rule in rules_of(run)],
+        }
+    )
+    print(drawn(tools_table(together)), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ from pytest_benchmark.stats import Stats
 from pytest_benchmark.utils import parse_compare_fail
 from scipy import stats
 
-from harness.analysis.validation.other_tools import RULES, Asv, Pyperf, PytestBenchmark, ToolRule
+from benchmarks.goals.other_tools import RULES, Asv, Pyperf, PytestBenchmark, ToolRule
 from harness.errors import HarnessError
 
 IDS = [rule.name for rule in RULES]
