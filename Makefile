@@ -12,7 +12,7 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 8
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sweep test test-quick check goals clean
+.PHONY: help setup sweep test test-quick check docs goals clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make test    lint, types, import rules and every test (a quarter of an hour on two cores)'
 	@echo 'make test-quick'
 	@echo '             lint, types, import rules and the tests that need no TensorFlow (three minutes)'
+	@echo 'make docs    the documentation as a site, build/site/index.html; a link that leads nowhere is an error'
 	@echo 'make goals   print what the project promises beside what it measures here (an hour, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
 	@echo 'make clean   remove the environment and caches; results and reports stay'
@@ -41,6 +42,9 @@ check: $(INSTALLED)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -c 'from importlinter.cli import lint_imports_command as main; main()'
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 goals: $(INSTALLED)
 	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage planted decisions \

@@ -22,7 +22,8 @@ from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    ROOT / "README.md", ROOT / "results" / "README.md", ROOT / "results" / "validation" / "README.md",
+    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "results" / "README.md",
+    ROOT / "results" / "validation" / "README.md",
     ROOT / "reports" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "launchers").glob("*.md")),
 ]  # fmt: skip
