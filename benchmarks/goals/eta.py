@@ -23,8 +23,7 @@ from harness.analysis.estimates.steady import GROUP
 from harness.plan import estimate
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Timed
-from harness.run.progress.eta import Eta
+from harness.run.progress.eta import Timed
 from harness.spec.cell import Cell
 
 PLACES = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -52,7 +51,7 @@ class Listening(Timed):
 
     def turn(self, cell: Cell) -> None:
         """Note."""
-        self.samples.append((time.monotonic(), self._eta.left_s()))
+        self.samples.append((time.monotonic(), self.left_s()))
 
     def phase(self, cell: Cell, phase: str) -> None:
         """Learn, then note."""
@@ -120,14 +119,14 @@ def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
 def replayed(run: Run) -> tuple[list[Sample], float]:
     """What the screen would have shown during a recorded run, and how long that took."""
     clock = Clock()
-    eta = Eta(clock)
+    eta = Timed(clock)
     samples: list[Sample] = []
     groups = list(in_groups(run.trials))
     starts = [seconds(group[0]) for group in groups]
     ends = [*starts[1:], max(starts[-1] + length(groups[-1]), 0.0)]
     clock.now = starts[0]
-    eta.plan(run.manifest.sweep, [])
-    eta.start(len(run.trials), estimate(run.manifest.sweep, run.manifest.cells).seconds)
+    eta.plan(run.manifest, [])
+    eta.started("run", len(run.trials), estimate(run.manifest.sweep, run.manifest.cells).seconds)
 
     def note() -> None:
         samples.append((clock.now - starts[0], eta.left_s()))
@@ -144,7 +143,7 @@ def replayed(run: Run) -> tuple[list[Sample], float]:
 
 
 def play_group(
-    eta: Eta, clock: Clock, group: Sequence[TrialRecord], end: float, most: int, note: Callable[[], None]
+    eta: Timed, clock: Clock, group: Sequence[TrialRecord], end: float, most: int, note: Callable[[], None]
 ) -> None:
     """Set-ups as they were begun, rounds of windows, exits."""
     for trial in group:
@@ -166,12 +165,12 @@ def play_group(
     first = next(trial.windows.measured_from for trial in measured if trial.windows)
     for number in range(count):
         # a steady state that begins at a window is known two groups of windows later
-        eta.round(number, count if number >= first + 2 * GROUP else most)
+        eta.round(number, count if number >= first + 2 * GROUP else most, 2)
         for trial in measured:
             if trial.windows and number < len(trial.windows.seconds):
                 note()
                 clock.now += trial.windows.seconds[number] * stretched
-                eta.window(trial.cell, trial.windows.seconds[number])
+                eta.window(trial.cell, trial.windows.seconds[number], 1)
     for trial in measured:
         eta.phase(trial.cell, "exit")
         clock.now += trial.phases.exit_s or 0.0

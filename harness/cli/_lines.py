@@ -7,7 +7,8 @@ from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.words.text import printable
-from harness.run.progress.base import PlainLines
+from harness.run.progress.base import duration
+from harness.run.progress.lines import PlainLines
 
 
 class Lines(PlainLines):
@@ -66,7 +67,7 @@ class GitHubGroups(Lines):
         self._close()
         for text in self._so_far():
             self._say(f"so far: {text}")
-        self._command("group", f"block {number + 1} of {blocks}: {trials} trials, about {self._left} left")
+        self._command("group", f"block {number + 1} of {blocks}: {trials} trials, about {duration(self.left_s())} left")
         self._open = True
 
     def ended(self, record: TrialRecord) -> None:

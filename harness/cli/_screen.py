@@ -2,8 +2,9 @@
 
 import math
 import statistics
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
@@ -13,6 +14,7 @@ from rich.text import Text
 from harness.analysis.estimates.noise_now import pooled, window_noise
 from harness.record.trial import TrialRecord
 from harness.report.words.text import plural, printable, shortened, significant
+from harness.run.progress.base import duration
 from harness.spec.cell import Cell
 
 WIDE, MEDIUM = 92, 58
@@ -61,6 +63,16 @@ class CellState:
             return None
         return statistics.stdev(math.log(value) for value in self.ended) / math.sqrt(len(self.ended))
 
+    def take(self, record: TrialRecord) -> None:
+        """A trial's end."""
+        self.done += 1
+        self.state = record.status.replace("_", " ")
+        self.windows = []
+        if record.throughput_examples_per_s is not None and record.windows is not None:
+            self.ended.append(record.throughput_examples_per_s)
+            if (found := window_noise(record.windows.seconds[record.windows.measured_from :])) is not None:
+                self.noises.append(found)
+
 
 @dataclass
 class Screen:
@@ -69,7 +81,8 @@ class Screen:
     cells: dict[str, CellState] = field(default_factory=dict)
     done: int = 0
     total: int = 0
-    left: str = ""
+    ends: float | None = None
+    """When it is expected to be over, by the monotonic clock."""
     block: str = ""
     round: str = ""
     now: str = "preparing data"
@@ -91,17 +104,6 @@ class Screen:
         return pooled(now), pooled(expected) if len(expected) == len(now) else None
 
 
-def heard_end(row: CellState, record: TrialRecord) -> None:
-    """Take a trial's end into its row."""
-    row.done += 1
-    row.state = record.status.replace("_", " ")
-    row.windows = []
-    if record.throughput_examples_per_s is not None and record.windows is not None:
-        row.ended.append(record.throughput_examples_per_s)
-        if (found := window_noise(record.windows.seconds[record.windows.measured_from :])) is not None:
-            row.noises.append(found)
-
-
 def draw(screen: Screen, width: int, height: int) -> RenderableType:
     """The screen in at most `width` columns and `height` rows."""
     head = [*_head(screen, width)]
@@ -112,13 +114,12 @@ def draw(screen: Screen, width: int, height: int) -> RenderableType:
 
 
 def _head(screen: Screen, width: int) -> list[Text]:
-    places = " · ".join(part for part in (screen.block, screen.round) if part)
-    left = f" · {screen.left} left" if screen.left else ""
+    left = "" if screen.ends is None else f" · {duration(max(0.0, screen.ends - time.monotonic()))} left"
     count = f"{screen.done}/{screen.total}"
     bar = _bar(screen.done, screen.total, max(4, min(30, width - len(count) - len(left) - 9)))
     lines = [
         _line(Text.assemble((bar, "cyan"), f" {count}", " trials" if width >= MEDIUM else "", left)),
-        _line(Text(f"{places} · {screen.now}" if places else screen.now)),
+        _line(Text(" · ".join(part for part in (screen.block, screen.round, screen.now) if part))),
     ]
     if width >= MEDIUM and screen.cells:
         complete = sum(row.done >= row.total for row in screen.cells.values())
@@ -155,21 +156,13 @@ def _bar(done: int, total: int, width: int) -> str:
 
 def _table(screen: Screen, width: int, room: int) -> Table:
     rows = _chosen(list(screen.cells.values()), room)
-    table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=True, header_style="dim", expand=False)
-    table.add_column("", width=1)
-    table.add_column("cell", no_wrap=True, overflow="ellipsis", ratio=1)
-    if width >= MEDIUM:
-        table.add_column("trials", justify="right", no_wrap=True)
-    table.add_column("examples/s" if width >= MEDIUM else "ex./s", justify="right", no_wrap=True)
-    if width >= WIDE:
-        table.add_column("std. error", justify="right", no_wrap=True)
-        table.add_column("of fastest", justify="right", no_wrap=True)
-    table.add_column(
-        "now" if width >= MEDIUM else "", no_wrap=True, overflow="ellipsis", min_width=13 if width >= MEDIUM else 1
-    )
     best = max((row.throughput or 0.0 for row in screen.cells.values() if row.ended), default=0.0)
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    columns = _columns(width, best)
+    for head, numeric, _ in columns:
+        table.add_column(head, no_wrap=True, overflow="ellipsis", justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*_cells_of(row, best, width))
+        table.add_row(*(text_of(row) for _, _, text_of in columns))
     if len(rows) < len(screen.cells):
         table.add_row("", Text(f"… and {plural(len(screen.cells) - len(rows), 'more cell')}", "dim"))
     if width >= MEDIUM and any(row.leads for row in rows):
@@ -177,23 +170,40 @@ def _table(screen: Screen, width: int, room: int) -> Table:
     return table
 
 
-def _cells_of(row: CellState, best: float, width: int) -> list[Text]:
-    throughput, error = row.throughput, row.give_or_take
-    dim = "" if row.ended else "dim"
-    label = shortened(row.cell.label, 60 if width >= WIDE else 44 if width >= MEDIUM else max(8, width - 19))
-    cells = [Text("*" if row.leads else "", "green"), Text(label)]
-    if width >= MEDIUM:
-        cells.append(Text(f"{row.done}/{row.total}"))
-    cells.append(Text(significant(throughput) if throughput else "–", dim))
-    if width >= WIDE:
-        cells.append(Text(f"± {significant(100 * error, 2)} %" if error else "", "dim"))
-        share = 100 * throughput / best if throughput and best and row.ended else None
-        cells.append(Text(f"{share:.0f} %" if share is not None else "", dim))
+def _columns(width: int, best: float) -> list[tuple[str, bool, Callable[[CellState], Text]]]:
+    """(head, whether it holds numbers, what it says of a cell) for `width`; the fastest cell's throughput is `best`."""
+    medium, wide = width >= MEDIUM, width >= WIDE
+    room = 60 if wide else 44 if medium else max(8, width - 19)
+    columns: list[tuple[str, bool, Callable[[CellState], Text], bool]] = [
+        ("", False, lambda row: Text("*" if row.leads else " ", "green"), True),
+        ("cell", False, lambda row: Text(shortened(row.cell.label, room)), True),
+        ("trials", True, lambda row: Text(f"{row.done}/{row.total}"), medium),
+        ("examples/s" if medium else "ex./s", True, _throughput, True),
+        ("std. error", True, _error, wide),
+        ("of fastest", True, lambda row: _share(row, best), wide),
+        ("now          " if medium else "", False, lambda row: _state(row, medium), True),
+    ]
+    return [(head, numeric, text_of) for head, numeric, text_of, shown in columns if shown]
+
+
+def _throughput(row: CellState) -> Text:
+    return Text(significant(row.throughput) if row.throughput else "–", "" if row.ended else "dim")
+
+
+def _error(row: CellState) -> Text:
+    error = row.give_or_take
+    return Text(f"± {significant(100 * error, 2)} %" if error else "", "dim")
+
+
+def _share(row: CellState, best: float) -> Text:
+    return Text(f"{100 * row.throughput / best:.0f} %" if row.throughput and best and row.ended else "", "dim")
+
+
+def _state(row: CellState, in_words: bool) -> Text:
     state = _WORDS.get(row.state, row.state)
-    if width < MEDIUM:
+    if not in_words:
         state = {"at the clock": "<", "waiting": ".", "ok": ""}.get(state, state[:6])
-    cells.append(Text(printable(state), ENDS.get(row.state.replace(" ", "_"), "cyan" if state else "")))
-    return cells
+    return Text(printable(state), ENDS.get(row.state.replace(" ", "_"), "cyan" if state else ""))
 
 
 def _chosen(rows: list[CellState], room: int) -> list[CellState]:

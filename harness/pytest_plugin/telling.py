@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import PlainLines, Progress, Quiet
+from harness.run.progress.base import Progress, Quiet
+from harness.run.progress.lines import PlainLines
 
 Say = Callable[[str], None]
 
@@ -36,7 +37,7 @@ def progress_lines(config: pytest.Config, say: Say) -> Progress:
             if verbosity > 0 or record.status != "ok":
                 super().ended(record)
             else:
-                self._eta.done += 1
+                self.done += 1
 
         def _say(self, text: str) -> None:
             say(text)

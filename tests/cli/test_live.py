@@ -50,8 +50,15 @@ class Terminal(io.StringIO):
 def drawn_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of drawings take their time; the tests ask for those that they look at."""
     monkeypatch.setattr(_live, "EVERY_S", 3600.0)
-    monkeypatch.setattr(_live, "SOON_S", 3600.0)
-    monkeypatch.setattr(_live, "TICK_S", 60.0)
+    monkeypatch.setattr(_live, "PER_S", 1 / 60)
+
+
+def redraw(progress: TerminalProgress) -> None:
+    """Draw now, whether a trial is at the clock or not."""
+    progress.display.release()
+    progress._reckon()
+    progress.display.refresh()
+    progress.display.hold()
 
 
 @functools.cache
@@ -69,7 +76,7 @@ def watched(columns: int, lines: int, at: str, run: Any = None, **console: Any) 
 
     def look(place: str) -> None:
         if place == at and not seen:
-            progress._show(progress._screen.now, 0.0)
+            redraw(progress)
             seen.append(terminal.text)
 
     play(progress, *(run or small()), look)
@@ -147,7 +154,7 @@ def test_a_terminal_that_is_resized_is_drawn_anew() -> None:
             console.size = ConsoleDimensions(50, 12)
             terminal.screen.resize(12, 50)
         if place == "1 turn 9":
-            progress._show(progress._screen.now, 0.0)
+            redraw(progress)
             shown = [line for line in terminal.text.splitlines() if line]
             assert sum("24/34" in line for line in shown) == 1
             assert max(map(len, shown)) <= 50
@@ -156,7 +163,7 @@ def test_a_terminal_that_is_resized_is_drawn_anew() -> None:
 
 
 def test_nothing_is_drawn_while_a_window_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_live, "TICK_S", 0.001)
+    monkeypatch.setattr(_live, "PER_S", 1000.0)
     monkeypatch.setattr(_live, "EVERY_S", 0.0)
     terminal = Terminal(100, 30)
     progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30))
@@ -175,7 +182,7 @@ def test_nothing_is_drawn_while_a_window_is_timed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_while_trials_are_set_up_the_thread_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_live, "TICK_S", 0.001)
+    monkeypatch.setattr(_live, "PER_S", 1000.0)
     monkeypatch.setattr(_live, "EVERY_S", 0.0)
     terminal = Terminal(100, 30)
     progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30))
@@ -216,8 +223,8 @@ def test_an_earlier_run_on_this_machine_says_what_noise_to_expect(tmp_path: Any)
     terminal = Terminal(100, 30)
     progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30), tmp_path)
     progress.plan(new, [])
-    assert set(progress._screen.expected_noise) == {cell.cell_id for cell in cells}
-    assert all(0.01 < value < 0.04 for value in progress._screen.expected_noise.values())
+    assert set(progress.screen.expected_noise) == {cell.cell_id for cell in cells}
+    assert all(0.01 < value < 0.04 for value in progress.screen.expected_noise.values())
 
 
 def test_a_wide_sweep_shows_the_cell_at_the_clock_even_where_rows_are_few() -> None:

@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from harness.cli._live import TerminalProgress
-from harness.run.progress.base import PlainLines, duration
-from harness.run.progress.eta import Eta
+from harness.run.progress.base import duration
+from harness.run.progress.eta import Timed
+from harness.run.progress.lines import PlainLines
 from tests.record.examples import cell, failed_trial, trial
 
 
@@ -26,23 +27,23 @@ def clock() -> FakeClock:
 
 
 def test_at_first_the_time_left_is_the_estimate(clock: FakeClock) -> None:
-    eta = Eta(clock)
-    eta.start(10, 60.0)
+    eta = Timed(clock)
+    eta.started("run", 10, 60.0)
     assert eta.left_s() == 60.0
     clock.now += 20
     assert eta.left_s() == 40.0
 
 
 def test_an_estimate_that_was_too_short_leaves_nothing_not_less(clock: FakeClock) -> None:
-    eta = Eta(clock)
-    eta.start(10, 60.0)
+    eta = Timed(clock)
+    eta.started("run", 10, 60.0)
     clock.now += 90
     assert eta.left_s() == 0.0
 
 
 def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None:
-    eta = Eta(clock)
-    eta.start(10, 60.0)
+    eta = Timed(clock)
+    eta.started("run", 10, 60.0)
     clock.now += 20
     eta.done = 1
     assert eta.left_s() == 40.0
@@ -53,8 +54,8 @@ def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None
 
 
 def test_trials_that_are_run_again_never_make_the_time_left_negative(clock: FakeClock) -> None:
-    eta = Eta(clock)
-    eta.start(2, 60.0)
+    eta = Timed(clock)
+    eta.started("run", 2, 60.0)
     clock.now += 10
     eta.done = 3
     assert eta.left_s() == 0.0

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 from harness.record import load_run
-from harness.run.progress.eta import Eta
+from harness.record.manifest import RunManifest
+from harness.run.progress.eta import Timed
 from harness.spec.sweep import Sweep
 from tests.synthetic import make_cell, make_run
 
@@ -45,21 +46,26 @@ def test_a_recorded_run_is_foretold_within_a_fifth_from_half_way_on(goal: Module
     assert max(abs(error) for _, error in late) <= 0.20
 
 
-def set_up(eta: Eta, clock: FakeClock, seconds: float = 1.0) -> None:
+def planned(**settings: int) -> RunManifest:
+    """A sweep of two cells with these settings."""
+    return make_run([SLOW, FAST], blocks=1)[0].model_copy(update={"sweep": Sweep(**settings)})
+
+
+def set_up(eta: Timed, clock: FakeClock, seconds: float = 1.0) -> None:
     for cell in (SLOW, FAST):
         eta.phase(cell, "start")
         clock.now += seconds
 
 
-def rounds(eta: Eta, clock: FakeClock, count: int) -> None:
+def rounds(eta: Timed, clock: FakeClock, count: int) -> None:
     for number in range(count):
-        eta.round(number, 10)
+        eta.round(number, 10, 2)
         for cell, seconds in ((SLOW, 3.0), (FAST, 1.0)):
             clock.now += seconds
-            eta.window(cell, seconds)
+            eta.window(cell, seconds, 1)
 
 
-def leave(eta: Eta, clock: FakeClock) -> None:
+def leave(eta: Timed, clock: FakeClock) -> None:
     _, trials = make_run([SLOW, FAST], blocks=1, faults=False)
     for cell in (SLOW, FAST):
         eta.phase(cell, "exit")
@@ -73,11 +79,11 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def eta(clock: FakeClock) -> Eta:
+def eta(clock: FakeClock) -> Timed:
     """A first block of two cells is over: set-up 2 s, ten rounds of 4 s, exits 1 s."""
-    found = Eta(clock)
-    found.plan(Sweep(windows=10, max_warmup=0), [])
-    found.start(6, 100.0)
+    found = Timed(clock)
+    found.plan(planned(windows=10, max_warmup=0), [])
+    found.started("run", 6, 100.0)
     found.group([SLOW, FAST], [[SLOW, FAST], [SLOW, FAST]])
     set_up(found, clock)
     rounds(found, clock, 10)
@@ -85,17 +91,17 @@ def eta(clock: FakeClock) -> Eta:
     return found
 
 
-def test_blocks_that_are_left_cost_what_the_first_did(eta: Eta) -> None:
+def test_blocks_that_are_left_cost_what_the_first_did(eta: Timed) -> None:
     eta.group([SLOW, FAST], [[SLOW, FAST]])
     assert eta.left_s() == pytest.approx(2 * 43)
 
 
-def test_a_block_of_fast_cells_costs_less(eta: Eta) -> None:
+def test_a_block_of_fast_cells_costs_less(eta: Timed) -> None:
     eta.group([FAST], [])
     assert eta.left_s() == pytest.approx(1 + 10 * 1 + 0.5)
 
 
-def test_it_runs_down_within_a_block(eta: Eta, clock: FakeClock) -> None:
+def test_it_runs_down_within_a_block(eta: Timed, clock: FakeClock) -> None:
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     assert eta.left_s() == pytest.approx(41, abs=1.01)
@@ -103,44 +109,44 @@ def test_it_runs_down_within_a_block(eta: Eta, clock: FakeClock) -> None:
     assert eta.left_s() == pytest.approx(21)
 
 
-def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Eta, clock: FakeClock) -> None:
+def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Timed, clock: FakeClock) -> None:
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     for number in range(5):
-        eta.round(number, 10)
+        eta.round(number, 10, 2)
         clock.now += 8.0
-    eta.round(5, 10)
+    eta.round(5, 10, 2)
     assert eta.left_s() == pytest.approx(5 * 8 + 1)
 
 
 def test_a_steady_state_that_is_known_ends_the_guessing(clock: FakeClock) -> None:
-    eta = Eta(clock)
-    eta.plan(Sweep(windows=10, max_warmup=20), [])
-    eta.start(2, 100.0)
+    eta = Timed(clock)
+    eta.plan(planned(windows=10, max_warmup=20), [])
+    eta.started("run", 2, 100.0)
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     for number in range(12):
-        eta.round(number, 30 if number < 11 else 14)
+        eta.round(number, 30 if number < 11 else 14, 2)
         clock.now += 4.0
-    eta.round(12, 14)
+    eta.round(12, 14, 2)
     assert eta.left_s() == pytest.approx(2 * 4, abs=0.2)
 
 
 def test_a_cell_that_never_takes_a_window_costs_its_set_up_only(clock: FakeClock) -> None:
     manifest, trials = make_run([SLOW, make_cell("mirrored", 2, op="nccl")], blocks=1)
     broken = next(trial for trial in trials if trial.status == "unsupported")
-    eta = Eta(clock)
-    eta.plan(manifest.sweep, [])
-    eta.start(4, 100.0)
+    eta = Timed(clock)
+    eta.plan(manifest, [])
+    eta.started("run", 4, 100.0)
     eta.group([broken.cell, FAST], [])
     eta.phase(broken.cell, "start")
     clock.now += 1.0
     eta.ended(broken)
     eta.phase(FAST, "start")
     clock.now += 1.0
-    eta.round(0, 10)
+    eta.round(0, 10, 2)
     clock.now += 2.0
-    eta.window(FAST, 2.0)
+    eta.window(FAST, 2.0, 1)
     eta.group([broken.cell], [])
     assert eta.left_s() == pytest.approx(1.0, abs=0.2)
 
@@ -148,10 +154,10 @@ def test_a_cell_that_never_takes_a_window_costs_its_set_up_only(clock: FakeClock
 def test_a_resumed_run_knows_what_trials_took() -> None:
     clock = FakeClock()
     manifest, trials = make_run([SLOW, FAST], blocks=2, faults=False)
-    fresh, resumed = Eta(clock), Eta(clock)
+    fresh, resumed = Timed(clock), Timed(clock)
     for eta, earlier in ((fresh, []), (resumed, trials)):
-        eta.plan(manifest.sweep, earlier)
-        eta.start(2, 100.0)
+        eta.plan(manifest, earlier)
+        eta.started("run", 2, 100.0)
         eta.group([SLOW, FAST], [])
     spent = sum(sum(trial.windows.seconds) for trial in trials[:2] if trial.windows)
     fixed = sum(trial.phases.fixed_s for trial in trials[:2])

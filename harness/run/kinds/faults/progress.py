@@ -1,12 +1,12 @@
 """What a run of faults tells while it runs: a line a job."""
 
-import contextlib
 import sys
 import time
 from typing import TextIO
 
 from harness.record.faults import FaultRecord
 from harness.run.progress.base import duration
+from harness.run.progress.lines import say_line
 
 
 class FaultLines:
@@ -32,10 +32,7 @@ class FaultLines:
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            # A reader that is gone (head) or a log on a full disk must not cost the measurement.
-            with contextlib.suppress(OSError, ValueError):
-                self._out.write(text + "\n")
-                self._out.flush()
+            say_line(text, self._out)
 
 
 def words_of(record: FaultRecord) -> str:

@@ -1,0 +1,49 @@
+"""Progress as plain lines, for a pipe, a log or CI."""
+
+import contextlib
+import sys
+from typing import TextIO
+
+from harness.record.trial import TrialRecord
+from harness.run.progress.base import duration
+from harness.run.progress.eta import Timed
+
+
+def say_line(text: str, out: TextIO) -> None:
+    """Write a line. A reader that is gone (head) or a log on a full disk must not cost the measurement."""
+    with contextlib.suppress(OSError, ValueError):
+        out.write(text + "\n")
+        out.flush()
+
+
+class PlainLines(Timed):
+    """One line a trial."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        super().__init__()
+        self._out = out or sys.stderr
+
+    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+        """Name the run."""
+        super().started(run_id, total, estimate_s)
+        self._say(f"run {run_id}: {total} trials, about {duration(estimate_s)}")
+
+    def block(self, number: int, blocks: int, trials: int) -> None:
+        """Announce a group."""
+        left = duration(self.left_s())
+        self._say(f"block {number + 1} of {blocks}: {trials} trials take turns, about {left} left")
+
+    def ended(self, record: TrialRecord) -> None:
+        """One line with the trial's figure or what went wrong."""
+        super().ended(record)
+        self._say(f"[{self.done}/{self.total}] {record.cell.label}: {figure(record)}")
+
+    def _say(self, text: str) -> None:
+        say_line(text, self._out)
+
+
+def figure(record: TrialRecord) -> str:
+    """A trial's throughput, or what went wrong."""
+    if record.throughput_examples_per_s:
+        return f"{record.throughput_examples_per_s:,.0f} examples/s"
+    return f"{record.status}: {record.reason}"
