@@ -5,8 +5,9 @@ from pathlib import Path
 
 from harness.analysis.estimates.noise_now import pooled, window_noise
 from harness.errors import HarnessError
+from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
-from harness.record.reading import TRIALS_NAME, list_runs, load_manifest, load_trials
+from harness.record.reading import list_runs, load_manifest, load_trials
 
 MOST_BYTES = 50_000_000
 """A file of records larger than this is not read for a figure on a screen."""

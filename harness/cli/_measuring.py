@@ -9,14 +9,13 @@ from typing import Any
 
 from harness.cli._terminal import heeds_control
 from harness.engines.tensorflow.catalogue import load_catalogue
-from harness.errors import UsageError
 from harness.plan import Estimate, estimate, make_plan
-from harness.record.reading import load_manifest, load_run, resolve_run
-from harness.record.store import RunStore
-from harness.run.kinds.measure import carry_out, data_dir_of, measure_matrix
+from harness.record.reading import load_run, resolve_run
+from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sweep import SweepRun, live_limits
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import check_launcher
+from harness.run.runner import resume as resume_run
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 
@@ -71,24 +70,8 @@ def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: S
 def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of a run; returns the exit code."""
     path = resolve_run(text, results)
-    manifest = load_manifest(path)
-    for verb, other in (("ab", manifest.comparison), ("validate", manifest.validation), ("faults", manifest.faults)):
-        if other is not None:
-            raise UsageError(
-                f"--resume: '{path.name}' is a run of {verb}; go on with: harness {verb} --resume {path.name}"
-            )
-    if manifest.imported is not None:
-        raise UsageError(f"--resume: '{path.name}' was imported: there is nothing to measure")
-    with RunStore.open_for_resume(path) as store:
-        sweep = store.manifest.sweep
-        progress, earlier = progress_for(quiet, json_out, path.parent), list(store.earlier_trials)
-        run = SweepRun(store, sweep, load_catalogue(), progress, data_dir_of(sweep), trials=earlier)
-        whole = estimate(sweep, store.manifest.cells)
-        if not run.complete:
-            carry_out(run, whole.seconds * run.left / max(1, whole.trials), resumed=True)
-        elif store.manifest.status != "finished":
-            run.store.end("finished")
-    return _tell(store.path, json_out)
+    resume_run(SweepRun, path, progress_for(quiet, json_out, path.parent))
+    return _tell(path, json_out)
 
 
 def _tell(path: Path, json_out: bool) -> int:

@@ -36,7 +36,8 @@ def command(**given: Any) -> int:
     from harness.cli._comparison import comparison_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
-    from harness.run.kinds.ab import resume_ab
+    from harness.run.kinds.ab import AbRun
+    from harness.run.runner import resume
 
     began = time.monotonic()
     flags = keys_given(given, without=NOT_TAKEN)
@@ -47,9 +48,8 @@ def command(**given: Any) -> int:
             raise UsageError("--resume: goes on with a run as it was planned; it takes no SPEC")
         refuse_beside_resume(given, without=ON_RESUME)
         path = resolve_run(given["resume"], results)
+        resume(AbRun, path, progress)
         run = load_run(path)
-        if run.manifest.status != "finished":
-            run = resume_ab(path, progress)
     else:
         run = _decide(flags, given, progress)
     comparison = comparison_of(run, results)

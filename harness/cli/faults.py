@@ -63,14 +63,15 @@ def command(**given: Any) -> int:
 def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
     from harness.record.reading import load_run, resolve_run
     from harness.run.kinds.faults.progress import FaultLines
-    from harness.run.kinds.faults.run import resume_faults
+    from harness.run.kinds.faults.run import FaultsRun
+    from harness.run.runner import resume
 
     extra = next(iter(flags), "SPEC" if given["spec"] else "dry_run" if given["dry_run"] else None)
     if extra is not None:
         named = extra if extra == "SPEC" else f"--{extra.replace('_', '-')}"
         raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
     path = resolve_run(given["resume"], given["results"])
-    resume_faults(path, FaultLines(quiet=given["quiet"] or given["json"]))
+    resume(FaultsRun, path, FaultLines(quiet=given["quiet"] or given["json"]))
     tell(load_run(path), given["json"])
     return 0
 

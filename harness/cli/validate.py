@@ -37,13 +37,14 @@ def command(**given: Any) -> int:
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
     from harness.record.validation import write_validation
-    from harness.run.kinds.validate import resume_validation, validate
+    from harness.run.kinds.validate import ValidationRun, validate
+    from harness.run.runner import resume
 
     progress = progress_for(given["quiet"], given["json"])
     results: Path = given["results"]
     if given["resume"] is not None:
         path = resolve_run(given["resume"], results)
-        resume_validation(path, progress)
+        resume(ValidationRun, path, progress)
     else:
         path = validate(_settings(flags, given), results, ["harness", *sys.argv[1:]], progress)
     run = load_run(path)

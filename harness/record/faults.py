@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.bounds import Duration, Natural, Positive, Utc
+from harness.record.kind import Kind, Undertaking
 from harness.spec.cell import Cell
 from harness.spec.faults import FaultName, Faults
 
@@ -144,8 +145,13 @@ class PlannedFault(_Part):
     fault_step: Natural | None = None
 
 
-class FaultsPlan(_Part):
+class FaultsPlan(_Part, Undertaking):
     """What a `faults` run set out to do, fixed before the first job."""
 
     settings: Faults
     jobs: list[PlannedFault]
+
+    @property
+    def kind(self) -> Kind:
+        """A run of `faults`, whose records are jobs in a file of their own."""
+        return Kind("faults", "faults", "jobs", FAULTS_NAME)

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.record.bounds import Natural
+from harness.record.kind import Kind, Undertaking
 from harness.spec.cell import MOST, Cell
 
 Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
@@ -79,7 +80,7 @@ class PublishedFigure(_Part):
         return " ".join(parts)
 
 
-class ImportedRecord(_Part):
+class ImportedRecord(_Part, Undertaking):
     """The table that a run was imported from. Such a run has no trials, no windows and no machine."""
 
     file: str
@@ -93,3 +94,8 @@ class ImportedRecord(_Part):
     def sources(self) -> list[str]:
         """Where the figures come from, each once."""
         return list(dict.fromkeys(figure.source for figure in self.figures if figure.source))
+
+    @property
+    def kind(self) -> Kind:
+        """A table that `import` kept."""
+        return Kind("import", None)

@@ -2,14 +2,24 @@
 
 import hashlib
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+from harness.errors import UsageError
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
 from harness.record.faults import FaultsPlan
 from harness.record.hosts import together
 from harness.record.imported import ImportedRecord
+from harness.record.kind import RECORDS_NAME, Kind, Undertaking
 from harness.record.trial import Plant
 from harness.spec.cell import MOST, Cell
 from harness.spec.sweep import Sweep
@@ -90,7 +100,7 @@ class SideRecord(_Part):
     """Python, TensorFlow and Keras as the side's own process reports them."""
 
 
-class ComparisonRecord(_Part):
+class ComparisonRecord(_Part, Undertaking):
     """What an `ab` run set out to decide, fixed before the first trial."""
 
     sides: Annotated[list[SideRecord], Field(min_length=2, max_length=2)]
@@ -104,6 +114,11 @@ class ComparisonRecord(_Part):
     """The limit on time, if one was given."""
     remarks: list[str] = []
     """What is to be known of the sides: uncommitted work that neither has, an empty submodule."""
+
+    @property
+    def kind(self) -> Kind:
+        """A run of `ab`."""
+        return Kind("ab", "ab")
 
 
 class ArmRecord(_Part):
@@ -140,7 +155,7 @@ class RoundRecord(_Part):
         return [arm for arm in self.arms if arm.against is not None]
 
 
-class ValidationPlan(_Part):
+class ValidationPlan(_Part, Undertaking):
     """What a `validate` run set out to do, fixed before the first trial."""
 
     quick: bool
@@ -152,6 +167,39 @@ class ValidationPlan(_Part):
     """Share of its steps' time that planted work adds to a window on both sides, on processors; None before it was
     recorded (0.1, before every step)."""
     rounds: Annotated[list[RoundRecord], Field(min_length=1)]
+
+    @property
+    def kind(self) -> Kind:
+        """A run of `validate`."""
+        return Kind("validation", "validate")
+
+
+class ExtensionPlan(_Part, Undertaking):
+    """What a run of a kind that is added to the house set out to do; the kind knows how `plan` reads."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+    """The kind, which is also its verb."""
+    unit: str = "records"
+    plan: dict[str, JsonValue] = {}
+
+    @property
+    def kind(self) -> Kind:
+        """The kind that the manifest names."""
+        return Kind(self.name, self.name, self.unit, RECORDS_NAME)
+
+
+class SweepPlan(_Part, Undertaking):
+    """A sweep: all that it set out to do are the cells and plans that every manifest has."""
+
+    @property
+    def kind(self) -> Kind:
+        """A run of `sweep`."""
+        return Kind("sweep", "sweep")
+
+
+What = SweepPlan | ComparisonRecord | ValidationPlan | FaultsPlan | ImportedRecord | ExtensionPlan
+_SWEEP = SweepPlan()
+_Wanted = TypeVar("_Wanted", bound=Undertaking)
 
 
 class RunManifest(_Part):
@@ -172,13 +220,15 @@ class RunManifest(_Part):
     plans: list[PlanRecord]
     """In a comparison the groups list sides (`a`, `b`) instead of cell ids."""
     comparison: ComparisonRecord | None = None
-    """Set for a run of `ab`, None for a sweep."""
+    """Set for a run of `ab`. This and the next four are how `what` is kept: at most one of them is set."""
     validation: ValidationPlan | None = None
     """Set for a run of `validate`; its groups list arms by name."""
     faults: FaultsPlan | None = None
     """Set for a run of `faults`; its groups list scenarios by name."""
     imported: ImportedRecord | None = None
     """Set for a table that was imported: published figures, of which nothing was measured here."""
+    extension: ExtensionPlan | None = None
+    """Set for a run of a kind that was added to the house; left out of `run.json` where it is not."""
     machine: Machine
     """Where the run was started."""
     hosts: dict[str, Machine] = {}
@@ -190,12 +240,27 @@ class RunManifest(_Part):
         return together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
 
     @property
-    def kind(self) -> Literal["sweep", "ab", "validation", "faults", "import"]:
-        """What made the run."""
-        if self.comparison is not None:
-            return "ab"
-        if self.validation is not None:
-            return "validation"
-        if self.faults is not None:
-            return "faults"
-        return "sweep" if self.imported is None else "import"
+    def what(self) -> What:
+        """What the run set out to do, by its kind."""
+        return self.comparison or self.validation or self.faults or self.imported or self.extension or _SWEEP
+
+    @property
+    def kind(self) -> str:
+        """What made the run: `sweep`, `ab`, `validation`, `faults`, `import`, or the name of an added kind."""
+        return self.what.kind.name
+
+    def part(self, wanted: type[_Wanted]) -> _Wanted:
+        """`what`, of a run of the kind that has `wanted`; UsageError when the run is of another kind."""
+        if not isinstance(self.what, wanted):
+            raise UsageError(
+                f"'{self.run_id}' is a run of {self.what.kind.verb or self.kind}: it has no {wanted.__name__}"
+            )
+        return self.what
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Runs of the kinds that there have always been are written as they always were."""
+        values: dict[str, Any] = plain(self)
+        if self.extension is None:
+            values.pop("extension", None)
+        return values

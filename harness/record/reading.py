@@ -13,13 +13,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import StorageError, UsageError, harmless, nearest
-from harness.record.faults import FAULTS_NAME
 from harness.record.files import is_locked, storage_error
+from harness.record.imported import ImportedRecord
+from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
 
 MANIFEST_NAME = "run.json"
-TRIALS_NAME = "trials.jsonl"
 _SHOWN_RUNS = 5
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -46,6 +46,7 @@ class RunListing:
     run_id: str
     problem: str | None = None
     name: str | None = None
+    kind: str | None = None
     status: str | None = None
     created_utc: str | None = None
     finished_utc: str | None = None
@@ -53,7 +54,7 @@ class RunListing:
     planned: int | None = None
     """Trials that the sealed plans hold."""
     trials: int | None = None
-    """Lines of trials.jsonl, or of faults.jsonl; more than `planned` when trials were attempted again."""
+    """Lines of the file of its records; more than `planned` when trials were attempted again."""
     unit: str = "trials"
     live: bool = False
 
@@ -198,20 +199,22 @@ def _folders(results: Path) -> list[Path]:
 def _listing(folder: Path) -> RunListing:
     try:
         manifest = load_manifest(folder)
-        trials = _count_lines(folder / (TRIALS_NAME if manifest.faults is None else FAULTS_NAME))
+        what = manifest.what
+        trials = _count_lines(folder / what.kind.log)
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(
         path=folder,
         run_id=manifest.run_id,
         name=manifest.sweep.name,
-        status="imported" if manifest.imported else manifest.status,
+        kind=what.kind.name,
+        status="imported" if what.kind.verb is None else manifest.status,
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
-        cells=len(manifest.imported.figures if manifest.imported else manifest.cells),
+        cells=len(what.figures if isinstance(what, ImportedRecord) else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
-        unit="trials" if manifest.faults is None else "jobs",
+        unit=what.kind.unit,
         live=is_locked(folder),
     )
 

@@ -13,12 +13,11 @@ from types import TracebackType
 from typing import Literal, Self
 
 from harness.errors import StorageError
-from harness.record.faults import FAULTS_NAME
 from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
+from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
 from harness.record.reading import (
     MANIFEST_NAME,
-    TRIALS_NAME,
     Run,
     RunListing,
     list_runs,
@@ -68,7 +67,7 @@ class RunStore:
         with contextlib.ExitStack() as undo:
             try:
                 made = _make_folders(path)
-                undo.callback(_undo, path, made)
+                undo.callback(_undo, path, made, manifest.what.kind.log)
                 lock = FolderLock(path)
                 undo.callback(lock.release)
                 replace_file(path / MANIFEST_NAME, data)
@@ -142,7 +141,7 @@ class RunStore:
     def discard(self) -> None:
         """Take back a run that was created and in which nothing was measured."""
         self.close()
-        _undo(self.path, self._made)
+        _undo(self.path, self._made, self.manifest.what.kind.log)
 
     def __enter__(self) -> Self:
         return self
@@ -190,10 +189,10 @@ def _make_folders(path: Path) -> list[Path]:
     return made
 
 
-def _undo(path: Path, made: list[Path]) -> None:
+def _undo(path: Path, made: list[Path], log: str) -> None:
     """Take back what a failed `create` made; a folder that another run uses meanwhile stays."""
     with contextlib.suppress(OSError):
-        for name in (MANIFEST_NAME, TRIALS_NAME, FAULTS_NAME, LOCK_NAME):
+        for name in (MANIFEST_NAME, TRIALS_NAME, log, LOCK_NAME):
             (path / name).unlink(missing_ok=True)
         for folder in reversed(made):
             folder.rmdir()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from harness.engines.tensorflow.data import default_data_dir
 from harness.engines.tensorflow.devices.tpu import CONNECT_LIMIT_S
 from harness.errors import UsageError, not_one_of
 from harness.protocol.messages import Placing, Request
@@ -49,3 +50,13 @@ def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     if cell is not None and cell.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")
+
+
+def data_dir_of(sweep: Sweep) -> Path:
+    """Where the prepared data of `sweep` are kept; UsageError when nobody knows whose home folder is meant."""
+    try:
+        folder = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+    except RuntimeError as error:
+        raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
+    # absolute, because the process of a side of a comparison may have another working folder
+    return folder.absolute()

@@ -210,7 +210,7 @@ def test_a_finished_run_is_shown_again_and_not_gone_on_with(
     def never(*_: Any) -> Run:
         raise AssertionError("it was finished")
 
-    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", never)
+    monkeypatch.setattr("harness.run.runner.carry_out", never)
     stored(ab_run(SLOWER), tmp_path / "results")
     code, out, _ = harness("--resume", "ab-run", "--json")
     assert (code, json.loads(out)["verdict"]) == (1, "slower")
@@ -220,7 +220,7 @@ def test_a_run_that_was_stopped_goes_on(harness: Harness, tmp_path: Path, monkey
     gone_on: list[Path] = []
     half = ab_run(SLOWER)
     path = stored(replace(half, manifest=half.manifest.model_copy(update={"status": "interrupted"})), tmp_path / "r")
-    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", lambda path, _: (gone_on.append(path), load_run(path))[1])
+    monkeypatch.setattr("harness.run.runner.resume", lambda _, path, __: gone_on.append(path))
     code, _, _ = harness("--resume", "latest", "--results", "r", "--strict", "--quiet")
     assert code == 1
     assert [one.resolve() for one in gone_on] == [path.resolve()]
@@ -230,4 +230,4 @@ def test_a_run_of_another_kind_is_not_gone_on_with(harness: Harness, tmp_path: P
     stored(sweep_run("swept"), tmp_path / "results")
     code, out, error = harness("--resume", "swept")
     assert (code, out, error.count("\n")) == (2, "", 1)
-    assert "no `ab` run" in error
+    assert "'swept' is a run of sweep; go on with: python -m harness sweep --resume" in error

@@ -20,7 +20,7 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         raise AssertionError("it began to measure")
 
     monkeypatch.setattr("harness.run.kinds.ab.decide", never)
-    monkeypatch.setattr("harness.run.kinds.ab.resume_ab", never)
+    monkeypatch.setattr("harness.run.runner.carry_out", never)
     return partial(harness, "ab")
 
 

@@ -69,4 +69,4 @@ def test_verbs_that_measure_throughput_say_what_the_run_is(capsys: pytest.Captur
     assert "RUN_A: '" in (said := capsys.readouterr().err)
     assert "no throughput to compare" in said
     assert run(["sweep", "--resume", "latest", *at]) == 2
-    assert "go on with: harness faults --resume" in capsys.readouterr().err
+    assert "go on with: python -m harness faults --resume" in capsys.readouterr().err

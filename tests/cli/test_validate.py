@@ -1,12 +1,10 @@
 """`validate` on the command line: what it plans, the record it writes and prints; nothing is measured here."""
 
-import contextlib
 import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +22,7 @@ ROUND = Round([Arm(QUIET), slow("device_work", 0.05, [value - 0.05 for value in 
 
 @dataclass
 class Validator:
-    """Stands in for `validate` and `resume_validation`."""
+    """Stands in for `validate` and `resume`."""
 
     run: Run = field(default_factory=lambda: validation_run([ROUND, ROUND]))
     asked: list[ValidateSettings] = field(default_factory=list)
@@ -34,7 +32,7 @@ class Validator:
         self.asked.append(settings)
         return stored(self.run, results)
 
-    def resume(self, path: Path, progress: object) -> None:
+    def resume(self, kind: object, path: Path, progress: object) -> None:
         self.resumed.append(path)
 
 
@@ -42,7 +40,7 @@ class Validator:
 def validator(monkeypatch: pytest.MonkeyPatch) -> Validator:
     made = Validator()
     monkeypatch.setattr("harness.run.kinds.validate.validate", made.validate)
-    monkeypatch.setattr("harness.run.kinds.validate.resume_validation", made.resume)
+    monkeypatch.setattr("harness.run.runner.resume", made.resume)
     return made
 
 
@@ -150,7 +148,8 @@ def test_a_validation_that_was_stopped_goes_on_and_its_record_is_written_anew(
 def test_a_run_that_is_no_validation_is_bad_usage(harness: Harness, tmp_path: Path) -> None:
     path = stored(sweep_run("swept"), tmp_path / "results")
     code, out, error = harness("validate", "--resume", "swept")
-    assert (code, out, error) == (2, "", "harness: --resume: 'swept' is no validation\n")
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert "'swept' is a run of sweep; go on with: python -m harness sweep --resume" in error
     assert not (path / "validation.json").exists()
 
 
@@ -189,21 +188,8 @@ def test_bad_usage_is_one_line_and_nothing_is_measured_or_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_results_place_that_cannot_be_used_is_exit_code_four(
-    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_results_place_that_cannot_be_used_is_exit_code_four_at_once(harness: Harness, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-
-    class Nothing:
-        closing = contextlib.ExitStack()
-        plain = True
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-    monkeypatch.setattr("harness.run.kinds.validate.Zygote", Nothing)
     code, out, error = harness("validate", "--quick", "--results", "file/below")
     assert (code, out, error.count("\n")) == (4, "", 1)
     assert "file/below" in error

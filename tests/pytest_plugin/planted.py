@@ -99,7 +99,7 @@ class Planted:
         manifest = _manifest(
             sides[0].sweep, [sides[0].cell], plan, self._facts(), command=list(command),
             comparison=ComparisonRecord(
-                sides=side_records(sides, {side.name: _NoZygote() for side in sides}),  # type: ignore[misc]
+                sides=side_records(sides),
                 delta=settings.margins.delta, epsilon=settings.margins.epsilon,
                 margins_source=settings.margins.source, half_width=settings.target, max_blocks=settings.max_blocks,
             ),
@@ -136,10 +136,6 @@ class Planted:
 
     def _facts(self) -> dict[str, Any]:
         return {**facts(), **self.machine}
-
-
-class _NoZygote:
-    versions: dict[str, str] = {}  # noqa: RUF012
 
 
 def _differences(truth: Truth) -> list[tuple[float, float]]:

@@ -21,6 +21,7 @@ from harness.record.trial import PhaseName
 from harness.run.kinds.sweep import SweepRun, live_limits
 from harness.run.process.zygote import Spawned
 from harness.run.progress.base import Progress, Quiet
+from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
 from tests.record.examples import manifest
 
@@ -225,7 +226,8 @@ class Bench:
     def manifest(self) -> RunManifest:
         from harness.plan import make_plan
 
-        settings = {"trials": 1, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01, **self.sweep}
+        short = {"trials": 1, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01}
+        settings = {**short, "data_dir": str(self.folder / "data"), **self.sweep}
         sweep = Sweep(**settings)
         limits = live_limits(sweep, load_catalogue())
         plan = make_plan(self.cells, sweep.trials, sweep.seed, limits)
@@ -234,21 +236,19 @@ class Bench:
     def start(self) -> SweepRun:
         """Run from the beginning."""
         with RunStore.create(self.folder / "results", self.manifest()) as store:
-            return self._run(store)
+            return self._run(store, new=True)
 
     def resume(self) -> SweepRun:
         """Run what is missing."""
         with RunStore.open_for_resume(self.path) as store:
-            return self._run(store)
+            return self._run(store, new=False)
 
     @property
     def path(self) -> Path:
         return self.folder / "results" / self.manifest().run_id
 
-    def _run(self, store: RunStore) -> SweepRun:
-        run = SweepRun(
-            store, store.manifest.sweep, load_catalogue(), self.progress, self.folder / "data",
-            trials=list(store.earlier_trials),
-        )  # fmt: skip
-        run.run(self.zygote, 1.0)  # type: ignore[arg-type]
+    def _run(self, store: RunStore, new: bool) -> SweepRun:
+        run = SweepRun(store, self.progress)
+        run.environments = lambda: contextlib.nullcontext({"": self.zygote})  # type: ignore[assignment, return-value, dict-item]
+        carry_out(run, new)
         return run

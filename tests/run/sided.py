@@ -13,10 +13,11 @@ import pytest
 from harness.analysis.estimates.verdict import Margins
 from harness.protocol.messages import Request
 from harness.record import Run, load_run
-from harness.run.kinds.ab import decide, resume_ab
+from harness.run.kinds.ab import AbRun, decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, Quiet
+from harness.run.runner import resume
 from harness.spec import Cell, Sweep
 from tests.comparisons import FACTS
 from tests.record.examples import cell
@@ -91,7 +92,7 @@ class AbBench:
         if self.one_environment:
             self.zygotes["b"] = self.zygotes["a"]
         self.patch.setattr("harness.run.kinds.ab.side_zygotes", self._alive)
-        self.patch.setattr("harness.run.kinds.measure.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
     @contextlib.contextmanager
     def _alive(self, sides: Sequence[Side]) -> Iterator[Mapping[str, FakeZygote]]:
@@ -130,7 +131,8 @@ class AbBench:
         for name, plays in (("a", a), ("b", b)):
             self.zygotes[name].spawned.clear()
             self.zygotes[name]._plays = plays or lasting([0.0])
-        return resume_ab(self.path, self.progress)
+        resume(AbRun, self.path, self.progress)
+        return self.stored
 
     def spawned(self) -> list[str]:
         """The sides of the trials that were started, in order."""

@@ -15,8 +15,9 @@ from harness.protocol.messages import Request
 from harness.record import Run, load_run
 from harness.record.manifest import ValidationPlan
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.validate import ValidateSettings, resume_validation, validate
+from harness.run.kinds.validate import ValidateSettings, ValidationRun, validate
 from harness.run.progress.base import Progress, Quiet
+from harness.run.runner import resume
 from harness.spec import Cell, Sweep
 from harness.spec.expand import base_of
 from tests.comparisons import FACTS
@@ -59,8 +60,8 @@ class ValidateBench:
 
     def __post_init__(self) -> None:
         self.zygote = FakeZygote(self.folder / "scratch", self.plays)
-        self.patch.setattr("harness.run.kinds.validate.Zygote", self._zygote)
-        self.patch.setattr("harness.run.kinds.measure.facts", lambda: FACTS)
+        self.patch.setattr("harness.run.kinds.base.Zygote", self._zygote)
+        self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
     def _zygote(self) -> "ValidateBench":
         return self
@@ -101,7 +102,7 @@ class ValidateBench:
         """Measure what is missing; from now on trials do what `plays` says."""
         self.zygote.spawned.clear()
         self.zygote._plays = plays or as_planted()
-        resume_validation(self.path, self.progress)
+        resume(ValidationRun, self.path, self.progress)
         return self.stored
 
     def spawned(self) -> list[Request]:

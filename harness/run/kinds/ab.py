@@ -5,79 +5,95 @@ of blocks, and that number is written down before the second stage begins. Nothi
 side is ahead.
 """
 
-import shlex
+import contextlib
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from harness.analysis.comparison.pairs import blocks_wanted, pairs_of
-from harness.errors import UsageError
 from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
-from harness.run.ending import end_recorded
-from harness.run.kinds.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order, taken_back_when_empty
+from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.measure import PREFLIGHT_S, check_machine, data_dir_of, new_manifest
-from harness.run.kinds.sides import Side, check_versions, side_records, side_remarks, side_zygotes, sides_of_record
-from harness.run.launchers import open_launchers
-from harness.run.process.preflight import preflight
+from harness.run.kinds.sides import Side, side_records, side_remarks, side_zygotes, sides_of_record, with_versions
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import request_for
+from harness.run.runner import begin, check_machine, new_manifest
 
 NAMES = ("a", "b")
 
 
-class AbRun:
-    """Runs what is missing of an `ab` run's plans."""
+class AbRun(LiveRun[Progress]):
+    """Runs what is missing of an `ab` run's plans. Without `sides` it goes on with those of the record."""
 
-    def __init__(
-        self, store: RunStore, sides: Sequence[Side], zygotes: Mapping[str, Zygote], progress: Progress
-    ) -> None:
-        assert store.manifest.comparison is not None
-        self.store = store
-        self._set_out = store.manifest.comparison
-        self._progress = progress
-        self._arms = [
-            Arm(side.name, request_for(side.cell, side.sweep, data_dir_of(side.sweep), side.plant), zygotes[side.name],
-                side.sweep.timeout)
-            for side in sides
-        ]  # fmt: skip
-        shared = sides[0].sweep
-        self._blocks = ArmBlocks(
-            store, progress, shared.windows, shared.max_warmup, shared.seed, list(store.earlier_trials)
-        )
+    name = "ab"
+
+    def __init__(self, store: RunStore, listener: Progress, sides: Sequence[Side] = ()) -> None:
+        super().__init__(store, listener)
+        self._sides = sides
+        self._set_out = store.manifest.part(ComparisonRecord)
+        self._arms: list[Arm] = []
+        self._blocks = ArmBlocks.of(store, listener, self.interrupts)
         self._began = time.monotonic()
-        self._gave_up = False
-        """Sides died block after block. What is left may be measured all the same, once the reason is gone."""
 
     @property
     def trials(self) -> list[TrialRecord]:
         """All records so far."""
         return self._blocks.trials
 
-    def run(self) -> None:
-        """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
-        plans = self.store.manifest.plans
-        sweep = self.store.manifest.sweep
-        each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
-        self._progress.started(
-            self.store.manifest.run_id, len(NAMES) * len(self._left(plans)), each * len(self._left(plans))
-        )
-        with end_recorded(self.store, self._progress, self._go_on, lambda: self._gave_up), self._blocks.interrupts:
-            self._blocks.prepare(self._arms)
-            if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
-                self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
-                self._progress.more(len(NAMES) * len(second.blocks))
-                self._run_stage(self.store.manifest.plans)
+    @property
+    def recorded(self) -> int:
+        """Trials."""
+        return len(self.trials)
 
-    def _go_on(self) -> str:
-        go_on = f"go on with: python -m harness ab --resume {shlex.quote(str(self.store.path))}"
-        return f"{len(self.trials)} trials are kept in {self.store.path}; {go_on}"
+    def check(self) -> None:
+        """The machine, the interpreters and the commits are those that the run was begun with."""
+        check_machine(self.store.manifest)
+        self._sides = sides_of_record(self.store.manifest)
+
+    @contextlib.contextmanager
+    def environments(self) -> Iterator[Mapping[str, Zygote]]:
+        """One process for each distinct environment of a side, by the side's name."""
+        with side_zygotes(self._sides) as zygotes:
+            yield zygotes
+
+    def arms(self) -> Sequence[Arm]:
+        """The two sides."""
+        self._arms = [
+            Arm.of(side.name, side.cell, side.sweep, self.zygotes[side.name], side.plant) for side in self._sides
+        ]
+        return self._arms
+
+    def ready(self) -> None:
+        """Write down the versions of both sides, which are to be the same in later sittings."""
+        manifest = with_versions(self.store.manifest, self.zygotes)
+        if manifest != self.store.manifest:
+            self.store.update_manifest(manifest)
+        self._began = time.monotonic()
+
+    def announce(self) -> None:
+        """What is left of the plans, and about how long that takes."""
+        sweep, left = self.store.manifest.sweep, self._left(self.store.manifest.plans)
+        each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
+        self.progress.started(self.store.manifest.run_id, len(NAMES) * len(left), each * len(left))
+
+    def over(self) -> None:
+        """It is over."""
+        self.progress.finished()
+
+    def execute(self) -> None:
+        """Run both stages, unless it makes no sense to go on or the time is over."""
+        plans = self.store.manifest.plans
+        if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
+            self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
+            self.progress.more(len(NAMES) * len(second.blocks))
+            self._run_stage(self.store.manifest.plans)
 
     def _run_stage(self, plans: Sequence[PlanRecord]) -> bool:
         """Run the blocks that are left; False when it makes no sense to go on, or the time is over."""
@@ -85,12 +101,12 @@ class AbRun:
         for block in left:
             if self._out_of_time(block):
                 return False
-            self._progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
+            self.progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
             ended = self._blocks.run(block, self._arms, [NAMES])
             if any(map(is_hopeless, ended)):
                 return False
             if self._blocks.failed_in_a_row >= PATIENCE:
-                self._gave_up = len(plans) == 1 or bool(self._left(plans))
+                self.gave_up = len(plans) == 1 or bool(self._left(plans))
                 return False
         return True
 
@@ -139,44 +155,11 @@ def decide(
     `harness.analysis.comparison_of_ab` gives the verdict. Raises UsageError when a side cannot be made
     (nothing is then left), StorageError when `results` cannot be used, Interrupted, with how to go on.
     """
-    with side_zygotes(sides) as zygotes:
-        for side in sides:
-            request = request_for(side.cell, side.sweep, data_dir_of(side.sweep))
-            preflight(zygotes[side.name], [request], min(PREFLIGHT_S, side.sweep.timeout))
-        _open_launchers(sides, zygotes)
-        manifest = _manifest(sides, settings, zygotes, command)
-        with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
-            AbRun(store, sides, zygotes, progress or Quiet()).run()
-    return load_run(store.path)
+    make = functools.partial(AbRun, sides=sides)
+    return load_run(begin(make, results, _manifest(sides, settings, command), progress or Quiet()))
 
 
-def resume_ab(path: Path, progress: Progress | None = None) -> Run:
-    """Run what an `ab` run still misses, its sides made anew from the record; UsageError when it is none."""
-    with RunStore.open_for_resume(path) as store:
-        if store.manifest.comparison is None:
-            faults = store.manifest.faults is not None
-            verb = "faults" if faults else "sweep" if store.manifest.validation is None else "validate"
-            way = f"python -m harness {verb} --resume {shlex.quote(str(path))}"
-            raise UsageError(f"--resume: '{path.name}' is no ab run; go on with: {way}")
-        check_machine(store.manifest)
-        sides = sides_of_record(store.manifest)
-        with side_zygotes(sides) as zygotes:
-            check_versions(store.manifest, zygotes)
-            _open_launchers(sides, zygotes)
-            AbRun(store, sides, zygotes, progress or Quiet()).run()
-    return load_run(path)
-
-
-def _open_launchers(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> None:
-    """What all trials of both sides will share, asked for at once where one process forks both."""
-    for zygote in dict.fromkeys(zygotes.values()):
-        of_it = [side for side in sides if zygotes[side.name] is zygote]
-        open_launchers([request_for(side.cell, side.sweep, data_dir_of(side.sweep)) for side in of_it], zygote)
-
-
-def _manifest(
-    sides: tuple[Side, Side], settings: AbSettings, zygotes: Mapping[str, Zygote], command: Sequence[str]
-) -> RunManifest:
+def _manifest(sides: tuple[Side, Side], settings: AbSettings, command: Sequence[str]) -> RunManifest:
     sweep = sides[0].sweep
     cells = {side.cell.cell_id: side.cell for side in sides}
     return new_manifest(
@@ -186,7 +169,7 @@ def _manifest(
         cells=list(cells.values()),
         plans=[plan_blocks(sweep.seed, 1, settings.pilot_blocks, 0)],
         comparison=ComparisonRecord(
-            sides=side_records(sides, zygotes),
+            sides=side_records(sides),
             delta=settings.margins.delta,
             epsilon=settings.margins.epsilon,
             margins_source=settings.margins.source,
@@ -196,3 +179,6 @@ def _manifest(
             remarks=side_remarks(sides),
         ),
     )
+
+
+KIND = AbRun

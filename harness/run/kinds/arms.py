@@ -7,25 +7,22 @@ sets them apart may be their environment, their revision, or nothing at all.
 import contextlib
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.analysis.comparison.pairs import took_turns
-from harness.errors import HarnessError, Interrupted
-from harness.protocol.messages import Request
-from harness.record.store import RunStore, load_run
+from harness.errors import HarnessError
+from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
+from harness.run.kinds.base import Arm
 from harness.run.process.hosts import note_hosts
-from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import Ended, LiveTrial, Place
 from harness.run.turns.steps import StepCounts
 
-PREPARE_LIMIT_S = 3600.0
-"""Preparing a data set may download it."""
 HOPELESS = ("unsupported", "wrong_result")
 """Ends that another block would only repeat, unless their reason may pass."""
 PATIENCE = 2
@@ -37,16 +34,6 @@ def is_hopeless(trial: TrialRecord) -> bool:
     return trial.status in HOPELESS and not trial.may_pass
 
 
-@dataclass(frozen=True)
-class Arm:
-    """One arm: what its trials are asked, and the preloaded process that they are forked from."""
-
-    name: str
-    request: Request
-    zygote: Zygote
-    timeout_s: float
-
-
 @dataclass
 class ArmBlocks:
     """Runs blocks of arms and keeps each record as its trial ends."""
@@ -56,30 +43,19 @@ class ArmBlocks:
     windows: int
     max_warmup: int
     seed: int
+    interrupts: Interrupts
     trials: list[TrialRecord] = field(default_factory=list)
-    interrupts: Interrupts = field(default_factory=Interrupts)
     failed_in_a_row: int = 0
     """The latest blocks, one after the other, in each of which a trial did not end well."""
 
+    @classmethod
+    def of(cls, store: RunStore, progress: Progress, interrupts: Interrupts) -> "ArmBlocks":
+        """Those of the run in `store`, by its sweep, with what was measured in earlier sittings."""
+        sweep = store.manifest.sweep
+        return cls(store, progress, sweep.windows, sweep.max_warmup, sweep.seed, interrupts, list(store.earlier_trials))
+
     def __post_init__(self) -> None:
         self._steps = StepCounts(self.trials)
-
-    def prepare(self, arms: Sequence[Arm]) -> None:
-        """Make the arms' data ready; HarnessError with the reason where that fails."""
-        done: set[tuple[str, str, int]] = set()
-        for arm in arms:
-            key = (arm.request.cell.data, arm.request.data_dir, id(arm.zygote))
-            if key in done:
-                continue
-            done.add(key)
-            request = arm.request.model_copy(update={"task": "prepare", "plant": None})
-            place = Place(self.store.manifest.run_id, 0, "prepare", 0, 1, "none")
-            limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
-            trial = LiveTrial(arm.request.cell, place, arm.zygote, request, limit_s, self.interrupts)
-            trial.start()
-            trial.finish_task()
-            if trial.status != "ok":
-                raise HarnessError(f"data: '{arm.request.cell.data}' is not available: {trial.reason}")
 
     def rehearse(self, arms: Sequence[Arm]) -> None:
         """Let one trial of each arm be set up alone and end, unrecorded: what it finds out is kept for the rest.
@@ -151,16 +127,3 @@ def start_order(seed: int, block: int, names: Sequence[str]) -> list[str]:
     order = list(names)
     random.Random(f"{seed}/{block}").shuffle(order)
     return order
-
-
-@contextlib.contextmanager
-def taken_back_when_empty(store: RunStore) -> Iterator[None]:
-    """A new run in which nothing was measured, because data or TensorFlow are missing, leaves nothing behind."""
-    try:
-        yield
-    except Interrupted:
-        raise
-    except HarnessError:
-        if not load_run(store.path).trials:
-            store.discard()
-        raise

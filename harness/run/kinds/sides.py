@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
-from harness.record.manifest import RunManifest, SideRecord
+from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
 from harness.run.process.interpreters import examine, our_interpreter
@@ -211,8 +211,8 @@ def _places(root: Path, below: Path) -> list[Path]:
     return list(dict.fromkeys([root / below, root, root / SOURCES]))
 
 
-def side_records(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> list[SideRecord]:
-    """What the manifest keeps of the sides; the versions are those that each side's own process tells."""
+def side_records(sides: Sequence[Side]) -> list[SideRecord]:
+    """What the manifest keeps of the sides; `with_versions` adds those of TensorFlow once each side's process tells."""
     return [
         SideRecord(
             name=side.name,
@@ -224,22 +224,28 @@ def side_records(sides: Sequence[Side], zygotes: Mapping[str, Zygote]) -> list[S
             commit=side.commit,
             environment=dict(side.environment),
             sweep=side.sweep,
-            versions={key: value for key, value in zygotes[side.name].versions.items() if key in VERSIONS},
         )
         for side in sides
     ]
 
 
-def check_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> None:
-    """UsageError where a side of a run that is to be gone on with has another TensorFlow, Keras or Python by now."""
-    for side in manifest.comparison.sides if manifest.comparison is not None else ():
+def with_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> RunManifest:
+    """The manifest with the TensorFlow, Keras and Python that each side's own process tells.
+
+    UsageError where a side of a run that is gone on with has another one by now.
+    """
+    record = manifest.part(ComparisonRecord)
+    sides = []
+    for side in record.sides:
+        now = {key: value for key, value in zygotes[side.name].versions.items() if key in VERSIONS}
         for name, then in side.versions.items():
-            now = zygotes[side.name].versions.get(name)
-            if now != then:
+            if now.get(name) != then:
                 raise UsageError(
-                    f"--resume: side {side.name} has {name} {now} by now, and had {then} when the run was begun; "
-                    "begin a new run"
+                    f"--resume: side {side.name} has {name} {now.get(name)} by now, and had {then} when the run was "
+                    "begun; begin a new run"
                 )
+        sides.append(side.model_copy(update={"versions": side.versions or now}))
+    return manifest.model_copy(update={"comparison": record.model_copy(update={"sides": sides})})
 
 
 def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
@@ -247,10 +253,8 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 
     UsageError when the run compares nothing, or when an interpreter or a commit is no longer there.
     """
-    if manifest.comparison is None:
-        raise UsageError(f"'{manifest.run_id}' is no run of ab")
     cells = {cell.cell_id: cell for cell in manifest.cells}
-    one, two = (_side_of(record, cells[record.cell_id]) for record in manifest.comparison.sides)
+    one, two = (_side_of(record, cells[record.cell_id]) for record in manifest.part(ComparisonRecord).sides)
     return one, two
 
 

@@ -3,24 +3,19 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from harness.analysis.estimates.intervals import stein_trials
-from harness.environment import Facts
-from harness.errors import Interrupted
-from harness.plan import beside_bases, make_plan, missing_groups
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.plan import beside_bases, estimate, make_plan, missing_groups
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
-from harness.run.interrupts import Interrupts
+from harness.run.data import unavailable
+from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.pilot import log_deviation
-from harness.run.launchers import launchers
 from harness.run.process.hosts import note_hosts
-from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress
-from harness.run.request import request_for
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Place
 from harness.run.turns.steps import StepCounts
@@ -30,69 +25,76 @@ from harness.spec.sweep import Sweep
 
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
-PREPARE_LIMIT_S = 3600.0
-"""Preparing a data set may download it."""
 
 
-@dataclass
-class SweepRun:
-    """Runs what is missing of the plans in `store`'s manifest, appending a record as each trial ends."""
+class SweepRun(LiveRun[Progress]):
+    """Runs what is missing of the plans in the manifest, appending a record as each trial ends."""
 
-    store: RunStore
-    sweep: Sweep
-    catalogue: Catalogue
-    progress: Progress
-    data_dir: Path
-    trials: list[TrialRecord] = field(default_factory=list)
+    name = "sweep"
+    may_reopen = True
 
-    def __post_init__(self) -> None:
-        self.cells = {cell.cell_id: cell for cell in self.store.manifest.cells}
-        self._interrupts = Interrupts()
+    def __init__(self, store: RunStore, listener: Progress) -> None:
+        super().__init__(store, listener)
+        self.sweep = store.manifest.sweep
+        self.trials = list(store.earlier_trials)
+        self.cells = {cell.cell_id: cell for cell in store.manifest.cells}
         self._steps = StepCounts(self.trials)
         self._earlier = len(self.trials)
-        self._hosts: Mapping[str, Facts] = {}
         self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if is_final(t)}
+        self._arms: dict[str, Arm] = {}
+
+    @property
+    def recorded(self) -> int:
+        """Trials."""
+        return len(self.trials)
 
     @property
     def left(self) -> int:
         """Planned trials that are still to run."""
-        return self._left()
+        return sum(len(group) for group in self._missing(self._done_by_block(), self.store.manifest.plans))
 
     @property
     def complete(self) -> bool:
         """Whether nothing is left to run or to plan."""
-        return not self._left() and self._second_stage() is None
+        return not self.left and self._second_stage() is None
 
-    def requests(self) -> list[Request]:
-        """What the trial of each cell will be asked."""
-        return [self._request(cell) for cell in self.cells.values()]
+    def arms(self) -> Sequence[Arm]:
+        """A cell each."""
+        [zygote] = self.zygotes.values()
+        self._arms = {cell_id: Arm.of(cell_id, cell, self.sweep, zygote) for cell_id, cell in self.cells.items()}
+        return list(self._arms.values())
 
-    def run(self, zygote: Zygote, estimate_s: float) -> None:
-        """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
-        self._hosts = zygote.hosts
+    def announce(self) -> None:
+        """What is planned, what is left of it, and about how long that takes."""
+        whole = estimate(self.sweep, self.store.manifest.cells)
         self.progress.plan(self.store.manifest, self.trials)
-        self.progress.started(self.store.manifest.run_id, self._left(), estimate_s)
-        try:
-            with self._interrupts:
-                self._run_plans(zygote)
-        except (Interrupted, KeyboardInterrupt):
-            self.store.end("interrupted")
-            raise Interrupted("interrupted") from None
-        finally:
-            self.progress.finished()
-        self.store.end("finished")
+        self.progress.started(self.store.manifest.run_id, self.left, whole.seconds * self.left / max(1, whole.trials))
 
-    def _run_plans(self, zygote: Zygote) -> None:
-        self._prepare_data(zygote)
+    def over(self) -> None:
+        """It is over."""
+        self.progress.finished()
+
+    def without_data(self, arm: Arm, task: LiveTrial) -> None:
+        """The cells that want the data are unsupported with the reason, and the sweep goes on."""
+        reason = unavailable(arm.request, task.reason)
+        cells = [cell for cell in self.cells.values() if cell.data == arm.request.cell.data]
+        for order, cell in enumerate(cells):
+            if cell.cell_id not in self._unsupported:
+                failed = task.failed_before_start(cell, order, reason)
+                self._keep(failed)
+                self.progress.ended(failed)
+
+    def execute(self) -> None:
+        """Run the plans, and the second stage that the first one's spread asks for."""
         for plan in self.store.manifest.plans:
-            self._run_plan(zygote, plan)
+            self._run_plan(plan)
         if plan_two := self._second_stage():
             plans = [*self.store.manifest.plans, plan_two]
             self.store.update_manifest(self.store.manifest.model_copy(update={"plans": plans}))
-            self.progress.more(self._left())
-            self._run_plan(zygote, plan_two)
+            self.progress.more(self.left)
+            self._run_plan(plan_two)
 
-    def _run_plan(self, zygote: Zygote, plan: PlanRecord) -> None:
+    def _run_plan(self, plan: PlanRecord) -> None:
         blocks = sum(len(p.blocks) for p in self.store.manifest.plans)
         for offset, planned in enumerate(plan.blocks):
             block = plan.first_block + offset
@@ -103,15 +105,15 @@ class SweepRun:
                 if group:
                     self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
                     self.progress.block(block, blocks, len(group))
-                    self._run_group(zygote, block, group)
+                    self._run_group(block, group)
 
-    def _run_group(self, zygote: Zygote, block: int, group: Sequence[str]) -> None:
+    def _run_group(self, block: int, group: Sequence[str]) -> None:
         """Run a group; what memory had no room for, or what ran out of it in company, runs again by itself."""
         waiting = list(group)
         crowded: list[str] = []
         part = 0
         while waiting:
-            trials = self._live_trials(zygote, block, waiting)
+            trials = self._live_trials(block, waiting)
             before = len(self.trials)
             left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             if len(waiting) - len(left) > 1:
@@ -121,11 +123,11 @@ class SweepRun:
             part += 1
         self.progress.more(len(crowded))
         for cell_id in crowded:
-            trials = self._live_trials(zygote, block, [cell_id])
+            trials = self._live_trials(block, [cell_id])
             TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             part += 1
 
-    def _live_trials(self, zygote: Zygote, block: int, group: Sequence[str]) -> list[LiveTrial]:
+    def _live_trials(self, block: int, group: Sequence[str]) -> list[LiveTrial]:
         name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]
         alone = "none" if len(self.cells) == 1 else "blocks"
         return [
@@ -135,10 +137,10 @@ class SweepRun:
                     self.store.manifest.run_id, block, f"b{block}-{name}", order, self._attempt(block, cell_id),
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
-                zygote=zygote,
-                request=self._traced(block, self.cells[cell_id]),
+                zygote=self._arms[cell_id].zygote,
+                request=self._traced(block, self._arms[cell_id].request),
                 timeout_s=self.sweep.timeout,
-                interrupts=self._interrupts,
+                interrupts=self.interrupts,
             )
             for order, cell_id in enumerate(group)
         ]  # fmt: skip
@@ -147,12 +149,9 @@ class SweepRun:
         earlier = (t.attempt for t in self.trials if t.block == block and t.cell_id == cell_id)
         return 1 + max(earlier, default=0)
 
-    def _request(self, cell: Cell) -> Request:
-        return request_for(cell, self.sweep, self.data_dir)
-
-    def _traced(self, block: int, cell: Cell) -> Request:
+    def _traced(self, block: int, request: Request) -> Request:
         """The request of a trial; the first of a cell that gets so far is traced, where the sweep asks for it."""
-        request = self._request(cell)
+        cell = request.cell
         if not self.sweep.trace or any(t.cell_id == cell.cell_id and t.trace is not None for t in self.trials):
             return request
         path = f"traces/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
@@ -163,7 +162,7 @@ class SweepRun:
         return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
 
     def _keep(self, record: TrialRecord) -> None:
-        note_hosts(self.store, record, self._hosts)
+        note_hosts(self.store, record, self._arms[record.cell_id].zygote.hosts)
         self.store.append(record)
         self.trials.append(record)
         if is_final(record) and record.cell_id not in self._unsupported:
@@ -193,48 +192,26 @@ class SweepRun:
 
     def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
         """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""
-        done: defaultdict[int, set[str]] = defaultdict(set, {block: set(group)})
+        done = self._done_by_block()
+        done[block] |= set(group)
+        second = self._second_stage()
+        plans = [*self.store.manifest.plans, *([second] if second else [])]
+        return [[self.cells[cell_id] for cell_id in left] for left in self._missing(done, plans)]
+
+    def _done_by_block(self) -> defaultdict[int, set[str]]:
+        done: defaultdict[int, set[str]] = defaultdict(set)
         for trial in self._done():
             done[trial.block].add(trial.cell_id)
-        second = self._second_stage()
+        return done
+
+    def _missing(self, done: Mapping[int, set[str]], plans: Sequence[PlanRecord]) -> list[list[str]]:
+        """The groups of `plans` that are still to run, once what is `done` of each block is."""
         return [
-            [self.cells[cell_id] for cell_id in left]
-            for plan in (*self.store.manifest.plans, *([second] if second else []))
+            left
+            for plan in plans
             for offset, planned in enumerate(plan.blocks)
             for left in missing_groups(planned, done[plan.first_block + offset], self.cells, self._unsupported)
         ]
-
-    def _left(self) -> int:
-        plans = self.store.manifest.plans
-        return sum(
-            len(group)
-            for plan in plans
-            for offset, block in enumerate(plan.blocks)
-            for group in missing_groups(block, self._done_in(plan.first_block + offset), self.cells, self._unsupported)
-        )
-
-    def _prepare_data(self, zygote: Zygote) -> None:
-        """Make each data set ready once; where that fails, its cells are unsupported with the reason.
-
-        A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
-        """
-        if launchers()[self.sweep.launcher].elsewhere:
-            return
-        for name in dict.fromkeys(cell.data for cell in self.cells.values()):
-            cells = [cell for cell in self.cells.values() if cell.data == name]
-            request = self._request(cells[0]).model_copy(update={"task": "prepare"})
-            place = Place(self.store.manifest.run_id, 0, "prepare", 0, 1, "none")
-            limit_s = max(self.sweep.timeout, PREPARE_LIMIT_S)
-            trial = LiveTrial(cells[0], place, zygote, request, limit_s, self._interrupts)
-            trial.start()
-            trial.finish_task()
-            if trial.status == "ok":
-                continue
-            for order, cell in enumerate(cells):
-                if cell.cell_id not in self._unsupported:
-                    failed = trial.failed_before_start(cell, order)
-                    self._keep(failed)
-                    self.progress.ended(failed)
 
     def _second_stage(self) -> PlanRecord | None:
         """Stein's second stage, from the first stage's variance alone; None when there is none to run."""
@@ -251,7 +228,7 @@ class SweepRun:
             return None
         cells = list(self.cells.values())
         first = len(plans[0].blocks)
-        return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, self.catalogue), 2, first)
+        return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, load_catalogue()), 2, first)
 
 
 def is_final(trial: TrialRecord) -> bool:
@@ -267,3 +244,6 @@ def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:
         if limit is not None:
             limits[name] = limit
     return limits
+
+
+KIND = SweepRun

@@ -6,7 +6,6 @@ together and take turns as the two sides of an `ab` are, in the same two stages.
 A and its cost.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,11 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
-from harness.run.ending import end_recorded
-from harness.run.kinds.arms import PATIENCE, Arm, ArmBlocks, is_hopeless, start_order, taken_back_when_empty
+from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.measure import PREFLIGHT_S, check_machine, data_dir_of, new_manifest
-from harness.run.launchers import open_launchers
-from harness.run.process.preflight import preflight
-from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import request_for
+from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
@@ -91,36 +86,50 @@ def _arms(plant: Plant) -> list[ArmRecord]:
     ]
 
 
-class ValidationRun:
+class ValidationRun(LiveRun[Progress]):
     """Runs what is missing of a validation's rounds."""
 
-    def __init__(self, store: RunStore, zygote: Zygote, progress: Progress) -> None:
-        assert store.manifest.validation is not None
-        self.store = store
-        self._zygote = zygote
-        self._progress = progress
+    name = "validation"
+
+    def __init__(self, store: RunStore, listener: Progress) -> None:
+        super().__init__(store, listener)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
-        sweep = store.manifest.sweep
-        self._blocks = ArmBlocks(
-            store, progress, sweep.windows, sweep.max_warmup, sweep.seed, list(store.earlier_trials)
-        )
+        self._blocks = ArmBlocks.of(store, listener, self.interrupts)
 
     @property
     def plan(self) -> ValidationPlan:
         """The plan as it stands: second stages are added as they are planned."""
-        assert self.store.manifest.validation is not None
-        return self.store.manifest.validation
+        return self.store.manifest.part(ValidationPlan)
 
-    def run(self) -> None:
-        """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
-        sweep, cells = self.store.manifest.sweep, self.store.manifest.cells
+    @property
+    def recorded(self) -> int:
+        """Trials."""
+        return len(self._blocks.trials)
+
+    def check(self) -> None:
+        """The placebo is the one that it was begun with, and so is the machine."""
+        _check_placebos(self.plan, self.store.path)
+        check_machine(self.store.manifest)
+
+    def arms(self) -> Sequence[Arm]:
+        """A cell each."""
+        return [self._arm(cell_id, ArmRecord(name="a")) for cell_id in self._cells]
+
+    def announce(self) -> None:
+        """What is left of the rounds, and about how long that takes."""
+        sweep, cells, left = self.store.manifest.sweep, self.store.manifest.cells, self._left()
         each = estimate(sweep, cells).seconds / sweep.trials / len(cells)
-        self._progress.started(self.store.manifest.run_id, self._left(), each * self._left())
-        with end_recorded(self.store, self._progress, self._go_on), self._blocks.interrupts:
-            self._blocks.prepare([self._arm(cell_id, ArmRecord(name="a")) for cell_id in self._cells])
-            self._blocks.rehearse(self._planted())
-            for number in range(len(self.plan.rounds)):
-                self._run_round(number)
+        self.progress.started(self.store.manifest.run_id, left, each * left)
+
+    def over(self) -> None:
+        """It is over."""
+        self.progress.finished()
+
+    def execute(self) -> None:
+        """Calibrate every slow-down, then run round after round."""
+        self._blocks.rehearse(self._planted())
+        for number in range(len(self.plan.rounds)):
+            self._run_round(number)
 
     def _planted(self) -> list[Arm]:
         """One arm of every kind of slow-down at every cell."""
@@ -138,15 +147,13 @@ class ValidationRun:
         arms = [self._arm(of.cell_id, arm) for arm in of.arms]
         for block in blocks:
             if not self._blocks.complete(block, _pairs(of)):
-                self._progress.block(number, len(self.plan.rounds), len(arms))
+                self.progress.block(number, len(self.plan.rounds), len(arms))
                 ended = self._blocks.run(block, arms, _pairs(of))
                 failed = [trial for trial in ended if trial.status != "ok"]
                 hopeless = [trial for trial in failed if is_hopeless(trial)]
                 if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
                     trial = (hopeless or failed)[0]
-                    raise HarnessError(
-                        f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}; {self._go_on()}"
-                    )
+                    raise HarnessError(f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}")
 
     def _plan_second_stage(self, number: int) -> None:
         """As many blocks more as the noisiest decision of the round wants, written down before they run."""
@@ -167,14 +174,13 @@ class ValidationRun:
         if second:
             seed = self.store.manifest.sweep.seed
             plans.append(PlanRecord.sealed(seed, 2, _groups(seed, of, second), first))
-            self._progress.more(len(second) * len(of.arms))
+            self.progress.more(len(second) * len(of.arms))
         changes = {"plans": plans, "validation": plan.model_copy(update={"rounds": rounds})}
         self.store.update_manifest(self.store.manifest.model_copy(update=changes))
 
     def _arm(self, cell_id: str, arm: ArmRecord) -> Arm:
-        sweep = self.store.manifest.sweep
-        request = request_for(self._cells[cell_id], sweep, data_dir_of(sweep), arm.plant)
-        return Arm(arm.name, request, self._zygote, sweep.timeout)
+        [zygote] = self.zygotes.values()
+        return Arm.of(arm.name, self._cells[cell_id], self.store.manifest.sweep, zygote, arm.plant)
 
     def _left(self) -> int:
         return sum(
@@ -183,11 +189,6 @@ class ValidationRun:
             for block in [*of.pilot, *(of.second or [])]
             if not self._blocks.complete(block, _pairs(of))
         )
-
-    def _go_on(self) -> str:
-        path = str(self.store.path)
-        way = f"python -m harness validate --resume {shlex.quote(path)}"
-        return f"what was measured is kept in {path}; go on with: {way}"
 
 
 def validate(
@@ -208,29 +209,7 @@ def validate(
         plans=[PlanRecord.sealed(seed, 1, pilot)],
         validation=plan,
     )
-    requests = [request_for(cell, settings.sweep, data_dir_of(settings.sweep)) for cell in settings.cells]
-    with Zygote() as zygote:
-        preflight(zygote, requests, min(PREFLIGHT_S, settings.sweep.timeout))
-        open_launchers(requests, zygote)
-        with RunStore.create(results, manifest) as store, taken_back_when_empty(store):
-            ValidationRun(store, zygote, progress or Quiet()).run()
-    return store.path
-
-
-def resume_validation(path: Path, progress: Progress | None = None) -> None:
-    """Run what a validation still misses; UsageError when the run is none."""
-    with RunStore.open_for_resume(path) as store:
-        if store.manifest.validation is None:
-            raise UsageError(f"--resume: '{path.name}' is no validation")
-        if store.manifest.status == "finished":
-            return
-        _check_placebos(store.manifest.validation, path)
-        check_machine(store.manifest)
-        sweep = store.manifest.sweep
-        requests = [request_for(cell, sweep, data_dir_of(sweep)) for cell in store.manifest.cells]
-        with Zygote() as zygote:
-            open_launchers(requests, zygote)
-            ValidationRun(store, zygote, progress or Quiet()).run()
+    return begin(ValidationRun, results, manifest, progress or Quiet())
 
 
 def _check_placebos(plan: ValidationPlan, path: Path) -> None:
@@ -256,3 +235,6 @@ def _pairs(of: RoundRecord) -> list[tuple[str, str]]:
 
 def _groups(seed: int, of: RoundRecord, blocks: Sequence[int]) -> Blocks:
     return [[start_order(seed, block, [arm.name for arm in of.arms])] for block in blocks]
+
+
+KIND = ValidationRun

@@ -126,8 +126,8 @@ class LiveTrial:
         while True:
             self._receive(deadline)
 
-    def failed_before_start(self, cell: Cell, order: int) -> TrialRecord:
-        """A record for a trial of `cell` that this failed task left without its data."""
+    def failed_before_start(self, cell: Cell, order: int, reason: str) -> TrialRecord:
+        """A record for a trial of `cell` that this failed task left without its data, as `reason` says."""
         return TrialRecord(
             run_id=self.place.run_id,
             cell_id=cell.cell_id,
@@ -138,7 +138,7 @@ class LiveTrial:
             interleaving="none",
             status="unsupported",
             phase="start",
-            reason=f"data '{cell.data}' is not available: {self.reason}",
+            reason=reason,
             started_utc=self._started_utc,
             evidence=self.evidence,
         )

@@ -90,7 +90,7 @@ def test_data_that_are_not_there_are_one_line_and_leave_nothing_behind(
     bench = AbBench(tmp_path, monkeypatch, b=refusing("prepare", "no room"))
     with pytest.raises(HarnessError) as caught:
         bench.start()
-    assert str(caught.value) == "data: 'digits' is not available: no room"
+    assert str(caught.value) == "data 'digits' is not available: no room"
     assert not bench.results.exists()
     assert bench.spawned() == []
 

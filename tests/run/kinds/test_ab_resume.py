@@ -12,8 +12,10 @@ from harness.analysis.comparison.pairs import pairs_of
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import Interrupted, UsageError
 from harness.record import Run, RunStore, TrialRecord
-from harness.run.kinds.ab import resume_ab
+from harness.run.kinds.ab import AbRun
 from harness.run.kinds.decision import AbSettings
+from harness.run.progress.base import Quiet
+from harness.run.runner import resume
 from tests.comparisons import FACTS
 from tests.record.examples import manifest
 from tests.run.fakes import Actor, FakeZygote, Play
@@ -204,7 +206,7 @@ def test_a_run_that_compares_nothing_is_bad_usage_and_the_right_verb_is_named(tm
     with RunStore.create(tmp_path, manifest()) as store:
         pass
     with pytest.raises(UsageError) as caught:
-        resume_ab(store.path)
+        resume(AbRun, store.path, Quiet())
     assert f"go on with: python -m harness sweep --resume {store.path}" in str(caught.value)
 
 
@@ -217,7 +219,7 @@ def test_another_machine_or_another_tensorflow_cannot_go_on_with_it(
     before = (bench.path / "trials.jsonl").read_bytes()
     for facts in ({**FACTS, "machine.id": "000000000000"}, {**FACTS, "cpu.usable_cores": 64}):
         with monkeypatch.context() as patch:
-            patch.setattr("harness.run.kinds.measure.facts", lambda facts=facts: facts)
+            patch.setattr("harness.run.runner.facts", lambda facts=facts: facts)
             with pytest.raises(UsageError, match=r"was begun on another machine or in another state .*; begin a new"):
                 bench.resume()
     with monkeypatch.context() as patch:

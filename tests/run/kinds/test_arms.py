@@ -1,6 +1,5 @@
 """Blocks of several arms: alive together, each pair in one group, whatever memory there is and whoever dies."""
 
-import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -10,10 +9,11 @@ import pytest
 
 from harness.analysis.comparison.pairs import pairs_of
 from harness.errors import HarnessError, Interrupted
-from harness.protocol.messages import Request
 from harness.record import RunStore, TrialRecord, load_run
 from harness.record.trial import Plant
-from harness.run.kinds.arms import Arm, ArmBlocks, start_order, taken_back_when_empty
+from harness.run.interrupts import Interrupts
+from harness.run.kinds.arms import ArmBlocks, start_order
+from harness.run.kinds.base import Arm
 from harness.run.progress.base import Quiet
 from harness.run.request import request_for
 from harness.run.turns import group as turns
@@ -53,7 +53,7 @@ class Arms:
         request = request_for(TWO, Sweep(window=0.01), folder)
         self.arms = [Arm(name, request, zygote, 5.0) for name, zygote in self.zygotes.items()]  # type: ignore[arg-type]
         self.store = RunStore.create(folder / "results", manifest())
-        self.blocks = ArmBlocks(self.store, self.counting, windows=5, max_warmup=0, seed=1)
+        self.blocks = ArmBlocks(self.store, self.counting, windows=5, max_warmup=0, seed=1, interrupts=Interrupts())
 
     def run(self, block: int = 0, pairs: Sequence[tuple[str, str]] = AGAINST_A) -> list[TrialRecord]:
         with self.blocks.interrupts:
@@ -129,7 +129,7 @@ def test_a_block_is_complete_when_every_pair_took_turns_and_nobody_was_interrupt
     store = RunStore.create(tmp_path, manifest())
 
     def blocks(*trials: TrialRecord) -> ArmBlocks:
-        return ArmBlocks(store, Quiet(), 5, 0, 1, list(trials))
+        return ArmBlocks(store, Quiet(), 5, 0, 1, Interrupts(), list(trials))
 
     a, b = trial(side="a", group="g"), trial(side="b", group="g")
     crashed = trial(side="b", group="g", status="crashed", throughput_examples_per_s=None)
@@ -201,35 +201,3 @@ def test_a_rehearsal_that_does_not_end_well_is_one_line(tmp_path: Path, play: Pl
     with pytest.raises(HarnessError) as caught:
         arms.blocks.rehearse(arms.arms)
     assert str(caught.value) == f"{TWO.label}, {message}"
-
-
-def test_nothing_is_planted_while_data_are_prepared(tmp_path: Path) -> None:
-    arms = Arms(tmp_path)
-    arms.blocks.prepare([with_plant(arms.arms[0])])
-    [request] = arms.zygotes["a"].spawned
-    assert (request.task, request.plant) == ("prepare", None)
-
-
-def test_data_that_are_not_there_are_an_error_with_the_reason(tmp_path: Path) -> None:
-    def refuse(_: Request) -> Play:
-        return Play(happens=lambda actor: actor.say("unsupported", "no such data set"))
-
-    arms = Arms(tmp_path, {"d": refuse})
-    with pytest.raises(HarnessError, match="data: 'digits' is not available: no such data set"):
-        arms.blocks.prepare(arms.arms)
-
-
-@pytest.mark.parametrize(
-    ("error", "records", "stays"),
-    [(HarnessError("x"), 0, False), (HarnessError("x"), 1, True), (Interrupted("x"), 0, True), (None, 0, True)],
-)
-def test_only_a_run_that_failed_before_its_first_record_is_taken_back(
-    tmp_path: Path, error: HarnessError | None, records: int, stays: bool
-) -> None:
-    store = RunStore.create(tmp_path / "results", manifest())
-    with contextlib.suppress(HarnessError), taken_back_when_empty(store):
-        for block in range(records):
-            store.append(trial(block))
-        if error is not None:
-            raise error
-    assert store.path.exists() == (tmp_path / "results").exists() == stays

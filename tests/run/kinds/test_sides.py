@@ -11,7 +11,15 @@ import pytest
 from harness.errors import UsageError
 from harness.record import RunManifest
 from harness.record.manifest import ComparisonRecord
-from harness.run.kinds.sides import Side, side_records, side_remarks, side_zygotes, sides_of, sides_of_record
+from harness.run.kinds.sides import (
+    Side,
+    side_records,
+    side_remarks,
+    side_zygotes,
+    sides_of,
+    sides_of_record,
+    with_versions,
+)
 from harness.run.process.zygote import Zygote, ZygoteError
 from tests.record.examples import manifest
 from tests.run.process.test_interpreters import bare_venv, lend_packages
@@ -251,12 +259,13 @@ def test_when_a_side_cannot_start_no_work_tree_and_no_process_is_left(
 
 def run_of(sides: tuple[Side, Side]) -> RunManifest:
     """The manifest of a run of these sides."""
-    with side_zygotes(sides) as zygotes:
-        records = side_records(sides, zygotes)
     comparison = ComparisonRecord(
-        sides=records, delta=0.01, epsilon=0.03, margins_source="the defaults", half_width=0.01, max_blocks=12
-    )
-    return manifest(cells=list({side.cell.cell_id: side.cell for side in sides}.values()), comparison=comparison)
+        sides=side_records(sides), delta=0.01, epsilon=0.03, margins_source="the defaults", half_width=0.01,
+        max_blocks=12,
+    )  # fmt: skip
+    plain = manifest(cells=list({side.cell.cell_id: side.cell for side in sides}.values()), comparison=comparison)
+    with side_zygotes(sides) as zygotes:
+        return with_versions(plain, zygotes)
 
 
 def test_sides_come_back_from_the_record_with_their_commits_whatever_the_names_mean_by_then(repo: Repo) -> None:
@@ -270,8 +279,7 @@ def test_sides_come_back_from_the_record_with_their_commits_whatever_the_names_m
 
 @pytest.mark.usefixtures("repo")
 def test_the_record_names_the_versions_that_each_side_told() -> None:
-    record = run_of(sides_of({}, [], ["env.TF_X=1"])).comparison
-    assert record is not None
+    record = run_of(sides_of({}, [], ["env.TF_X=1"])).part(ComparisonRecord)
     assert record.sides[0].versions == {"tensorflow": "0.1", "keras": "0.2", "python": sys.version.split()[0]}
 
 
@@ -287,5 +295,5 @@ def test_an_interpreter_that_is_gone_is_said_when_one_goes_on(tmp_path: Path) ->
 
 
 def test_a_run_that_compares_nothing_has_no_sides() -> None:
-    with pytest.raises(UsageError, match="is no run of ab"):
+    with pytest.raises(UsageError, match="is a run of sweep: it has no ComparisonRecord"):
         sides_of_record(manifest())

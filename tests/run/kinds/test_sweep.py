@@ -135,7 +135,10 @@ def test_a_resumed_run_tries_again_what_was_refused_for_a_reason_that_may_pass(t
 
 
 @pytest.mark.parametrize(("launcher", "tasks"), [("local", ["prepare", "trial"]), ("attach", ["trial"])])
-def test_data_are_prepared_here_only_for_trials_that_run_here(tmp_path: Path, launcher: str, tasks: list[str]) -> None:
+def test_data_are_prepared_here_only_for_trials_that_run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, tasks: list[str]
+) -> None:
+    monkeypatch.setattr("harness.run.runner.open_launchers", lambda *_: None)  # which would wait for hosts to join
     bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
     bench.start()
     assert [request.task for request in bench.zygote.spawned] == tasks

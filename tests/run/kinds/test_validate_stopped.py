@@ -14,8 +14,10 @@ from harness.engines.tensorflow.plants import PLACEBO
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
-from harness.run.kinds.ab import resume_ab
-from harness.run.kinds.validate import resume_validation
+from harness.run.kinds.ab import AbRun
+from harness.run.kinds.validate import ValidationRun
+from harness.run.progress.base import Quiet
+from harness.run.runner import resume
 from tests.record.examples import cell, manifest
 from tests.run.fakes import Actor, Play
 from tests.run.validated import WILD, ValidateBench, as_planted
@@ -47,7 +49,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path: Path, mo
     bench = ValidateBench(tmp_path, monkeypatch)
     said = stopped_in(bench, 8)
     assert said.endswith(
-        f"what was measured is kept in {bench.path}; go on with: python -m harness validate --resume {bench.path}"
+        f"trials are kept in {bench.path}; go on with: python -m harness validate --resume {bench.path}"
     )
     assert bench.stored.manifest.status == "interrupted"
     assert not validation_of(bench.stored).complete
@@ -191,7 +193,7 @@ def test_a_users_own_model_that_cannot_be_loaded_leaves_nothing_behind(
 def test_data_that_are_not_there_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse = Play(happens=lambda actor: actor.say("unsupported", "no room"))
     bench = ValidateBench(tmp_path, monkeypatch, lambda request: refuse if request.task == "prepare" else Play())
-    with pytest.raises(HarnessError, match="data: 'digits' is not available: no room"):
+    with pytest.raises(HarnessError, match="data 'digits' is not available: no room"):
         bench.start()
     assert not bench.results.exists()
 
@@ -208,10 +210,10 @@ def test_only_a_validation_can_be_gone_on_with_and_ab_names_the_verb(
 ) -> None:
     with RunStore.create(tmp_path, manifest()) as store:
         pass
-    with pytest.raises(UsageError, match="is no validation"):
-        resume_validation(store.path)
+    with pytest.raises(UsageError, match="is a run of sweep; go on with: python -m harness sweep --resume"):
+        resume(ValidationRun, store.path, Quiet())
     bench = ValidateBench(tmp_path / "validation", monkeypatch, rounds=1)
     bench.start()
     with pytest.raises(UsageError) as caught:
-        resume_ab(bench.path)
+        resume(AbRun, bench.path, Quiet())
     assert f"go on with: python -m harness validate --resume {bench.path}" in str(caught.value)

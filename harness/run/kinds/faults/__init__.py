@@ -1,1 +1,5 @@
 """Faults as a benchmark: jobs that something is done to, and a supervisor that brings them back."""
+
+from harness.run.kinds.faults.run import FaultsRun
+
+KIND = FaultsRun

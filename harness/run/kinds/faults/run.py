@@ -1,18 +1,17 @@
 """A run of faults from its plan to its last record."""
 
+import contextlib
 import itertools
-import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.engines.tensorflow.recovery.state import read_state
-from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import JobOrder, Request
 from harness.record.fault_log import FaultLog, load_faults
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan, PlannedFault
 from harness.record.store import RunStore
-from harness.run.interrupts import Interrupts
+from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.faults.crew import Crew
 from harness.run.kinds.faults.history import History
 from harness.run.kinds.faults.hosts import hosts_for
@@ -20,15 +19,12 @@ from harness.run.kinds.faults.judging import Case, NoReference, Reference, faile
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs, strike_of, wants_handler
 from harness.run.kinds.faults.supervisor import Rules, Strike, Supervisor
-from harness.run.kinds.measure import PREFLIGHT_S, data_dir_of, new_manifest
-from harness.run.kinds.sweep import PREPARE_LIMIT_S
 from harness.run.launchers import CannotPlace
 from harness.run.launchers.base import tasks_of
 from harness.run.network import NetworkError, NotAvailable
-from harness.run.process.preflight import preflight
 from harness.run.process.zygote import Zygote
-from harness.run.request import request_for
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.request import data_dir_of, request_for
+from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell
 from harness.spec.faults import OF_SERVERS, ONE_PROCESS, Faults
 
@@ -38,18 +34,15 @@ REFERENCE_JOBS = 2
 """Undisturbed jobs that final weights are compared with: what they differ by is noise, and no fault."""
 
 
-class FaultsRun:
+class FaultsRun(LiveRun[FaultLines]):
     """Runs what is missing of a plan, and appends a record as each job ends."""
 
-    def __init__(self, store: RunStore, log: FaultLog, zygote: Zygote, lines: FaultLines) -> None:
-        assert store.manifest.faults is not None
-        self._store = store
-        self._log = log
-        self._zygote = zygote
-        self._lines = lines
-        self._plan: FaultsPlan = store.manifest.faults
+    name = "faults"
+
+    def __init__(self, store: RunStore, listener: FaultLines) -> None:
+        super().__init__(store, listener)
+        self._plan = store.manifest.part(FaultsPlan)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
-        self._interrupts = Interrupts()
         self._references: dict[str, Reference] = {}
         self._refused: dict[str, str] = {}
         self._numbers = itertools.count()
@@ -61,33 +54,42 @@ class FaultsRun:
         done = {(record.scenario, record.repeat) for record in self.records}
         return [job for job in self._plan.jobs if (job.scenario, job.repeat) not in done]
 
-    def run(self) -> None:
-        """Run to the end; raises Interrupted when the person asked to stop, with everything kept."""
+    @property
+    def recorded(self) -> int:
+        """Jobs."""
+        return len(self.records)
+
+    @contextlib.contextmanager
+    def environments(self) -> Iterator[Mapping[str, Zygote]]:
+        """The preloaded process, and the log that records are appended to."""
+        with FaultLog(self.store.path) as self._log, super().environments() as zygotes:
+            yield zygotes
+
+    def arms(self) -> Sequence[Arm]:
+        """A cell each."""
+        [self._zygote] = self.zygotes.values()
+        return [Arm.of(key, cell, self.store.manifest.sweep, self._zygote) for key, cell in self._cells.items()]
+
+    def announce(self) -> None:
+        """How many jobs are left, and about how long they take."""
         left = self.left
-        self._lines.started(self._store.manifest.run_id, len(left), estimate_s(self._plan.settings, left))
-        try:
-            with self._interrupts:
-                self._prepare()
-                for job in left:
-                    self._keep(self._record_of(job))
-        except (Interrupted, KeyboardInterrupt):
-            self._store.end("interrupted")
-            go_on = f"go on with: python -m harness faults --resume {shlex.quote(str(self._store.path))}"
-            raise Interrupted(
-                f"interrupted; {len(self.records)} jobs are kept in {self._store.path}; {go_on}"
-            ) from None
-        self._store.end("finished")
+        self.progress.started(self.store.manifest.run_id, len(left), estimate_s(self._plan.settings, left))
+
+    def execute(self) -> None:
+        """One job after the other."""
+        for job in self.left:
+            self._keep(self._record_of(job))
 
     def _keep(self, record: FaultRecord) -> None:
         self._log.append(record)
         self.records.append(record)
         if record.status == "unsupported":
             self._refused[record.scenario] = record.reason or ""
-        self._lines.ended(record)
+        self.progress.ended(record)
 
     def _record_of(self, job: PlannedFault) -> FaultRecord:
         cell = self._cells[job.cell_id]
-        case = Case(self._store.manifest.run_id, job, cell, self._plan.settings.steps)
+        case = Case(self.store.manifest.run_id, job, cell, self._plan.settings.steps)
         refused = inapplicable(cell, job.fault) or self._refused.get(job.scenario)
         if refused is not None:
             return unsupported(case, refused)
@@ -117,7 +119,7 @@ class FaultsRun:
 
     def _supervised(self, crew: Crew, strike: Strike | None) -> History:
         rules = Rules(self._plan.settings.stall, self._plan.settings.timeout)
-        return Supervisor(crew, rules, strike, self._interrupts).run()
+        return Supervisor(crew, rules, strike, self.interrupts).run()
 
     def _reference(self, cell: Cell) -> Reference:
         """The final state of undisturbed jobs of this cell, done once; NoReference when one does not end well."""
@@ -150,21 +152,8 @@ class FaultsRun:
         )  # fmt: skip
 
     def _request(self, cell: Cell, order: JobOrder) -> Request:
-        sweep = self._store.manifest.sweep
+        sweep = self.store.manifest.sweep
         return request_for(cell, sweep, data_dir_of(sweep)).model_copy(update={"task": "job", "job": order})
-
-    def _prepare(self) -> None:
-        """Make the data ready; HarnessError with the reason where that fails."""
-        cell, sweep = next(iter(self._cells.values())), self._store.manifest.sweep
-        request = request_for(cell, sweep, data_dir_of(sweep)).model_copy(update={"task": "prepare"})
-        place = Place(self._store.manifest.run_id, 0, "prepare", 0, 1, "none")
-        trial = LiveTrial(cell, place, self._zygote, request, PREPARE_LIMIT_S, self._interrupts)
-        trial.start()
-        trial.finish_task()
-        if trial.status == "interrupted":
-            raise Interrupted("interrupted")
-        if trial.status != "ok":
-            raise HarnessError(f"data: '{cell.data}' is not available: {trial.reason}")
 
 
 def measure_faults(settings: Faults, results: Path, command: Sequence[str], lines: FaultLines) -> Path:
@@ -173,30 +162,7 @@ def measure_faults(settings: Faults, results: Path, command: Sequence[str], line
     manifest = new_manifest(
         "faults", command, sweep=planned.sweep, cells=planned.cells, plans=[planned.plan], faults=planned.faults
     )
-    requests = [request_for(cell, planned.sweep, data_dir_of(planned.sweep)) for cell in planned.cells]
-    with Zygote() as zygote:
-        preflight(zygote, requests, min(PREFLIGHT_S, settings.timeout))
-        with RunStore.create(results, manifest) as store, FaultLog(store.path) as log:
-            try:
-                FaultsRun(store, log, zygote, lines).run()
-            except Interrupted:
-                raise
-            except HarnessError:
-                if not load_faults(store.path):
-                    store.discard()
-                raise
-    return store.path
-
-
-def resume_faults(path: Path, lines: FaultLines) -> None:
-    """Run what a run of faults still misses; UsageError when the run is none."""
-    with RunStore.open_for_resume(path) as store:
-        if store.manifest.faults is None:
-            raise UsageError(f"--resume: '{path.name}' is no run of faults")
-        if store.manifest.status == "finished":
-            return
-        with Zygote() as zygote, FaultLog(path) as log:
-            FaultsRun(store, log, zygote, lines).run()
+    return begin(FaultsRun, results, manifest, lines)
 
 
 def estimate_s(settings: Faults, jobs: Sequence[PlannedFault]) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from harness.protocol.messages import Placing, Request
+from harness.run.data import PREPARE_LIMIT_S, data_key, preparation, unavailable
 from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.meeting import ListenError, Meeting
@@ -21,8 +22,6 @@ SLICE_S = 0.2
 MOST_WAITS = 3
 AGAIN_S = 30.0
 """A launcher that could not begin is asked no more often than this."""
-PREPARE_LIMIT_S = 3600.0
-"""Preparing a data set may download it."""
 
 
 class Session:
@@ -89,13 +88,12 @@ class Session:
     def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
         """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
         for agent in agents:
-            key = (request.cell.data, request.data_dir)
-            if key in agent.prepared:
+            if data_key(request) in agent.prepared:
                 continue
-            reason = agent.alone(request.model_copy(update={"task": "prepare"}), PREPARE_LIMIT_S, check)
+            reason = agent.alone(preparation(request), PREPARE_LIMIT_S, check)
             if reason is not None:
-                raise CannotPlace(f"data '{request.cell.data}' is not available on {agent.name}: {reason}")
-            agent.prepared.add(key)
+                raise CannotPlace(unavailable(request, reason, agent.name))
+            agent.prepared.add(data_key(request))
 
 
 class AgentLauncher(Launcher, ABC):

@@ -14,8 +14,9 @@ from harness.record.fault_log import load_faults
 from harness.record.faults import FaultRecord
 from harness.run.kinds.faults import supervisor
 from harness.run.kinds.faults.progress import FaultLines
-from harness.run.kinds.faults.run import measure_faults, resume_faults
+from harness.run.kinds.faults.run import FaultsRun, measure_faults
 from harness.run.network import EmulatedNetwork, available
+from harness.run.runner import resume
 from harness.spec.faults import Faults, faults_from
 
 SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic", "stall": 6.0, "timeout": 90.0}
@@ -183,5 +184,5 @@ def test_a_run_that_was_stopped_goes_on_with_what_it_misses(tmp_path: Path) -> N
     log.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     manifest = path / "run.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    resume_faults(path, FaultLines(quiet=True))
+    resume(FaultsRun, path, FaultLines(quiet=True))
     assert len(load_faults(path)) == len(lines) == 2

@@ -1,0 +1,29 @@
+"""What kind of run a manifest describes: which verb made it, what it counts, and where its records are."""
+
+from dataclasses import dataclass
+
+TRIALS_NAME = "trials.jsonl"
+RECORDS_NAME = "records.jsonl"
+"""Of kinds whose records are no trials and have no file name of their own."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of run. Registries of run and report know what runs it and what shows it by `name`."""
+
+    name: str
+    verb: str | None
+    """The verb that measures it and goes on with it; None where nothing was measured."""
+    unit: str = "trials"
+    """What one record is of, in the plural."""
+    log: str = TRIALS_NAME
+    """Name of the file with a line a record."""
+
+
+class Undertaking:
+    """What a run set out to do: the part of the manifest that its kind has for itself."""
+
+    @property
+    def kind(self) -> Kind:
+        """Of which kind a run with this part is."""
+        raise NotImplementedError

@@ -1,0 +1,24 @@
+"""Data sets are made ready once in each place where trials read them, before anything is measured there."""
+
+from harness.protocol.messages import Request
+
+PREPARE_LIMIT_S = 3600.0
+"""Preparing a data set may download it."""
+
+DataKey = tuple[str, str]
+
+
+def data_key(request: Request) -> DataKey:
+    """What tells the data of one request from those of another in the same place: which, and in which folder."""
+    return request.cell.data, request.data_dir
+
+
+def preparation(request: Request) -> Request:
+    """The request that makes the data of `request` ready, with nothing planted meanwhile."""
+    return request.model_copy(update={"task": "prepare", "plant": None})
+
+
+def unavailable(request: Request, reason: str | None, host: str | None = None) -> str:
+    """Why what wants the data of `request` cannot run, in one line, whoever says it."""
+    where = "" if host is None else f" on {host}"
+    return f"data '{request.cell.data}' is not available{where}: {reason}"

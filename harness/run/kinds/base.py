@@ -1,0 +1,106 @@
+"""What a run of any kind is to the runner: what it needs, what it does, and what it says."""
+
+import contextlib
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from harness.errors import HarnessError
+from harness.protocol.messages import Request
+from harness.record.store import RunStore
+from harness.record.trial import Plant
+from harness.run.data import unavailable
+from harness.run.interrupts import Interrupts
+from harness.run.process.zygote import Zygote
+from harness.run.request import data_dir_of, request_for
+from harness.run.turns.live import LiveTrial
+from harness.spec.cell import Cell
+from harness.spec.sweep import Sweep
+
+Listener = TypeVar("Listener")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What some trials of a run are asked, and the preloaded process that they are forked from."""
+
+    name: str
+    request: Request
+    zygote: Zygote
+    timeout_s: float
+
+    @classmethod
+    def of(cls, name: str, cell: Cell, sweep: Sweep, zygote: Zygote, plant: Plant | None = None) -> "Arm":
+        """Trials of `cell` with the settings of `sweep`. UsageError where a setting makes no sense here."""
+        return cls(name, request_for(cell, sweep, data_dir_of(sweep), plant), zygote, sweep.timeout)
+
+
+class LiveRun(ABC, Generic[Listener]):
+    """A run under way. `harness.run.runner` calls its methods in the order in which they stand here.
+
+    A module of this folder with one as its `KIND` is a kind of run (`harness.run.kinds.run_kinds`).
+    """
+
+    name: ClassVar[str]
+    """The kind, as the manifest names it."""
+    may_reopen: ClassVar[bool] = False
+    """Whether a finished run may have trials to run again, since their reason may have passed."""
+    gave_up = False
+    """Set by `execute` where it left undone what may be done later."""
+
+    def __init__(self, store: RunStore, listener: Listener) -> None:
+        self.store = store
+        self.progress = listener
+        self.interrupts = Interrupts()
+        self.zygotes: Mapping[str, Zygote] = {}
+        """The preloaded processes, while the run is carried out."""
+
+    @property
+    @abstractmethod
+    def recorded(self) -> int:
+        """Records that are on disk, of earlier sittings too."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to do, although the manifest does not say that it is finished."""
+        return False
+
+    def check(self) -> None:
+        """Raise UsageError where a run that was begun earlier cannot be gone on with here and now."""
+
+    @contextlib.contextmanager
+    def environments(self) -> Iterator[Mapping[str, Zygote]]:
+        """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
+        with Zygote() as zygote:
+            yield {"": zygote}
+
+    def arms(self) -> Sequence[Arm]:
+        """At least one for each model, launcher and data set: they are tried, opened and prepared beforehand."""
+        return ()
+
+    def ready(self) -> None:
+        """The processes are there and the user's own is known to load; nothing has been measured in this sitting."""
+
+    @abstractmethod
+    def announce(self) -> None:
+        """Tell the listener what is about to begin."""
+
+    def without_data(self, arm: Arm, task: LiveTrial) -> None:
+        """The data of `arm` could not be made ready by `task`. HarnessError unless the rest of the run goes on."""
+        raise HarnessError(unavailable(arm.request, task.reason))
+
+    @abstractmethod
+    def execute(self) -> None:
+        """Do what is missing and append a record of each; Interrupted when the person asked to stop."""
+
+    def over(self) -> None:
+        """Tell the listener that it is over, however it ended."""
+
+    @property
+    def go_on(self) -> str:
+        """Where the records are and how to go on, in words."""
+        kind, path = self.store.manifest.what.kind, str(self.store.path)
+        way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}"
+        return f"{self.recorded} {kind.unit} are kept in {path}; go on with: {way}"

@@ -1,0 +1,162 @@
+"""The one life cycle of a run: begin, prepare, execute, end; go on later; take back what never began.
+
+What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
+"""
+
+import contextlib
+import datetime
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import harness
+from harness.environment import facts, other_machine, warnings
+from harness.errors import HarnessError, Interrupted, StorageError, UsageError
+from harness.record.manifest import Machine, RunManifest
+from harness.record.reading import load_manifest
+from harness.record.store import RunStore, new_run_id
+from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
+from harness.run.kinds.base import Arm, LiveRun
+from harness.run.launchers import launchers, open_launchers
+from harness.run.process.preflight import preflight
+from harness.run.turns.live import LiveTrial, Place
+
+PREFLIGHT_S = 300.0
+
+_Listener = TypeVar("_Listener")
+
+
+def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
+    """The manifest of a run that begins now, on this machine; `rest` is what it sets out to do."""
+    found = facts()
+    return RunManifest(
+        run_id=new_run_id(name),
+        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        command=list(command),
+        harness_version=harness.__version__,
+        machine=Machine(facts=found, warnings=warnings(found)),
+        **rest,
+    )
+
+
+def begin(
+    make: Callable[[RunStore, _Listener], LiveRun[_Listener]], results: Path, manifest: RunManifest, listener: _Listener
+) -> Path:
+    """Measure a new run; its folder under `results`.
+
+    Raises HarnessError: StorageError when `results` cannot be used, UsageError when a user's own model cannot be
+    loaded, Interrupted when the person asked to stop. A run in which nothing was measured for any reason but
+    the last leaves nothing behind; of every other the error says how to go on.
+    """
+    with RunStore.create(results, manifest) as store:
+        carry_out(make(store, listener), new=True)
+    return store.path
+
+
+def resume(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
+    """Do what the run at `path` still misses; nothing when that is nothing.
+
+    UsageError when it is a run of another kind, whose verb is then named. Raises what `begin` does.
+    """
+    manifest = load_manifest(path)
+    _check_kind(manifest, path, kind.name)
+    if manifest.status == "finished" and not kind.may_reopen:
+        return
+    with RunStore.open_for_resume(path) as store:
+        run = kind(store, listener)
+        if not run.complete:
+            run.check()
+            carry_out(run, new=False)
+        elif store.manifest.status != "finished":
+            store.end("finished")
+
+
+def carry_out(run: LiveRun[Any], new: bool) -> None:
+    """Do what is missing of `run`, whose store is open, and record how it ended. Raises what `begin` does."""
+    with _end_recorded(run, new), run.environments() as run.zygotes:
+        arms = run.arms()
+        places = [[arm for arm in arms if arm.zygote is zygote] for zygote in dict.fromkeys(a.zygote for a in arms)]
+        for here in places if new else ():
+            preflight(here[0].zygote, [arm.request for arm in here], min(PREFLIGHT_S, here[0].timeout_s))
+        for here in places:
+            open_launchers([arm.request for arm in here], here[0].zygote)
+        run.ready()
+        run.announce()
+        try:
+            with run.interrupts:
+                _prepare(run, arms)
+                run.execute()
+        finally:
+            run.over()
+
+
+def _prepare(run: LiveRun[Any], arms: Sequence[Arm]) -> None:
+    """Make each data set ready once in each place; the run says what becomes of what has none.
+
+    A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
+    """
+    done: set[tuple[DataKey, int]] = set()
+    for arm in arms:
+        key = data_key(arm.request), id(arm.zygote)
+        if key in done or launchers()[arm.request.launcher].elsewhere:
+            continue
+        done.add(key)
+        place = Place(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
+        limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
+        task = LiveTrial(arm.request.cell, place, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
+        task.start()
+        task.finish_task()
+        if task.status != "ok":
+            run.without_data(arm, task)
+
+
+@contextlib.contextmanager
+def _end_recorded(run: LiveRun[Any], new: bool) -> Iterator[None]:
+    """The manifest says how the run ended, whatever happened inside; a new run without a record is taken back."""
+    try:
+        yield
+        run.store.end("interrupted" if run.gave_up else "finished")
+    except (Interrupted, KeyboardInterrupt):
+        _interrupted(run.store)
+        raise Interrupted(f"interrupted; {run.go_on}") from None
+    except HarnessError as error:
+        if new and not run.recorded:
+            run.store.discard()
+            raise
+        _interrupted(run.store)
+        if "--resume" not in str(error):
+            error.args = (f"{error}; {run.go_on}",)
+        raise
+    except BaseException:
+        _interrupted(run.store)
+        raise
+
+
+def _interrupted(store: RunStore) -> None:
+    """Nobody works on it any more, so it must not read as under way; a full disk may refuse even that."""
+    with contextlib.suppress(StorageError):
+        store.end("interrupted")
+
+
+def _check_kind(manifest: RunManifest, path: Path, name: str) -> None:
+    """UsageError, with the verb that goes on with it, where the run is not of the kind `name`."""
+    kind = manifest.what.kind
+    if kind.name == name:
+        return
+    if kind.verb is None:
+        raise UsageError(f"--resume: '{path.name}' was imported: there is nothing to measure")
+    way = f"python -m harness {kind.verb} --resume {shlex.quote(str(path))}"
+    raise UsageError(f"--resume: '{path.name}' is a run of {kind.verb}; go on with: {way}")
+
+
+def check_machine(manifest: RunManifest) -> None:
+    """UsageError where a run that is to be gone on with was begun on another machine, or on this one in another state.
+
+    Its sides would still have taken turns, but what was planned from the first blocks would not hold for the rest.
+    """
+    if changes := other_machine(manifest.facts, facts()):
+        raise UsageError(
+            f"--resume: '{manifest.run_id}' was begun on another machine or in another state "
+            f"({'; '.join(map(str, changes[:3]))}); begin a new run"
+        )
