@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from harness.spec.axes import TABLE, closed_values
+
 RUN_HELP = "A run's folder, its id, the beginning of either, or 'latest'."
 
 
@@ -27,7 +29,8 @@ def strategies(incomplete: str) -> list[str]:
 
 def values_of(key: str) -> Callable[[str], list[str]] | None:
     """Completes comma-separated values of a key whose values are names; None for one that takes numbers or text."""
-    if key not in _NAMED:
+    axis = TABLE.get(key)
+    if axis is None or not (axis.choices or closed_values(key)):
         return None
 
     def complete(incomplete: str) -> list[str]:
@@ -38,27 +41,10 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
     return complete
 
 
-_NAMED = (
-    "device", "strategy", "cross_device_op", "model", "data", "optimizer", "loop", "precision", "batch_scope", "xla",
-    "partitioner", "updates",
-)  # fmt: skip
-
-
 def _names(key: str) -> Iterable[str]:
-    from typing import get_args
-
-    from harness.spec.cell import BatchScope, Partitioner, Precision, Updates
-
-    closed = {"precision": Precision, "batch_scope": BatchScope, "partitioner": Partitioner, "updates": Updates}
-    if key in closed:
-        return [str(name) for name in get_args(closed[key])]
-    if key == "xla":
-        return ["true", "false"]
+    registry = TABLE[key].choices
+    if registry is None:
+        return closed_values(key)
     from harness.engines.tensorflow.catalogue import load_catalogue
 
-    catalogue = load_catalogue()
-    found = {
-        "device": catalogue.devices, "strategy": catalogue.strategies, "cross_device_op": catalogue.cross_device_ops,
-        "model": catalogue.models, "data": catalogue.data, "optimizer": catalogue.optimizers, "loop": catalogue.loops,
-    }  # fmt: skip
-    return list(found[key])
+    return list(getattr(load_catalogue(), registry))

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest
-from harness.spec.sweep import Count, Devices, Natural, Seconds, sweep_from
+from harness.spec.axes import Count, Devices, Natural, Seconds
+from harness.spec.sweep import sweep_from
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)

@@ -42,6 +42,11 @@ class Mesh:
             raise _refused(text, f"that is {mesh.devices} devices, expected at most {MOST}")
         return mesh
 
+    @classmethod
+    def shards_of(cls, text: str) -> int:
+        """Devices that one replica has on the mesh that `text` spells; 1 without any."""
+        return cls.parse(text).model if text else 1
+
     @property
     def devices(self) -> int:
         """Devices in the mesh."""

@@ -3,21 +3,16 @@
 from typing import Any, get_args
 
 from harness.errors import UsageError
-from harness.spec import mesh, network
-from harness.spec.sweep import AXES, Sweep
-
-SPLITTERS = {"network": network.split_values, "mesh": mesh.split_values}
-JOINERS = {"network": network.join_values, "mesh": ";".join}
-"""Keys whose values have commas of their own."""
+from harness.spec.sweep import AXES, SPELLINGS, Sweep
 
 
 def value_of(key: str, text: str) -> Any:
     """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key.
 
-    A network and a mesh have commas of their own; see their `split_values`.
+    Values that have commas of their own are split as the key's entry says.
     """
-    if key in SPLITTERS:
-        return SPLITTERS[key](text)
+    if key in SPELLINGS:
+        return SPELLINGS[key].split(text)
     if key not in AXES:
         return _scalar(key, text, Sweep.model_fields[key].annotation)
     element = get_args(Sweep.model_fields[key].annotation)[0]
@@ -27,7 +22,7 @@ def value_of(key: str, text: str) -> Any:
 def text_of(key: str, value: Any) -> str:
     """A key's value the way a person types it; the other way round of `value_of`."""
     if isinstance(value, list):
-        return JOINERS[key](value) if key in JOINERS else ",".join(text_of(key, item) for item in value)
+        return SPELLINGS[key].join(value) if key in SPELLINGS else ",".join(text_of(key, item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

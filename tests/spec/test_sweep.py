@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
+from harness.spec.axes import LARGEST
 from harness.spec.faults import faults_from
-from harness.spec.sweep import AXES, LARGEST
+from harness.spec.sweep import AXES
 
 NAN, INFINITY = float("nan"), float("inf")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
-from harness.spec.sweep import MOST_SECONDS
+from harness.spec.axes import MOST_SECONDS
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 
 WINDOWING = {"window": 0.02, "windows": 100}

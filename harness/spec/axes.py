@@ -1,0 +1,273 @@
+"""The table of keys: one entry says of an axis, or of a setting of the run, all that there is to say.
+
+Made from it are the fields of `Sweep` and of a cell, flags and their help, what a spec allows, the product of the
+axes, identity, names, groups, curves, comparisons and columns. What groups cells goes by every key but those that an
+entry takes out, so that an axis of which nothing is said keeps cells apart. `tests/spec/test_axes.py` holds every
+entry to what it says, and `docs/extending.md` adds one.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from harness.spec.entry import (
+    Asked,
+    Axis,
+    Setting,
+    Spelling,
+    Takers,
+    closed_list,
+    entries,
+    in_the_head,
+    left_out,
+    settings,
+)
+from harness.spec.mesh import Mesh
+from harness.spec.mesh import split_values as split_meshes
+from harness.spec.network import canonical, join_values, order_of
+from harness.spec.network import split_values as split_networks
+
+BatchScope = Literal["per_replica", "global"]
+Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+Partitioner = Literal["none", "fixed", "min_size", "max_size"]
+Updates = Literal["locked", "keras"]
+
+MOST = 2**60
+"""No count or size is larger; what is below it fits 64 bits, and a float in the quotients that are made of it."""
+LARGEST = 2**31 - 1
+"""What TensorFlow's 32-bit counts can hold."""
+MOST_SECONDS = 7 * 24 * 3600.0
+
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+Whole = Annotated[int, Field(ge=0, le=MOST)]
+Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
+"""Trials: each is in the plan by name, and the plan is sealed before the first runs."""
+Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
+NetworkText = Annotated[str, AfterValidator(canonical)]
+"""One spelling for equal networks, so that they are one cell; `none` is the empty text."""
+MeshText = Annotated[str, AfterValidator(lambda text: Mesh.parse(text).text)]
+
+SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
+CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
+MESHES = Takers(lambda traits: traits.meshes, "takes one")
+PROGRAM = ("executed.fingerprint", "executed.operations")
+OWN = ("package.module:function", ":")
+TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
+TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
+TWO_SERVERS = {"strategy": "parameter_server", "workers": 2, "ps": 2}
+
+
+def _one_replica(cell: "Axes") -> bool:
+    """It has nothing to reduce."""
+    return cell.replicas * cell.workers == 1
+
+
+def _one_process(cell: "Axes") -> bool:
+    return cell.workers == 1 and cell.ps == 0
+
+
+# An argument a line would make twelve pages of the table.
+# fmt: off
+class Axes(BaseModel):
+    """The keys of a training's cell, each with its entry. The order is that of columns, flags and a spec's keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Annotated[str, Axis(
+        help="device kinds: virtual-cpu, gpu, virtual-gpu, tpu", asked=("virtual-cpu",), choices="devices", depth=0,
+        later=False, label=left_out, always=True, tried=("virtual-cpu", "virtual-gpu"),
+        shown_by=("resources.logical_devices",), lacking="a GPU",
+    )]
+    strategy: Annotated[str, Axis(
+        help="strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, "
+        "dtensor, tpu", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
+        rank=lambda name: (name != "none", name), later=False, competes=True, in_program=True, label=in_the_head,
+        named=False, always=True, tried=("mirrored", "central_storage"), tried_with={"replicas": 2},
+        shown_by=PROGRAM,
+    )]
+    replicas: Annotated[Positive, Axis(
+        help="replica counts", asked=(1, 2), value=Devices, base=1, depth=6, later=False, competes=True,
+        along_curve=True, label=in_the_head, named=False, always=True, tried=(1, 2),
+        tried_with={"strategy": "mirrored"}, shown_by=("resources.logical_devices",),
+    )]
+    workers: Annotated[Positive, Axis(
+        help="worker counts", asked=(1,), value=Devices, base=1, depth=5, later=False, competes=True,
+        along_curve=True, label=in_the_head, tried=(1, 2), tried_with={"strategy": "multi_worker_mirrored"},
+        shown_by=("cluster.members",),
+    )] = 1
+    batch_size: Annotated[Positive, Axis(
+        help="batch sizes, per replica or global as batch_scope says", asked=(64,), value=Count, depth=3,
+        later=False, competes=True, in_program=True, label=in_the_head, named=False, always=True, tried=(8, 16),
+        shown_by=PROGRAM,
+    )]
+    batch_scope: Annotated[BatchScope, Axis(
+        help="per_replica (weak scaling) or global (strong scaling)", asked=("per_replica",), depth=2, later=False,
+        takes_turns=True, in_program=True, label=in_the_head, tried=("per_replica", "global"),
+        tried_with=TWO_REPLICAS, shown_by=PROGRAM,
+    )]
+    global_batch_size: Positive
+    """G, which follows from other keys. It is stored so that no reader has to derive it."""
+    cross_device_op: Annotated[str, Axis(
+        help="auto, nccl, hierarchical_copy, reduction_to_one_device (mirrored), ring (multi_worker_mirrored), or "
+        "your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN, base="auto",
+        later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False, named=False,
+        always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
+        tried=("auto", "reduction_to_one_device"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
+    )]
+    packing: Annotated[str, Axis(
+        help="how gradients are packed for a reduction",
+        kinds={
+            "num_packs": Asked(
+                kind=Natural, values=(), help="packs for nccl and hierarchical_copy; 0 is one reduction a tensor",
+            ),
+            "bytes_per_pack": Asked(
+                kind=Natural, values=(),
+                help="bytes a pack for auto, and for every op of multi_worker_mirrored; 0 is one pack",
+            ),
+        },
+        base="default", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True,
+        late=False, named=False, label=lambda cell: cell.packing if cell.packing != "default" else "",
+        tried=("num_packs=0", "num_packs=2"), tried_with={**TWO_REPLICAS, "cross_device_op": "hierarchical_copy"},
+        shown_by=(*PROGRAM, "executed.packs"),
+    )] = "default"
+    model: Annotated[str, Axis(
+        help="mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function", asked=("mnist_cnn",),
+        choices="models", own=OWN, depth=0, later=False, in_program=True, label=left_out, always=True,
+        tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
+    )]
+    data: Annotated[str, Axis(
+        help="digits, synthetic, or tfds:NAME", asked=("digits",), choices="data", own=("tfds:NAME", "tfds:"),
+        depth=0, later=False, label=left_out, always=True, tried=("digits", "synthetic"),
+        shown_by=("executed.input",),
+    )]
+    precision: Annotated[Precision, Axis(
+        help="float32, mixed_bfloat16, mixed_float16", asked=("float32",), depth=0, later=False, in_program=True,
+        label=left_out, tried=("float32", "mixed_bfloat16"), shown_by=PROGRAM,
+    )] = "float32"
+    xla: Annotated[bool, Axis(
+        help="compile with XLA: true, false", asked=(False,), depth=0, later=False, in_program=True, label=left_out,
+        words=lambda cell: "XLA" if cell.xla else "no XLA", tried=(False, True), shown_by=("executed.xla_clusters",),
+    )] = False
+    optimizer: Annotated[str, Axis(
+        help="adam, sgd, momentum", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,
+        label=left_out, tried=("adam", "sgd"), shown_by=PROGRAM,
+    )] = "adam"
+    loop: Annotated[str, Axis(
+        help="custom (strategy.run) or fit (Model.fit)", asked=("custom",), choices="loops", depth=1, later=False,
+        competes=True, label=lambda cell: cell.loop if cell.loop != "custom" else "",
+        words=lambda cell: "Model.fit" if cell.loop == "fit" else "", tried=("custom", "fit"), shown_by=PROGRAM,
+    )] = "custom"
+    ps: Annotated[Whole, Axis(
+        help="counts of parameter servers", asked=(1,), value=Devices, takers=SERVERS, base=0, competes=True,
+        label=in_the_head, tried=(1, 2), tried_with=TWO_SERVERS, shown_by=("cluster.members",),
+    )] = 0
+    partitioner: Annotated[Partitioner, Axis(
+        help="how parameter servers share large variables: none, fixed, min_size, max_size", asked=("none",),
+        takers=SERVERS, base="none", competes=True, in_program=True, late=False,
+        label=lambda cell: f"partitioner {cell.partitioner}" if cell.partitioner != "none" else "",
+        tried=("none", "fixed"), tried_with=TWO_SERVERS, shown_by=PROGRAM,
+    )] = "none"
+    updates: Annotated[Updates, Axis(
+        help="how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
+        asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
+        label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
+        tried_with=TWO_SERVERS, shown_by=PROGRAM,
+    )] = "locked"
+    network: Annotated[str, Axis(
+        help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, "
+        "none", asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values),
+        base="", rank=order_of, competes=True, idle=_one_process, label=lambda cell: cell.network, series=True,
+        tried=("unshaped", "rate=100mbit"), tried_with=TWO_WORKERS, shown_by=("cluster.network",),
+        lacking="emulated networks",
+    )] = ""
+    mesh: Annotated[str, Axis(
+        help="meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends "
+        "one; none given is batch:REPLICAS", value=MeshText, takers=MESHES,
+        spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
+        in_program=True, on_curve=Mesh.shards_of, label=in_the_head, series=True,
+        words=lambda cell: f"a mesh of {cell.mesh}" if Mesh.shards_of(cell.mesh) > 1 else "",
+        tried=("batch:2", "batch:2,model:2"), tried_with={"strategy": "dtensor", "replicas": 2},
+        shown_by=("executed.layouts", "resources.logical_devices"),
+    )] = ""
+
+
+class Settings(BaseModel):
+    """The keys of a spec that are the run's. Times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trials: Annotated[Few, Setting(
+        help="trials of every cell: fresh processes, the unit of replication", repeated=False,
+        of_sides="both sides have one trial a block; for the most blocks give --max-blocks",
+    )] = 5
+    seed: Annotated[Natural, Setting(help="seed of order, weights and shuffling", changes_timings=True)] = 1
+    timeout: Annotated[Seconds, Setting(help="seconds without a sign of life after which a trial is ended")] = 120.0
+    window: Annotated[Seconds, Setting(help="least seconds of a timed window", changes_timings=True)] = 0.1
+    windows: Annotated[int, Field(ge=5, le=100, strict=True), Setting(
+        help="measured windows a trial", changes_timings=True, sets_rounds=True,
+    )] = 10
+    max_warmup: Annotated[int, Field(ge=0, le=1000, strict=True), Setting(
+        help="most windows of warm-up before a trial counts as unsteady", changes_timings=True, sets_rounds=True,
+    )] = 20
+    half_width: Annotated[float, Field(ge=0, lt=1, strict=True), Setting(
+        help="plan a second stage for this relative half-width of the interval, such as 0.01; 0 is one stage",
+        of_sides="the interval is that of both sides; give --half-width to the comparison", repeated=False,
+    )] = 0.0
+    max_trials: Annotated[Few, Setting(
+        help="most trials of a cell when a second stage is planned", repeated=False,
+        of_sides="both sides have one trial a block; for the most blocks give --max-blocks",
+    )] = 20
+    live_trials: Annotated[Natural, Setting(
+        help="most trials alive at once; 0 is as many as fit memory",
+        of_sides="both sides are always alive at once", changes_timings=True,
+    )] = 0
+    intra_op_threads: Annotated[Natural, Setting(
+        help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", changes_timings=True,
+    )] = 0
+    inter_op_threads: Annotated[Natural, Setting(
+        help="TensorFlow's inter-op threads; 0 is at least twice the replicas on virtual-cpu", changes_timings=True,
+    )] = 0
+    gpu_memory_mb: Annotated[Natural, Setting(
+        help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True,
+    )] = 0
+    tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
+    launcher: Annotated[str, Setting(
+        help="who starts the processes of a cluster: local, attach, slurm, ray",
+    )] = "local"
+    hosts: Annotated[int, Field(ge=0, le=4096, strict=True), Setting(
+        help="hosts to place workers and servers on, for launchers of several hosts; 0 is one for each",
+    )] = 0
+    listen: Annotated[str, Setting(
+        help="HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
+    )] = ""
+    join_timeout: Annotated[Seconds, Setting(help="seconds that hosts have to join")] = 60.0
+    slurm_args: Annotated[str, Setting(
+        help="more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
+    )] = ""
+    isolate: Annotated[bool, Setting(
+        help="give a cluster on this machine a loopback of its own where the kernel lets it, which is the default",
+    )] = True
+    data_dir: Annotated[str, Setting(
+        help="where prepared data sets are kept; empty is the user's cache folder", changes_timings=True,
+    )] = ""
+    trace: Annotated[bool, Setting(
+        help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
+        of_sides="a comparison takes no traces; python -m harness sweep --trace does",
+    )] = False
+
+
+# fmt: on
+
+
+TABLE = entries(Axes)
+"""Every axis, by its key in a cell."""
+SETTINGS = settings(Settings)
+"""Every setting of the run, by key."""
+
+
+def closed_values(key: str) -> tuple[str, ...]:
+    """The values of an axis whose type allows no others, as a flag spells them; nothing for any other axis."""
+    return closed_list(Axes.model_fields[key].annotation)

@@ -1,0 +1,61 @@
+"""Which cells go together: by every key but a named few, so that an axis nobody thought of keeps cells apart."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pydantic import BaseModel
+
+from harness.spec.axes import TABLE
+from harness.spec.entry import Axis
+
+SIZE = "global_batch_size"
+"""Follows from other keys."""
+
+
+def keys_of(takes: Callable[[Axis], object]) -> frozenset[str]:
+    """The axes whose entry `takes` says yes to."""
+    return frozenset(key for key, axis in TABLE.items() if takes(axis))
+
+
+def apart(cell: BaseModel, few: Collection[str]) -> tuple[object, ...]:
+    """What cells share that differ in nothing but the keys in `few`: every other key, whatever keys there are."""
+    return (type(cell).__name__, *((key, getattr(cell, key)) for key in type(cell).model_fields if key not in few))
+
+
+COMPETING = keys_of(lambda axis: axis.competes) | {SIZE}
+"""Keys whose values are alternatives within one ranking."""
+TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None else axis.takes_turns) | {SIZE}
+"""Keys in which cells may differ that are alive together and take turns."""
+IN_PROGRAM = keys_of(lambda axis: axis.in_program)
+"""Keys that the traced program shows, or the global batch size beside it."""
+SIDE_BY_SIDE = keys_of(lambda axis: axis.side_by_side)
+ALONG_CURVE = keys_of(lambda axis: axis.along_curve) | {SIZE}
+IDLE_SOMEWHERE = keys_of(lambda axis: axis.idle)
+"""Keys of which some cells have no use: those lie on the curves of all values."""
+
+
+def family(cell: BaseModel) -> tuple[object, ...]:
+    """What the cells of all curves share that may have a point in common."""
+    shared = (axis.on_curve(getattr(cell, key)) for key, axis in TABLE.items() if axis.on_curve is not None)
+    return (*apart(cell, ALONG_CURVE | IDLE_SOMEWHERE), *shared)
+
+
+def own_curve(cell: BaseModel) -> tuple[Any, ...]:
+    """What sets the curves of one family apart."""
+    return tuple(getattr(cell, key) for key in TABLE if key in IDLE_SOMEWHERE)
+
+
+def lies_on_curve(point: BaseModel, cell: BaseModel) -> bool:
+    """Whether `point` is on the curve of `cell`: equal but for what varies along it and what is idle there."""
+    if family(point) != family(cell):
+        return False
+    return all(
+        getattr(point, key) == getattr(cell, key) or (axis.idle is not None and axis.idle(point))
+        for key, axis in TABLE.items()
+        if key in IDLE_SOMEWHERE
+    )
+
+
+def experiment(cell: BaseModel) -> tuple[object, ...]:
+    """What cells share that ran the same experiment, where they trace to one program."""
+    return apart(cell, IN_PROGRAM)

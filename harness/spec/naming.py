@@ -1,0 +1,38 @@
+"""What names of cells say of their keys: the parts that labels, sentences, curves and tables are put together from."""
+
+from collections.abc import Collection
+from typing import Any
+
+from harness.spec.axes import TABLE, Axes
+from harness.spec.entry import Word, left_out
+
+UNLABELLED = tuple(key for key, axis in TABLE.items() if axis.label is left_out)
+"""Keys that a cell's label leaves out."""
+
+
+def sayings(cell: Axes, without: Collection[str] = (), in_words: bool = False) -> list[str]:
+    """What a name says of `cell` after its head: every key that is not at its default, but those in `without`.
+
+    `in_words` is for a sentence instead of a label.
+    """
+    told = [(axis.late, key) for key, axis in TABLE.items() if axis.label is not left_out and key not in without]
+    found = (_word(key, in_words)(cell) for _, key in sorted(told, key=lambda item: item[0]))
+    return [text for text in found if text]
+
+
+def value_words(cell: Axes, key: str) -> str:
+    """The value of a key that labels leave out, where it must be told all the same: `digits`, `no XLA`."""
+    words = TABLE[key].words
+    return str(getattr(cell, key)) if words is None else words(cell)
+
+
+def _word(key: str, in_words: bool) -> Word:
+    axis = TABLE[key]
+    if in_words and axis.words is not None:
+        return axis.words
+    return axis.label or (lambda cell: _key_and_value(cell, key))
+
+
+def _key_and_value(cell: Any, key: str) -> str:
+    value = getattr(cell, key)
+    return "" if value == Axes.model_fields[key].default else f"{key} {value}".lower()
