@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.analysis.estimates.verdict import Judgement, Margins, judge_all
-from harness.analysis.scaling import family_key
+from harness.spec.cell import Cell
+from harness.spec.grouping import SIDE_BY_SIDE, apart
+from harness.spec.naming import sayings
 
 
 @dataclass(frozen=True)
@@ -31,23 +33,11 @@ class OpResult:
 class OpGroup:
     """Cells that differ only in cross-device op and packing."""
 
-    strategy: str
-    replicas: int
-    workers: int
-    batch_size: int
-    loop: str
-    network: str
+    label: str
+    """A short name of what is held fixed."""
     reference_id: str | None
     """TensorFlow's own default (`auto`) if it is ok, else the fastest; None when no op is ok."""
     results: tuple[OpResult, ...]
-
-    @property
-    def label(self) -> str:
-        """A short name of what is held fixed."""
-        workers = f"{self.workers} workers × " if self.workers > 1 else ""
-        loop = f", {self.loop}" if self.loop != "custom" else ""
-        network = f", {self.network}" if self.network else ""
-        return f"{self.strategy}, {workers}{self.replicas} replicas, batch {self.batch_size}{loop}{network}"
 
 
 def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[OpGroup, ...]:
@@ -55,7 +45,7 @@ def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tu
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         if cell.cell.replicas_in_sync > 1:
-            grouped[(*family_key(cell.cell), cell.cell.replicas, cell.cell.workers, cell.cell.network)].append(cell)
+            grouped[apart(cell.cell, SIDE_BY_SIDE)].append(cell)
     return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
 
 
@@ -74,17 +64,17 @@ def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpG
     reference = next((cell for cell in ok if cell.cell.cross_device_op == "auto"), None)
     if reference is None and ok:
         reference = max(ok, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0)
-    first = members[0].cell
     return OpGroup(
-        strategy=first.strategy,
-        replicas=first.replicas,
-        workers=first.workers,
-        batch_size=first.batch_size,
-        loop=first.loop,
-        network=first.network,
+        label=_label(members[0].cell),
         reference_id=reference.cell_id if reference else None,
         results=tuple(_result(cell, reference, references) for cell in members),
     )
+
+
+def _label(of: Cell) -> str:
+    workers = f"{of.workers} workers × " if of.workers > 1 else ""
+    fixed = f"{of.strategy}, {workers}{of.replicas} replicas, batch {of.batch_size}"
+    return ", ".join([fixed, *sayings(of, without=SIDE_BY_SIDE)])
 
 
 def _result(cell: CellTrials, reference: CellTrials | None, references: Sequence[Measured]) -> OpResult:

@@ -22,12 +22,15 @@ import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.drift import adjusted_means
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
 from harness.spec.cell import Cell
+from harness.spec.expand import OUTER_FIRST
+from harness.spec.grouping import COMPETING
+from harness.spec.naming import UNLABELLED, sayings, value_words
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000
@@ -36,32 +39,39 @@ Verdict = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_
 
 @dataclass(frozen=True)
 class Workload:
-    """What is held fixed within one ranking.
+    """What is held fixed within one ranking: every key but those whose values compete (`grouping.COMPETING`).
 
-    Batch size, strategy, replicas, op and loop compete within it: they are what the reader may choose.
-    Precision, XLA and the optimizer change what is computed or how it is compiled, and the batch scope
-    changes what scaling means, so each value has a ranking of its own.
+    Batch size, strategy, replicas, op and loop are among these: they are what the reader may choose. Precision, XLA
+    and the optimizer change what is computed or how it is compiled, and the batch scope changes what scaling means,
+    so each value has a ranking of its own.
     """
 
-    device: str
-    model: str
-    data: str
-    precision: str
-    xla: bool
-    optimizer: str
-    batch_scope: str
+    keys: tuple[tuple[str, Any], ...]
+    """(key, value), in the order of the axes' product."""
+    label: str
+    """One line that names it."""
 
     @classmethod
     def of(cls, cell: Cell) -> "Workload":
         """The workload that the cell belongs to."""
-        return cls(cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.batch_scope)
+        return cls(tuple((key, getattr(cell, key)) for key in OUTER_FIRST if key not in COMPETING), _label(cell))
 
     @property
-    def label(self) -> str:
-        """One line that names it."""
-        scope = "global batch fixed" if self.batch_scope == "global" else "per-replica batch fixed"
-        xla = "XLA" if self.xla else "no XLA"
-        return f"{self.model} on {self.data}, {self.device}, {self.precision}, {xla}, {self.optimizer}, {scope}"
+    def device(self) -> str:
+        """Its device kind."""
+        return str(dict(self.keys)["device"])
+
+    @property
+    def batch_scope(self) -> str:
+        """What its batch sizes count."""
+        return str(dict(self.keys)["batch_scope"])
+
+
+def _label(cell: Cell) -> str:
+    scope = "global batch fixed" if cell.batch_scope == "global" else "per-replica batch fixed"
+    rest = [value_words(cell, key) for key in UNLABELLED if key not in ("model", "data", "device")]
+    fixed = f"{cell.model} on {cell.data}, {cell.device}"
+    return ", ".join([fixed, *rest, scope, *sayings(cell, without=COMPETING)])
 
 
 @dataclass(frozen=True)

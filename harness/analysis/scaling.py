@@ -21,6 +21,7 @@ from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.spec.cell import Cell
 from harness.spec.expand import base_of
+from harness.spec.grouping import lies_on_curve
 
 BaseKind = Literal["no_strategy", "own"]
 SHARED_LABEL = "shared devices: overhead only, not hardware scaling"
@@ -86,36 +87,12 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
     at one replica (op `auto`, default packing) is the base of every op and packing. Where workers × replicas
     give the smallest count in several ways, the base is the one with as many replicas a worker as the cell.
     """
-    candidates = [other for other in family if other.measured is not None and on_curve(other.cell, cell)]
+    candidates = [other for other in family if other.measured is not None and lies_on_curve(other.cell, cell)]
 
     def smallest(other: CellTrials) -> tuple[int, bool, int]:
         return other.cell.devices_in_sync, other.cell.replicas != cell.replicas, other.cell.workers
 
     return min(candidates, key=smallest, default=None)
-
-
-def on_curve(point: Cell, cell: Cell) -> bool:
-    """Whether `point` lies on the curve of `cell`: the same but for replicas, and for the op at one replica.
-
-    One process uses no network, so it is on the curve of each.
-    """
-    if family_key(point) != family_key(cell):
-        return False
-    if point.network != cell.network and (point.workers > 1 or point.asynchronous):
-        return False
-    same_op = (point.cross_device_op, point.packing) == (cell.cross_device_op, cell.packing)
-    return same_op or point.replicas_in_sync == 1
-
-
-def family_key(cell: Cell) -> tuple[object, ...]:
-    """What cells share that differ only in replicas, workers, network, cross-device op and packing.
-
-    Parameter servers are shared too: a curve is of workers that are added to the same servers.
-    """
-    return (
-        cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer, cell.loop, cell.batch_scope,
-        cell.batch_size, cell.strategy, cell.model_shards, cell.ps, cell.partitioner, cell.updates,
-    )  # fmt: skip
 
 
 def both_bases(

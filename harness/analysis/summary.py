@@ -8,9 +8,10 @@ from harness.analysis.cells import CellTrials, Measured, read_cell
 from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, Workload, answer, rank, references_of
-from harness.analysis.scaling import Scaling, both_bases, family_key, no_strategy_base
+from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.spec.grouping import experiment, family
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_
     by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in members:
-        families[family_key(cell.cell)].append(cell)
+        families[family(cell.cell)].append(cell)
     references = references_of(members)
     places = rank(members, references)
     place_of = {place.cell_id: place for place in places}
@@ -192,7 +193,7 @@ def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_
     ops = op_groups(members, references)
     summaries = []
     for cell in members:
-        vs_none, vs_own = both_bases(cell, by_id, families[family_key(cell.cell)], references)
+        vs_none, vs_own = both_bases(cell, by_id, families[family(cell.cell)], references)
         base_only = cell.cell_id in base_ids
         twin = twins.get(cell.cell_id, ())
         summaries.append(CellSummary(cell, base_only, place_of.get(cell.cell_id), vs_none, vs_own, twin))
@@ -200,13 +201,11 @@ def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:
-    """Cells with one fingerprint, at the same batch, replicas, workers, servers, loop and network."""
+    """Cells with one fingerprint, equal in every key that the traced program does not show."""
     alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for cell in cells:
         if cell.executed.fingerprint:
-            of = cell.cell
-            where = of.replicas, of.workers, of.ps, of.network
-            alike[cell.executed.fingerprint, of.global_batch_size, of.loop, where].append(cell.cell_id)
+            alike[cell.executed.fingerprint, *experiment(cell.cell)].append(cell.cell_id)
     return {
         cell_id: tuple(other for other in members if other != cell_id)
         for members in alike.values()

@@ -7,6 +7,7 @@ from typing import Literal
 from harness.record.manifest import PlanRecord
 from harness.spec.cell import Cell
 from harness.spec.expand import base_of
+from harness.spec.grouping import TAKING_TURNS, apart
 
 MAX_LIVE = 64
 """Trials of a group when nothing else limits it: more would put minutes between a cell's turns."""
@@ -25,7 +26,7 @@ def make_plan(
     """Plan `trials` blocks (a number for all cells, or one a cell id), sealed.
 
     `live` is the largest group a device kind allows. Cells that nobody would compare (another
-    model, data, device, precision) are in groups of their own; every group has its base case.
+    model, data, device: `grouping.TAKING_TURNS`) are in groups of their own; every group has its base case.
     """
     wanted = {cell.cell_id: trials if isinstance(trials, int) else trials.get(cell.cell_id, 0) for cell in cells}
     blocks: Blocks = []
@@ -72,8 +73,7 @@ def _groups(
     known = {cell.cell_id for cell in cells}
     comparable: dict[tuple[object, ...], list[Cell]] = {}
     for cell in present:
-        key = (cell.device, cell.model, cell.data, cell.precision, cell.xla, cell.optimizer)
-        comparable.setdefault(key, []).append(cell)
+        comparable.setdefault(apart(cell, TAKING_TURNS), []).append(cell)
     groups = [
         group
         for members in comparable.values()

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
+from harness.spec.axes import TABLE
 from harness.spec.cell import Cell
+from harness.spec.grouping import SIZE, apart
+from harness.spec.naming import UNLABELLED, value_words
 from harness.spec.network import NONE
 
-_DERIVED = "global_batch_size"
-PACKINGS = ("num_packs", "bytes_per_pack")
-AXIS_NAMES: tuple[str, ...] = (*(name for name in Cell.model_fields if name != _DERIVED), *PACKINGS)
-_UNLABELLED = ("device", "model", "data", "precision", "xla", "optimizer")
-"""Keys of a cell that its label leaves out."""
+KINDS = {kind: key for key, axis in TABLE.items() if axis.compared for kind in axis.kinds}
+"""Keys of a spec that are kinds of a cell's key, with that key."""
+AXIS_NAMES: tuple[str, ...] = (*(key for key, axis in TABLE.items() if axis.compared), *KINDS)
 
 
 @dataclass(frozen=True)
@@ -59,25 +60,19 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
 
 def value_of(cell: Cell, axis: str) -> str | None:
     """The cell's value on the axis, as it is written in a spec; None where the axis does not apply."""
-    if axis in PACKINGS:
-        kind, _, count = cell.packing.partition("=")
+    if axis in KINDS:
+        kind, _, count = getattr(cell, KINDS[axis]).partition("=")
         return count if kind == axis else None
     return _written(getattr(cell, axis)) or NONE
 
 
 def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
     """A name for each cell id: its label, and the keys that a label leaves out where they vary among `cells`."""
-    varying = [key for key in _UNLABELLED if key != without and len({getattr(cell, key) for cell in cells}) > 1]
+    varying = [key for key in UNLABELLED if key != without and len({getattr(cell, key) for cell in cells}) > 1]
     return {
-        cell.cell_id: ", ".join([cell.label, *(_hidden(cell, key) for key in varying)])
+        cell.cell_id: ", ".join([cell.label, *(value_words(cell, key) for key in varying)])
         for cell in cells
     }  # fmt: skip
-
-
-def _hidden(cell: Cell, key: str) -> str:
-    if key == "xla":
-        return "XLA" if cell.xla else "no XLA"
-    return str(getattr(cell, key))
 
 
 def _written(value: object) -> str:
@@ -97,5 +92,4 @@ def _base(axis: str, values: Sequence[str], base: str | None) -> str:
 
 
 def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
-    left_out = {"packing" if axis in PACKINGS else axis, _DERIVED}
-    return tuple(getattr(cell, name) for name in Cell.model_fields if name not in left_out)
+    return apart(cell, {KINDS.get(axis, axis), SIZE})

@@ -11,6 +11,7 @@ from harness.analysis.estimates.verdict import Margins
 from harness.environment import Change
 from harness.record import Run, RunManifest, TrialRecord
 from harness.record.validation import ValidationRecord
+from harness.spec.grouping import experiment
 
 VALIDATE = "python -m harness validate"
 _MOST_BLOCKS_NAMED = 12
@@ -96,7 +97,7 @@ def _on_programs(row: Row, one_cell: bool) -> list[str]:
     same = a.executed.fingerprint == b.executed.fingerprint
     if one_cell and not same:
         return [f"{row.name}: the traced program differs: A runs {_ran(a)}, B runs {_ran(b)}."]
-    if not one_cell and same and a.cell_id != b.cell_id and _same_size(a, b):
+    if not one_cell and same and a.cell_id != b.cell_id and experiment(a.cell) == experiment(b.cell):
         return [f"{row.name}: both sides trace to one program ({_ran(a)}): the same experiment twice."]
     return []
 
@@ -139,12 +140,6 @@ def _blocks(blocks: Sequence[int]) -> str:
 def _ran(cell: CellTrials) -> str:
     operations = ", ".join(f"{count} × {name}" for name, count in sorted(cell.executed.operations.items()))
     return f"{operations or 'no reduction'} [{cell.executed.fingerprint[:12]}]"
-
-
-def _same_size(a: CellTrials, b: CellTrials) -> bool:
-    """One program at another batch or replica count, or on another network, is not one experiment."""
-    keys = ("global_batch_size", "replicas", "workers", "loop", "data", "device", "network")
-    return all(getattr(a.cell, key) == getattr(b.cell, key) for key in keys)
 
 
 def _moment(text: str | None) -> datetime.datetime | None:

@@ -35,7 +35,7 @@ def cell_row(cell: CellSummary) -> Row:
 def answer_row(work: WorkloadSummary) -> Row:
     """A workload's answer for machines."""
     answer = asdict(work.answer)
-    return {"workload": asdict(work.workload), "answer": plain(answer)}
+    return {"workload": dict(work.workload.keys), "answer": plain(answer)}
 
 
 def plain(value: Any) -> Any:

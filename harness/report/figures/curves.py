@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
-from harness.analysis.scaling import family_key, on_curve
 from harness.report.export.rows import Row
 from harness.report.figures.panels import (
     LONGEST_LABEL,
@@ -24,6 +23,8 @@ from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
 from harness.report.words.text import ratio, share, shortened, significant
 from harness.spec.cell import Cell
+from harness.spec.grouping import family, lies_on_curve, own_curve
+from harness.spec.naming import sayings
 
 Value = Callable[[CellSummary], Interval | None]
 
@@ -148,7 +149,7 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
     families: defaultdict[tuple[object, ...], list[_Valued]] = defaultdict(list)
     for cell in cells:
         if (interval := value(cell)) is not None:
-            families[family_key(cell.trials.cell)].append((cell.trials.cell, interval))
+            families[family(cell.trials.cell)].append((cell.trials.cell, interval))
     return tuple(curve for family in families.values() for lead in _leads(family) for curve in _of_lead(lead, family))
 
 
@@ -159,14 +160,14 @@ def _leads(family: Sequence[_Valued]) -> list[Cell]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
     found: dict[tuple[object, ...], Cell] = {}
     for cell in sorted((cell for cell, _ in family), key=lambda cell: cell.devices_in_sync == 1):
-        if cell.devices_in_sync > 1 or not any(on_curve(cell, lead) for lead in found.values()):
-            found.setdefault((cell.cross_device_op, cell.packing, cell.network), cell)
+        if cell.devices_in_sync > 1 or not any(lies_on_curve(cell, lead) for lead in found.values()):
+            found.setdefault(own_curve(cell), cell)
     return list(found.values())
 
 
 def _of_lead(lead: Cell, family: Sequence[_Valued]) -> Iterator[Curve]:
     """The curve of `lead`; several, by replicas a worker, where workers × replicas make one count in two ways."""
-    members = [(cell, interval) for cell, interval in family if on_curve(cell, lead)]
+    members = [(cell, interval) for cell, interval in family if lies_on_curve(cell, lead)]
     shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
     if len({cell.devices_in_sync for cell, _ in members}) == len(members) or len(shapes) < 2:
         yield _joined(_curve_label(lead), members)
@@ -182,16 +183,10 @@ def _joined(label: str, members: Sequence[_Valued]) -> Curve:
 
 
 def _curve_label(of: Cell) -> str:
-    if of.strategy == "none":
-        return "no strategy (base)"
     extra = [f"{of.ps} ps"] if of.asynchronous else []
-    extra += [f"partitioner {of.partitioner}"] if of.partitioner != "none" else []
-    extra += [f"{of.updates} updates"] if of.updates != "locked" else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
-    extra += [of.cross_device_op] if of.cross_device_op != "auto" else []
-    extra += [of.packing] if of.packing != "default" else []
-    extra += [of.network] if of.network else []
-    return shortened(", ".join([of.strategy, *extra]), LONGEST_LABEL)
+    name = "no strategy (base)" if of.strategy == "none" else of.strategy
+    return shortened(", ".join([name, *extra, *sayings(of, without=("loop",))]), LONGEST_LABEL)
 
 
 def _limits(

@@ -4,18 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from harness.spec.axes import TABLE
 from harness.spec.cell import Cell
+from harness.spec.naming import UNLABELLED
 
-NAMED_WHEN_SEVERAL = (
-    "device", "workers", "batch_scope", "model", "data", "precision", "xla", "optimizer", "loop", "ps", "partitioner",
-    "updates", "network", "mesh",
-)  # fmt: skip
+NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
 """Keys that are in a benchmark's name only where there are several values of them."""
-IN_LABEL = {
-    "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "cross_device_op", "packing",
-    "loop", "ps", "partitioner", "updates", "model", "data", "device",
-}  # fmt: skip
-"""Keys that `series_name` says in its own way; of the others those that are not at their default are spelled out."""
+IN_HEAD = ("model", "data", "device")
+"""Keys that the name of a series begins with."""
+SPELLED = tuple(key for key, axis in TABLE.items() if (key in UNLABELLED and key not in IN_HEAD) or axis.series)
+"""Keys that the name of a series has as KEY=VALUE, where they are not at their default."""
 
 
 def names_of(cells: Sequence[Cell]) -> list[str]:
@@ -38,12 +36,8 @@ def _name(cell: Cell, varying: Sequence[str]) -> str:
 
 def series_name(cell: Cell) -> str:
     """One line that is the same for a cell in every run, whatever is measured beside it; no two cells share one."""
-    fields = Cell.model_fields.items()
-    rest = [
-        f"{key}={getattr(cell, key)}".lower()
-        for key, field in fields
-        if key not in IN_LABEL and getattr(cell, key) != field.default
-    ]
+    defaults = {key: Cell.model_fields[key].default for key in SPELLED}
+    rest = [f"{key}={getattr(cell, key)}".lower() for key in SPELLED if getattr(cell, key) != defaults[key]]
     batch = [f"batch={cell.batch_size}"] if cell.loop == "own" else []
     many = [f"replicas={cell.replicas}"] if cell.ps and cell.replicas > 1 else []  # a label with servers counts workers
     return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.label, *many, *rest, *batch])

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus
 from harness.spec.cell import Cell
+from harness.spec.naming import sayings
 
 NOTHING = "–"
 STATUS_WORDS: dict[str, str] = {
@@ -158,7 +159,8 @@ def describe(cell: Cell) -> str:
     of = "worker" if cell.asynchronous else "replica"
     batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a {of}"
     if cell.strategy == "none":
-        return f"no strategy, one device, batch {cell.batch_size}" + (", Model.fit" if cell.loop == "fit" else "")
+        parts = ["no strategy", "one device", f"batch {cell.batch_size}"]
+        return printable(", ".join([*parts, *sayings(cell, in_words=True)]))
     parts = [cell.strategy]
     if cell.asynchronous:
         parts += [plural(cell.workers, "worker"), plural(cell.ps, "parameter server")]
@@ -169,16 +171,4 @@ def describe(cell: Cell) -> str:
     if cell.model_shards > 1:
         parts.append(f"a mesh of {cell.mesh}")
     parts.append(batch)
-    if cell.cross_device_op != "auto":
-        parts.append(cell.cross_device_op)
-    if cell.packing != "default":
-        parts.append(cell.packing)
-    if cell.partitioner != "none":
-        parts.append(f"partitioner {cell.partitioner}")
-    if cell.updates != "locked":
-        parts.append(f"{cell.updates} updates")
-    if cell.loop == "fit":
-        parts.append("Model.fit")
-    if cell.network:
-        parts.append(cell.network)
-    return printable(", ".join(parts))
+    return printable(", ".join([*parts, *sayings(cell, in_words=True)]))
