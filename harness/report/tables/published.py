@@ -1,13 +1,12 @@
 """An imported table: as a table, as a page, as rows for exporters. Its figures are never ranked with measured cells."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from harness.errors import UsageError
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.manifest import RunManifest
 from harness.report.page.templating import rendered
-from harness.report.tables.overlay import Published
+from harness.report.tables.overlay import Published, series_of
 from harness.report.tables.sweep import Column, Table
 from harness.report.words.text import NOTHING, listed, plural, printable, significant
 from harness.spec.cell import Cell
@@ -17,8 +16,6 @@ _COLUMNS = (
     Column("model", False), Column("data", False), Column("cell", False), Column("examples/s"),
     Column("interval"), Column("trials"), Column("hardware", False), Column("date", False), Column("suite", False),
 )  # fmt: skip
-_OF_A_POINT = ("replicas", "workers", "global_batch_size")
-"""Keys that the points of one series differ in."""
 _SAID_ONCE = ("data", "interval", "trials", "hardware", "date", "suite")
 
 
@@ -51,31 +48,12 @@ def overlay_of(manifest: RunManifest) -> tuple[Published, ...]:
     """The figures as series over replicas, in the table's order. UsageError unless one starts at one replica."""
     if manifest.imported is None:
         raise UsageError(f"--overlay: '{manifest.run_id}' was measured; expected a run of python -m harness import")
-    series: dict[tuple[str, ...], list[PublishedFigure]] = {}
-    for figure in manifest.imported.figures:
-        rest = {key: value for key, value in figure.keys.items() if key not in _OF_A_POINT}
-        series.setdefault((*map(str, (figure.hardware, figure.suite, figure.date, rest)),), []).append(figure)
-    found = tuple(published for figures in series.values() if (published := _series(figures)) is not None)
+    found = series_of(manifest.imported.figures)
     if not found:
         raise UsageError(
             f"--overlay: '{manifest.run_id}' has no series from one replica on, the batch of a replica fixed"
         )
     return found
-
-
-def _series(figures: Sequence[PublishedFigure]) -> Published | None:
-    """Figures that differ in replicas only, at a fixed batch a replica; None unless one and more replicas are there."""
-    first = figures[0]
-    points = {
-        int(figure.keys["replicas"]) * int(figure.keys.get("workers", 1)): figure.throughput_examples_per_s
-        for figure in figures
-    }
-    if 1 not in points or len(points) < 2 or first.keys.get("batch_scope") == "global":
-        return None
-    known = {key: printable(str(first.keys.get(key, "not given"))) for key in ("strategy", "model", "data")}
-    named = {key: printable(getattr(first, key) or "not given") for key in ("hardware", "suite", "date", "source")}
-    batch = int(first.keys.get("batch_size", 0))
-    return Published(**known, **named, batch_size=batch, images_per_s=tuple(sorted(points.items())))
 
 
 def source_words(imported: ImportedRecord) -> str:

@@ -13,7 +13,8 @@ from harness.analysis.estimates.intervals import throughput_interval
 from harness.analysis.summary import summarise
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.record import Run, list_runs, load_run, resolve_run
-from harness.run.kinds.importing import import_table, read_figures
+from harness.record.published import read_figures
+from harness.run.kinds.importing import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
 
 PUBLISHED = Path(str(files("harness.report"))) / "data" / "published_scaling.csv"
@@ -149,7 +150,7 @@ BROKEN = {
     "row 1: column 'examples_per_s' says what another one says already": f"{HEADER},examples_per_s\nnone,1,m,5,5\n",
     r"row 3: replicas: given 'two', expected a whole number from 1": f"{HEADER}\nnone,1,m,5\nnone,two,m,5\n",
     r"row 2: replicas: given '0', expected": f"{HEADER}\nnone,0,m,5\n",
-    r"row 2: replicas: given '99999999999', expected": f"{HEADER}\nnone,99999999999,m,5\n",
+    r"row 2: replicas: given '9999999999999999999', expected": f"{HEADER}\nnone,9999999999999999999,m,5\n",
     r"row 2: throughput_examples_per_s: given '-5', expected a number above 0": f"{HEADER}\nnone,1,m,-5\n",
     r"row 2: throughput_examples_per_s: given 'nan', expected": f"{HEADER}\nnone,1,m,nan\n",
     r"row 2: throughput_examples_per_s: given 'inf', expected": f"{HEADER}\nnone,1,m,inf\n",
