@@ -71,10 +71,27 @@ def is_a_key_of_the_cell(column: Column) -> bool:
 
 @pytest.mark.parametrize("title", TABLES)
 def test_every_column_is_on_the_page_with_its_type_unit_and_meaning(title: str) -> None:
-    """Keys of a cell are explained once, with the records."""
+    """What another row says already is not said again: a key of the cell, a trial's column, a base's figure."""
     rows = re.findall(r"^\| `([\w.]+)` \| ([\w, ]+) \| (.*?) \| (.*) \|$", section(title), re.MULTILINE)
     columns = [column for column in TABLES[title] if not is_a_key_of_the_cell(column)]
-    assert rows == [(column.name, KINDS[column.kind], column.unit, column.meaning) for column in columns]
+    told = [column for column in columns if not said_elsewhere(title, column)]
+    assert rows == [(column.name, KINDS[column.kind], column.unit, column.meaning) for column in told]
+    for column in columns:
+        family = f"{column.name.partition('.')[0]}.…"
+        assert f"`{column.name}`" in section(title) or f"`{family}`" in section(title)
+
+
+def said_elsewhere(title: str, column: Column) -> bool:
+    """Whether the page names the column and leaves its meaning to the row of its twin."""
+    if title == "Windows":
+        return column in TRIAL_COLUMNS
+    family, _, figure = column.name.partition(".")
+    twins = {"vs_own": ("vs_none", SUMMARY_COLUMNS, ""), "phases": ("phases", TRIAL_COLUMNS, "median: ")}
+    if title != "Cells" or family not in twins:
+        return False
+    other, columns, words = twins[family]
+    twin = next(one for one in columns if one.name == f"{other}.{figure}")
+    return (column.kind, column.unit, column.meaning) == (twin.kind, twin.unit, words + twin.meaning)
 
 
 def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
