@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import run_ids
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
+from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
 from harness.stages import MAX_BLOCKS, pilot_within
@@ -69,7 +70,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         **{key: value_of(key, text) for key, text in flags.items()},
     }
     catalogue = load_catalogue()
-    if AXES & flags.keys() - {"batch_size", "data", "model"}:
+    if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
         matrix = expand(sweep_from(values), catalogue)
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated

@@ -11,6 +11,7 @@ import pytest
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError, nearest
 from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
+from harness.spec.axes import OF_PROCESS
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
 from harness.spec.expand import own_step_cell
@@ -110,10 +111,10 @@ def _own_step(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any])
         raise UsageError(f"examples: given {examples!r}, expected how many examples a step trains on")
     settings = {key: value for key, value in values.items() if key not in OWN_KEYS}
     for key in settings:
-        if key in AXES:
+        if key in AXES - OF_PROCESS:
             raise UsageError(f"{key}: a step of your own decides that itself; leave it out, or give model, not step")
     cell = own_step_cell(step, examples)
-    axes = {axis: [getattr(cell, axis)] if axis in Cell.model_fields else [] for axis in AXES}
+    axes = {axis: [getattr(cell, axis)] if axis in Cell.model_fields else [] for axis in AXES - OF_PROCESS}
     if not cell.ps:  # a cell without servers, of which a sweep that asks for none has none
         axes["ps"] = Sweep.model_fields["ps"].default
     if not cell.mesh:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.analysis.comparison.result import Comparison
-from harness.analysis.comparison.runs import SETTINGS, compare_runs
+from harness.analysis.comparison.runs import COMPARED, compare_runs
 from harness.analysis.comparison.sides import sides_of
 from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
@@ -20,6 +20,7 @@ from harness.pytest_plugin.rules import Rules
 from harness.record.reading import Run, list_runs, load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
+from harness.spec.axes import OF_PROCESS
 from harness.spec.expand import Matrix
 from harness.spec.sweep import AXES, Sweep
 
@@ -27,7 +28,7 @@ PREFIX = "baseline-"
 ALONE = {"live_trials": 1, "half_width": 0.0}
 QUICK = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
 """One trial a cell and few windows: enough for the whole correctness gate."""
-_MUST_AGREE = tuple(key for key in SETTINGS if key not in ("live_trials", "data_dir"))
+_MUST_AGREE = tuple(key for key in COMPARED if key not in ("live_trials", "data_dir"))
 Names = Mapping[str, str]
 """What cells are called, by their keys."""
 
@@ -154,7 +155,7 @@ def _measured(
     groups: dict[str, list[GateCell]] = {}
     for cell in cells:
         named = {"name": name} if name is not None else {}
-        shared = cell.sweep.model_copy(update={**{axis: [] for axis in AXES}, **ALONE, **changes, **named})
+        shared = cell.sweep.model_copy(update={**{axis: [] for axis in AXES - OF_PROCESS}, **ALONE, **changes, **named})
         groups.setdefault(shared.model_dump_json(), []).append(cell)
     taken: dict[str, tuple[GateCell, Run | HarnessError]] = {}
     for text, group in groups.items():

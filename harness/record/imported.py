@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from harness.record.bounds import Natural
 from harness.record.kind import Kind, Undertaking
 from harness.spec.cell import MOST, Cell
+from harness.spec.naming import told_value
 
 Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
 NEEDED = ("strategy", "replicas", "model")
@@ -76,7 +77,7 @@ class PublishedFigure(_Part):
         if "batch_size" in told:
             parts.append(f"b{told['batch_size']}" + (" global" if told.get("batch_scope") == "global" else ""))
         quiet = {"workers", "batch_size", "batch_scope", "global_batch_size"}
-        parts += [str(value) for key, value in told.items() if key not in quiet and value is not False]
+        parts += [told_value(key, value) for key, value in told.items() if key not in quiet and value is not False]
         return " ".join(parts)
 
 

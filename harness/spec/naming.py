@@ -26,6 +26,11 @@ def value_words(cell: Axes, key: str) -> str:
     return str(getattr(cell, key)) if words is None else words(cell)
 
 
+def told_value(key: str, value: object) -> str:
+    """A value of a key by itself: of an axis whose entry says no more, with its name."""
+    return f"{key} {value}" if TABLE[key].label is None else str(value)
+
+
 def _word(key: str, in_words: bool) -> Word:
     axis = TABLE[key]
     if in_words and axis.words is not None:

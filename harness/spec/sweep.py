@@ -14,9 +14,11 @@ from harness.spec.entry import Asked, Spelling
 
 
 def _asked() -> dict[str, Asked]:
-    """Every key of a spec that takes a list, in the order of the table."""
+    """Every key of a spec that takes a list, in the table's order, those of some strategies only behind the workers."""
     found: dict[str, Asked] = {}
-    for key, axis in TABLE.items():
+    keys = list(TABLE)
+    for key in sorted(keys, key=lambda key: keys.index("workers" if TABLE[key].takers else key)):
+        axis = TABLE[key]
         kind = axis.value or Axes.model_fields[key].annotation
         found |= axis.kinds or {key: Asked(kind=kind, values=axis.asked, help=axis.help)}
     return found

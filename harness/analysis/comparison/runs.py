@@ -12,12 +12,11 @@ from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
 from harness.record.validation import ValidationRecord
+from harness.spec.axes import OF_PROCESS, SETTINGS
 from harness.spec.cell import Cell
+from harness.spec.text import text_of
 
-SETTINGS = (
-    "window", "windows", "max_warmup", "live_trials", "intra_op_threads", "inter_op_threads", "gpu_memory_mb",
-    "tpu", "data_dir", "seed",
-)  # fmt: skip
+COMPARED = tuple(key for key, setting in SETTINGS.items() if setting.changes_timings)
 """Settings of a sweep that are in no cell's identity and may still change its timings."""
 _MOST_NAMED = 3
 
@@ -142,8 +141,18 @@ def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
 
 
 def _facts(manifest: RunManifest) -> dict[str, Fact]:
-    settings: dict[str, Fact] = {f"sweep.{name}": getattr(manifest.sweep, name) for name in SETTINGS}
-    return {**manifest.facts, **settings, "harness.version": manifest.harness_version}
+    settings: dict[str, Fact] = {f"sweep.{name}": getattr(manifest.sweep, name) for name in COMPARED}
+    return {**manifest.facts, **settings, **_once_settings(manifest), "harness.version": manifest.harness_version}
+
+
+def _once_settings(manifest: RunManifest) -> dict[str, Fact]:
+    """Axes that were a setting of the run when it was measured: the spec has a value of them, and no cell has."""
+    found: dict[str, Fact] = {}
+    for key in OF_PROCESS:
+        asked = getattr(manifest.sweep, key)
+        if not set(asked) & {getattr(cell, key, None) for cell in manifest.cells}:
+            found[f"sweep.{key}"] = text_of(key, asked)
+    return found
 
 
 def _refuse(changes: Sequence[Change]) -> None:

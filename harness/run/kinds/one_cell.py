@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import UsageError, nearest
+from harness.spec.axes import SETTINGS
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.expand import expand
@@ -14,15 +15,9 @@ from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_of
 
 ENVIRONMENT = "env."
-OF_THE_COMPARISON = {
-    "trials": "both sides have one trial a block; for the most blocks give --max-blocks",
-    "max_trials": "both sides have one trial a block; for the most blocks give --max-blocks",
-    "half_width": "the interval is that of both sides; give --half-width to the comparison",
-    "live_trials": "both sides are always alive at once",
-    "trace": "a comparison takes no traces; python -m harness sweep --trace does",
-}
+OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
 """Keys of a spec that say how a sweep repeats its cells, and what says so in a comparison."""
-TAKING_TURNS = ("windows", "max_warmup")
+TAKING_TURNS = tuple(key for key, setting in SETTINGS.items() if setting.sets_rounds)
 """Keys that must be the same on both sides, which take their windows in the same rounds."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

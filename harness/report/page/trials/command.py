@@ -6,15 +6,11 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
+from harness.spec.axes import SETTINGS, TABLE
 from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
-from harness.spec.sweep import AXES, Sweep
+from harness.spec.sweep import Sweep
 from harness.spec.text import text_of, value_of
-
-_ALWAYS = ("device", "strategy", "replicas", "batch_size", "cross_device_op", "model", "data")
-"""Named even at their defaults, which a later version may change."""
-_NOT_REPEATED = ("name", "trials", "half_width", "max_trials")
-"""Of the sweep: how many trials there are is no property of one."""
 
 
 def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
@@ -55,32 +51,22 @@ def _flag(key: str, text: str, value: Any) -> str:
 
 
 def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
-    """(key, text, value) of every axis whose value is not the default."""
-    values: dict[str, Any] = cell.model_dump(mode="json")
-    kind, _, count = values.pop("packing").partition("=")
-    if count:
-        values[kind] = int(count)
+    """(key, text, value) of every axis whose value is not what a spec that does not say comes to."""
     found = []
-    for key in Sweep.model_fields:
-        if key in AXES and key in values and (key in _ALWAYS or values[key] != _default(cell, key)):
-            found.append((key, text_of(key, values[key]), [values[key]]))
+    for key, axis in TABLE.items():
+        value = getattr(cell, key)
+        if axis.kinds:
+            kind, _, count = value.partition("=")
+            found += [(kind, count, [int(count)])] if count else []
+        elif axis.always or value not in (*axis.asked[:1], Cell.model_fields[key].default):
+            found.append((key, text_of(key, value), [value]))
     return found
-
-
-def _default(cell: Cell, key: str) -> Any:
-    """What the cell has when the flag is not given. Only strategies with servers take theirs."""
-    if key == "ps" and not cell.asynchronous:
-        return 0
-    default = Sweep.model_fields[key].default
-    if isinstance(default, list):
-        return default[0] if default else ""
-    return default
 
 
 def _settings(sweep: Sweep) -> list[tuple[str, str, Any]]:
     found = []
-    for key, field in Sweep.model_fields.items():
+    for key, setting in SETTINGS.items():
         value = getattr(sweep, key)
-        if key not in AXES and key not in _NOT_REPEATED and (key == "seed" or value != field.default):
+        if setting.repeated and (key == "seed" or value != Sweep.model_fields[key].default):
             found.append((key, text_of(key, value), value))
     return found
