@@ -94,7 +94,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
     from harness.run.progress.base import duration
 
     if json_out:
-        whole = comparison_json(comparison).model_dump(mode="json")
+        whole = comparison_json(comparison)
         print(json.dumps({**whole, "wall_s": round(wall_s, 1), "path": str(path)}, indent=2, ensure_ascii=False))
         return
     print(renderer("terminal").render(comparison, surface()), end="")

@@ -65,7 +65,7 @@ def command(
         list_in_index(output)
     if json_out:
         found = history_json(series, between, len(read), alarms)
-        print(json.dumps(found.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     _tell(series, between, len(read), alarms)
     if output is not None:

@@ -37,8 +37,9 @@ from harness.record.manifest import (
 )
 from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
-from harness.report.comparison.as_json import ChangeJson, ComparisonJson, CpuJson, RowJson, SideJson
+from harness.report.comparison.as_json import COMPARISON, CPU, ROW, SIDE
 from harness.report.faults.as_json import faults_json
+from harness.report.values import Keys
 from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
@@ -57,7 +58,7 @@ MODELS = [
     TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
     ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
     TraceRecord, ImportedRecord, PublishedFigure,
-    ValidationRecord, Rate, Effect, Floor, Rule, ComparisonJson, RowJson, SideJson, CpuJson, ChangeJson,
+    ValidationRecord, Rate, Effect, Floor, Rule,
     FaultRecord, Detection, Interruption, UpdateCounts, WeightCheck, CheckpointCost, FaultsPlan, PlannedFault,
 ]  # fmt: skip
 
@@ -66,6 +67,11 @@ MODELS = [
 def test_every_key_of_a_record_is_explained(model: type[BaseModel]) -> None:
     missing = [key for key in model.model_fields if f"`{key}`" not in RECORDS]
     assert not missing
+
+
+@pytest.mark.parametrize("keys", [COMPARISON, ROW, SIDE, CPU], ids=["comparison", "row", "side", "cpu"])
+def test_every_key_of_a_comparison_is_explained(keys: Keys) -> None:
+    assert not [key for key in keys if f"`{key}`" not in RECORDS]
 
 
 def test_every_status_is_explained() -> None:

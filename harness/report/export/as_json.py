@@ -6,7 +6,8 @@ from pathlib import Path
 
 from harness.analysis import summarise
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.export.rows import answer_row, cell_rows, plain
+from harness.report.export.rows import answer_row, cell_rows
+from harness.report.values import plain
 
 
 @dataclass(frozen=True)

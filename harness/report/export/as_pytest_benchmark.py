@@ -17,7 +17,8 @@ from harness.environment import Fact
 from harness.errors import HarnessError
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
-from harness.report.export.rows import cell_row, plain
+from harness.report.export.rows import cell_row
+from harness.report.values import plain
 from harness.report.words.names import names_of
 
 MODULE = "benchmarks/bench_cells.py"

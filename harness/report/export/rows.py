@@ -10,6 +10,7 @@ from typing import Any
 from harness.analysis import CellSummary, Interval, RunSummary, WorkloadSummary
 from harness.record.trial import TrialRecord
 from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS
+from harness.report.values import plain
 from harness.report.words.text import printable
 
 Row = dict[str, Any]
@@ -36,17 +37,6 @@ def answer_row(work: WorkloadSummary) -> Row:
     """A workload's answer for machines."""
     answer = asdict(work.answer)
     return {"workload": dict(work.workload.keys), "answer": plain(answer)}
-
-
-def plain(value: Any) -> Any:
-    """`value` with every number that JSON lacks as None, tuples as lists."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def to_csv(rows: Sequence[Row]) -> str:

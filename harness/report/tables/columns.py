@@ -6,10 +6,11 @@ the place in the record (`docs/records.md`).
 
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.report.values import value_at
 from harness.spec.cell import Cell
 
 Kind = Literal["text", "category", "count", "number", "flag", "time"]
@@ -29,14 +30,8 @@ class Column:
 
     def of(self, item: Any) -> Any:
         """Its value: a plain one, or None where the object has none or one that is not finite."""
-        value = self.read(item) if callable(self.read) else _follow(item, self.read or self.name)
+        value = self.read(item) if callable(self.read) else value_at(item, self.read or self.name)
         return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _follow(item: Any, dots: str) -> Any:
-    for part in dots.split("."):
-        item = item.get(part) if isinstance(item, Mapping) else getattr(item, part, None)
-    return item
 
 
 def _cell_columns() -> Iterator[Column]:
