@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.trial import PHASE_NAMES, Checks, Executed, Phases, Resources, TrialRecord, Windows
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import base_of
 from harness.spec.sweep import Sweep
 
@@ -43,7 +43,7 @@ def make_cell(
         "batch_scope": scope, "cross_device_op": op, "model": "mnist_cnn", "data": "digits",
         "global_batch_size": batch_size if scope == "global" else batch_size * replicas * workers,
     }  # fmt: skip
-    return Cell(**{**values, **changes})
+    return TrainingCell(**{**values, **changes})
 
 
 def default_cells(

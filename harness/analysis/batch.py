@@ -16,6 +16,7 @@ from typing import Literal
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, compare
 from harness.analysis.estimates.verdict import EPSILON
+from harness.spec.cell import TrainingCell, trained
 
 KneeFound = Literal["found", "rising", "undecided"]
 
@@ -44,9 +45,13 @@ def batch_curves(cells: Sequence[CellTrials], references: Sequence[Measured]) ->
     """Every curve of at least two batch sizes among the ok cells of one workload, in the cells' order."""
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
-        if cell.measured is not None:
+        if cell.measured is not None and isinstance(cell.cell, TrainingCell):
             grouped[_key(cell)].append(cell)
     return tuple(_curve(members, references) for members in grouped.values() if len(members) > 1)
+
+
+def _batch_size(cell: CellTrials) -> int:
+    return trained(cell.cell).batch_size
 
 
 def _key(cell: CellTrials) -> tuple[object, ...]:
@@ -54,12 +59,12 @@ def _key(cell: CellTrials) -> tuple[object, ...]:
 
 
 def _curve(members: Sequence[CellTrials], references: Sequence[Measured]) -> BatchCurve:
-    cells = sorted(members, key=lambda cell: cell.cell.batch_size)
+    cells = sorted(members, key=_batch_size)
     points = tuple(
-        BatchPoint(cell, cell.cell.batch_size, _ratio(cell, cells[place - 1], references) if place else None)
+        BatchPoint(cell, _batch_size(cell), _ratio(cell, cells[place - 1], references) if place else None)
         for place, cell in enumerate(cells)
     )
-    of = cells[0].cell
+    of = trained(cells[0].cell)
     label = of.label.replace(f" b{of.batch_size}", "", 1).replace(" global", "", 1)
     knee = _knee(cells, references)
     if knee is not None:
@@ -73,7 +78,7 @@ def _knee(cells: Sequence[CellTrials], references: Sequence[Measured]) -> int | 
     for place, cell in enumerate(cells[:-1]):
         highs = (_ratio(larger, cell, references).high for larger in cells[place + 1 :])
         if all(high is not None and high <= 1 + EPSILON for high in highs):
-            return cell.cell.batch_size
+            return _batch_size(cell)
     return None
 
 

@@ -151,7 +151,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
     trials = sorted(trials, key=lambda trial: trial.block)
     sample = Sample.of_step_times(
         [trial.step_time_s for trial in trials if trial.step_time_s is not None],
-        cell.global_batch_size,
+        cell.work.amount,
         [trial.group for trial in trials],
         [trial.block for trial in trials],
     )
@@ -161,7 +161,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
     return Measured(
         sample=sample,
         throughput=throughput,
-        step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(),
+        step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
         cpu_seconds_per_example=_median(trial.cpu_seconds_per_example for trial in trials),
         peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
         peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),

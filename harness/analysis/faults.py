@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 BETWEEN_FAULTS_S = (3600.0, 86400.0, 7 * 86400.0)
 """Mean times between faults that the advice is worked out for: an hour, a day, a week."""
@@ -35,7 +35,7 @@ class ScenarioSummary:
     """Every repeat of one scenario."""
 
     scenario: str
-    cell: Cell
+    cell: TrainingCell
     fault: str
     checkpoint_every: int
     planned: int
@@ -75,7 +75,7 @@ class ScenarioSummary:
 class CostSummary:
     """What checkpoints cost undisturbed jobs of one cell; jobs are the unit of replication."""
 
-    cell: Cell
+    cell: TrainingCell
     every: int
     overhead: Interval
     """Time of a window with a checkpoint over that of one without."""
@@ -91,7 +91,7 @@ class CostSummary:
 class Advice:
     """How often to make a checkpoint of a cell when faults come every `between_faults_s` seconds on average."""
 
-    cell: Cell
+    cell: TrainingCell
     between_faults_s: float
     every_s: float
     """Young's optimum, √(2·c·M) for a checkpoint of c seconds and M seconds between faults (Young 1974)."""

@@ -27,7 +27,7 @@ class NetworkPoint:
     network: Network | None
     """None is the loopback: no emulation."""
     throughput: Interval
-    """Examples/s: the no-strategy base times the paired speed-up over it, where there is a base."""
+    """The no-strategy base times the paired speed-up over it, where there is a base."""
     efficiency: Interval | None
     """Over the no-strategy base; resource-bounded where replicas share processors."""
     expected_step_s: float | None = None
@@ -36,7 +36,7 @@ class NetworkPoint:
     @property
     def step_s(self) -> float:
         """Seconds of a step, of the throughput above."""
-        return self.summary.trials.cell.global_batch_size / self.throughput.value
+        return self.summary.trials.cell.work.amount / self.throughput.value
 
     @property
     def expected_over_measured(self) -> float | None:
@@ -66,14 +66,14 @@ def network_curves(work: WorkloadSummary) -> tuple[NetworkCurve, ...]:
     grouped: defaultdict[str, list[NetworkPoint]] = defaultdict(list)
     for cell in work.cells:
         if (point := _point(cell, by_id)) is not None:
-            grouped[cell.trials.cell.model_copy(update={"network": ""}).cell_id].append(point)
+            grouped[cell.trials.cell.without_network().cell_id].append(point)
     return tuple(curve for points in grouped.values() for curve in _curves(points))
 
 
 def _point(cell: CellSummary, by_id: dict[str, CellSummary]) -> NetworkPoint | None:
     if cell.measured is None:
         return None
-    of = cell.trials.cell
+    of = cell.trials.cell.shape
     network = Network.parse(of.network) if of.network else None
     if cell.vs_none is None:
         return NetworkPoint(cell, network, cell.measured.throughput, None)
@@ -85,9 +85,9 @@ def _point(cell: CellSummary, by_id: dict[str, CellSummary]) -> NetworkPoint | N
 
 def _curves(points: Sequence[NetworkPoint]) -> list[NetworkCurve]:
     loopback = next((point for point in points if point.network is None), None)
-    label = points[0].summary.trials.cell.model_copy(update={"network": ""}).label
+    label = points[0].summary.trials.cell.without_network().label
     delays: defaultdict[float, list[NetworkPoint]] = defaultdict(list)
-    for point in sorted(points, key=lambda point: order_of(point.summary.trials.cell.network)):
+    for point in sorted(points, key=lambda point: order_of(point.summary.trials.cell.shape.network)):
         if point.network is not None:
             delays[point.network.delay].append(point)
     curves: list[NetworkCurve] = []

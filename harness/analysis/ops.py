@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.analysis.estimates.verdict import Judgement, Margins, judge_all
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE, apart
 from harness.spec.naming import sayings
 
@@ -44,7 +44,7 @@ def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tu
     """Every group of two or more ops; failed ones are listed too, without a number."""
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
-        if cell.cell.replicas_in_sync > 1:
+        if isinstance(cell.cell, TrainingCell) and cell.cell.replicas_in_sync > 1:
             grouped[apart(cell.cell, SIDE_BY_SIDE)].append(cell)
     return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
 
@@ -61,17 +61,17 @@ def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judge
 
 def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpGroup:
     ok = [cell for cell in members if cell.measured is not None]
-    reference = next((cell for cell in ok if cell.cell.cross_device_op == "auto"), None)
+    reference = next((cell for cell in ok if trained(cell.cell).cross_device_op == "auto"), None)
     if reference is None and ok:
         reference = max(ok, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0)
     return OpGroup(
-        label=_label(members[0].cell),
+        label=_label(trained(members[0].cell)),
         reference_id=reference.cell_id if reference else None,
         results=tuple(_result(cell, reference, references) for cell in members),
     )
 
 
-def _label(of: Cell) -> str:
+def _label(of: TrainingCell) -> str:
     workers = f"{of.workers} workers × " if of.workers > 1 else ""
     fixed = f"{of.strategy}, {workers}{of.replicas} replicas, batch {of.batch_size}"
     return ", ".join([fixed, *sayings(of, without=SIDE_BY_SIDE)])
@@ -81,4 +81,5 @@ def _result(cell: CellTrials, reference: CellTrials | None, references: Sequence
     ratio = None
     if cell.measured and reference and reference.measured and cell.cell_id != reference.cell_id:
         ratio = compare(cell.measured.sample, reference.measured.sample, (item.sample for item in references))
-    return OpResult(cell.cell_id, cell.cell.cross_device_op, cell.cell.packing, ratio)
+    of = trained(cell.cell)
+    return OpResult(cell.cell_id, of.cross_device_op, of.packing, ratio)

@@ -27,10 +27,8 @@ from typing import Any, Literal
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.drift import adjusted_means
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
-from harness.spec.cell import Cell
-from harness.spec.expand import OUTER_FIRST
-from harness.spec.grouping import COMPETING
-from harness.spec.naming import UNLABELLED, sayings, value_words
+from harness.spec.cell import Cell, TrainingCell
+from harness.spec.work import Quantity
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000
@@ -39,39 +37,22 @@ Verdict = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_
 
 @dataclass(frozen=True)
 class Workload:
-    """What is held fixed within one ranking: every key but those whose values compete (`grouping.COMPETING`).
-
-    Batch size, strategy, replicas, op and loop are among these: they are what the reader may choose. Precision, XLA
-    and the optimizer change what is computed or how it is compiled, and the batch scope changes what scaling means,
-    so each value has a ranking of its own.
-    """
+    """What is held fixed within one ranking, as the cells' kind of work says; its throughputs have one unit."""
 
     keys: tuple[tuple[str, Any], ...]
     """(key, value), in the order of the axes' product."""
     label: str
     """One line that names it."""
+    quantity: Quantity
 
     @classmethod
     def of(cls, cell: Cell) -> "Workload":
         """The workload that the cell belongs to."""
-        return cls(tuple((key, getattr(cell, key)) for key in OUTER_FIRST if key not in COMPETING), _label(cell))
+        return cls(tuple(cell.scope.items()), cell.scope_label, cell.work.quantity)
 
-    @property
-    def device(self) -> str:
-        """Its device kind."""
-        return str(dict(self.keys)["device"])
-
-    @property
-    def batch_scope(self) -> str:
-        """What its batch sizes count."""
-        return str(dict(self.keys)["batch_scope"])
-
-
-def _label(cell: Cell) -> str:
-    scope = "global batch fixed" if cell.batch_scope == "global" else "per-replica batch fixed"
-    rest = [value_words(cell, key) for key in UNLABELLED if key not in ("model", "data", "device")]
-    fixed = f"{cell.model} on {cell.data}, {cell.device}"
-    return ", ".join([fixed, *rest, scope, *sayings(cell, without=COMPETING)])
+    def get(self, key: str) -> Any:
+        """The value of a key, None where this kind of work has no such key."""
+        return dict(self.keys).get(key)
 
 
 @dataclass(frozen=True)
@@ -145,7 +126,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Seq
     by_id = {cell.cell_id: cell for cell in cells}
     ordered = [by_id[place.cell_id] for place in places]
     tied = [place.cell_id for place in places[1:] if place.with_best]
-    base = next((cell for cell in ordered if cell.cell.strategy == "none"), None)
+    base = next((cell for cell in ordered if cell.cell.is_base), None)
     distributed = [cell for cell in ordered if cell.cell.devices_in_sync > 1]
     ratios = [] if base is None else [_ratio(cell, base, references) for cell in distributed]
     verdict, paying = judge(ratios)
@@ -231,7 +212,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 def references_of(cells: Sequence[CellTrials]) -> list[Measured]:
     """Cells through which others may be compared: no-strategy cells, those with most trials first."""
-    bases = [cell.measured for cell in cells if cell.cell.strategy == "none" and cell.measured is not None]
+    bases = [cell.measured for cell in cells if cell.cell.is_base and cell.measured is not None]
     return sorted(bases, key=lambda measured: -measured.trials)
 
 
@@ -248,5 +229,6 @@ def _throughput(cell: CellTrials) -> float:
 
 def _simplicity(cell: CellTrials) -> tuple[int, int, bool, bool, float]:
     of = cell.cell
-    strategy, op = of.strategy != "none", of.cross_device_op != "auto"
-    return of.devices_in_sync, of.workers + of.ps, strategy, op, -_throughput(cell)
+    strategy = not of.is_base
+    op = isinstance(of, TrainingCell) and of.cross_device_op != "auto"
+    return of.devices_in_sync, of.shape.workers + of.shape.servers, strategy, op, -_throughput(cell)

@@ -1,6 +1,6 @@
 """Speed-up and efficiency of a cell against its two base cases.
 
-With X in examples/s, n replicas, and a base at n0 replicas (`docs/protocol.md#scaling`):
+With X the throughput, n replicas, and a base at n0 replicas (`docs/protocol.md#scaling`):
 
 - weak scaling (per-replica batch fixed) and strong scaling (global batch fixed) alike:
   S(n) = X(n)/X(n0) and E(n) = S(n)·n0/n;
@@ -19,7 +19,7 @@ from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import base_of
 from harness.spec.grouping import lies_on_curve
 
@@ -87,10 +87,13 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
     at one replica (op `auto`, default packing) is the base of every op and packing. Where workers × replicas
     give the smallest count in several ways, the base is the one with as many replicas a worker as the cell.
     """
+    if not isinstance(cell, TrainingCell):
+        return None
     candidates = [other for other in family if other.measured is not None and lies_on_curve(other.cell, cell)]
 
     def smallest(other: CellTrials) -> tuple[int, bool, int]:
-        return other.cell.devices_in_sync, other.cell.replicas != cell.replicas, other.cell.workers
+        shape = other.cell.shape
+        return other.cell.devices_in_sync, shape.replicas != cell.replicas, shape.workers
 
     return min(candidates, key=smallest, default=None)
 

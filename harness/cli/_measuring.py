@@ -52,7 +52,8 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
     print(f"{len(matrix.cells)} cells, {expected.trials} trials, about {duration(expected.seconds)}")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
-        print(f"  {cell.cell_id}  {cell.label}  {cell.model}, {cell.data}, {cell.device}{base}")
+        where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))
+        print(f"  {cell.cell_id}  {cell.label}  {where}{base}")
     if matrix.left_out:
         print(f"left out, {len(matrix.left_out)}:")
     for item in matrix.left_out:

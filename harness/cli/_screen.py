@@ -54,7 +54,7 @@ class CellState:
             return statistics.geometric_mean(self.ended)
         if not self.windows:
             return None
-        return self.cell.global_batch_size * self.steps * len(self.windows) / math.fsum(self.windows)
+        return self.cell.work.amount * self.steps * len(self.windows) / math.fsum(self.windows)
 
     @property
     def give_or_take(self) -> float | None:

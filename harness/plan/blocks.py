@@ -77,12 +77,17 @@ def _groups(
     groups = [
         group
         for members in comparable.values()
-        for group in _split(members, min(MAX_LIVE, live.get(members[0].device, MAX_LIVE)), known)
+        for group in _split(members, min(MAX_LIVE, live.get(members[0].shape.device, MAX_LIVE)), known)
     ]
     for group in groups:
         shuffler.shuffle(group)
     shuffler.shuffle(groups)
     return groups
+
+
+def _comparable(cell: Cell) -> tuple[object, ...]:
+    """What cells share that somebody would compare: all of a ranking's scope but how the batch is counted."""
+    return cell.tag, *(value for key, value in cell.scope.items() if key != "batch_scope")
 
 
 def _split(members: list[Cell], size: int, known: set[str]) -> list[list[str]]:

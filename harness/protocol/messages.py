@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell, trained
 
 
 class _Message(BaseModel):
@@ -143,6 +143,11 @@ class Request(_Message):
     """Whether such processes get a loopback of their own, where they are on one machine and the kernel gives one."""
     member: Membership | None = None
     """Which of them this is; None where the trial is one process."""
+
+    @property
+    def training(self) -> TrainingCell:
+        """The cell, of a trial that trains; TypeError for one of other work."""
+        return trained(self.cell)
 
 
 class Turn(_Message):

@@ -28,7 +28,7 @@ def check_revision(revision: str) -> None:
 def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
     """Side a is the revision, side b the working tree. UsageError where a revision could make no difference."""
     # A step of the user's own is no cell of a spec; by the name of its function it passes for one with a model.
-    values = {"name": cell.sweep.name, **cell.settings, "model": cell.cell.model}
+    values = {"name": cell.sweep.name, **cell.settings, "model": cell.cell.subject}
     try:
         a, b = sides_of(values, (), (), revisions=(revision, None))
     except UsageError as error:

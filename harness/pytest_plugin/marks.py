@@ -1,5 +1,6 @@
 """From a test's mark to the one cell that it names."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,14 @@ from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError, nearest
 from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
 from harness.spec.axes import OF_PROCESS
-from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
-from harness.spec.expand import own_step_cell
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of
+from harness.spec.work import EXAMPLES, QUANTITY_PATTERN, OwnStepCell
 
 NAME = "gate"
 """What runs of the gate are called, unless the mark gives them a `name`."""
-OWN_KEYS = ("step", "examples")
+OWN_KEYS = ("step", "examples", "quantity", "amount")
 """Keys of a mark that are none of a spec."""
 
 
@@ -39,12 +39,12 @@ class GateCell:
     @property
     def key(self) -> str:
         """The same for marks that mean the same measurement."""
-        return self.sweep.model_copy(update={"name": NAME}).model_dump_json()
+        return self.cell.cell_id + self.sweep.model_copy(update={"name": NAME}).model_dump_json()
 
     @property
     def is_own_step(self) -> bool:
         """Whether it is a training step of the user's own, which only the gate measures."""
-        return self.cell.loop == OWN_LOOP
+        return isinstance(self.cell, OwnStepCell)
 
     @property
     def flags(self) -> str:
@@ -93,8 +93,9 @@ def gate_cell(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any] 
             raise UsageError(f"unknown key {key!r}{nearest(key, [*OWN_KEYS, *Sweep.model_fields])}")
     if "step" in values:
         return _own_step(values, test, defaults)
-    if "examples" in values:
-        raise UsageError("examples: belongs to step, a training step of your own; for a model give batch_size")
+    for key in OWN_KEYS:
+        if key in values:
+            raise UsageError(f"{key}: belongs to step, a training step of your own; for a model give batch_size")
     try:
         sweep, cell = one_cell("a", {"name": NAME, **defaults, **values}, {}, load_catalogue())
     except UsageError as error:
@@ -104,20 +105,34 @@ def gate_cell(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any] 
 
 def _own_step(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any]) -> GateCell:
     """A step that the user's own function builds. Strategy, model and data are its own affair."""
-    step, examples = values["step"], values.get("examples", 1)
+    step = values["step"]
     if not (isinstance(step, str) and ":" in step):
         raise UsageError(f"step: given {step!r}, expected package.module:function")
-    if isinstance(examples, bool) or not isinstance(examples, int) or examples < 1:
-        raise UsageError(f"examples: given {examples!r}, expected how many examples a step trains on")
+    cell = OwnStepCell(step=step, amount=_amount(values), quantity=_quantity(values))
     settings = {key: value for key, value in values.items() if key not in OWN_KEYS}
     for key in settings:
         if key in AXES - OF_PROCESS:
             raise UsageError(f"{key}: a step of your own decides that itself; leave it out, or give model, not step")
-    cell = own_step_cell(step, examples)
-    axes = {axis: [getattr(cell, axis)] if axis in Cell.model_fields else [] for axis in AXES - OF_PROCESS}
-    if not cell.ps:  # a cell without servers, of which a sweep that asks for none has none
-        axes["ps"] = Sweep.model_fields["ps"].default
-    if not cell.mesh:
-        axes["mesh"] = []
-    sweep = sweep_from({"name": NAME, **defaults, **settings}, "mark").model_copy(update=axes)
-    return GateCell(test, settings, sweep, cell)
+    sweep = sweep_from({"name": NAME, **defaults, **settings}, "mark")
+    return GateCell(test, settings, sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS}), cell)
+
+
+def _amount(values: Mapping[str, Any]) -> int:
+    given = [key for key in ("examples", "amount") if key in values]
+    if len(given) == 2:
+        raise UsageError("amount: given beside examples, which says the same")
+    key = given[0] if given else "examples"
+    amount = values.get(key, 1)
+    if isinstance(amount, bool) or not isinstance(amount, int) or amount < 1:
+        of = "examples a step trains on" if key == "examples" else "of its quantity a step does"
+        raise UsageError(f"{key}: given {amount!r}, expected how many {of}")
+    return amount
+
+
+def _quantity(values: Mapping[str, Any]) -> str:
+    quantity = values.get("quantity", EXAMPLES.many)
+    if "examples" in values and quantity != EXAMPLES.many:
+        raise UsageError(f"examples: given beside quantity {quantity!r}; give amount, how many {quantity} a step does")
+    if not isinstance(quantity, str) or not re.fullmatch(QUANTITY_PATTERN, quantity):
+        raise UsageError(f"quantity: given {quantity!r}, expected what a step is counted in, such as 'tokens'")
+    return quantity

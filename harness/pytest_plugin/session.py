@@ -160,7 +160,7 @@ def _names(cells: Sequence[GateCell]) -> dict[str, str]:
     called = cell_names([cell.cell for cell in cells if not cell.is_own_step])
     names = {}
     for cell in cells:
-        name, model = called.get(cell.cell.cell_id, cell.cell.model), cell.cell.model
+        name, model = called.get(cell.cell.cell_id, cell.cell.subject), cell.cell.subject
         names[cell.key] = name if ":" not in model or model in name else f"{name}, {model}"
     return names
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.bounds import Duration, Natural, Positive, Utc
 from harness.record.kind import Kind, Undertaking
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.spec.faults import FaultName, Faults
 
 FAULTS_NAME = "faults.jsonl"
@@ -92,7 +92,7 @@ class FaultRecord(_Part):
     scenario: str
     """Strategy, fault and interval of checkpoints, as the plan names them."""
     cell_id: str
-    cell: Cell
+    cell: TrainingCell
     fault: FaultName | Literal["none"]
     checkpoint_every: Natural
     """Steps between checkpoints; 0 is none."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.record.bounds import Natural
 from harness.record.kind import Kind, Undertaking
-from harness.spec.cell import MOST, Cell
+from harness.spec.cell import MOST, TrainingCell
 from harness.spec.naming import told_value
 
 Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
@@ -44,9 +44,9 @@ class PublishedFigure(_Part):
             if key not in self.keys:
                 raise ValueError(f"keys: {key} is missing")
         for key, value in self.keys.items():
-            if key not in Cell.model_fields:
+            if key not in TrainingCell.model_fields:
                 raise ValueError(f"keys: {key[:60]!r} is no key of a cell")
-            counts = Cell.model_fields[key].annotation is int
+            counts = TrainingCell.model_fields[key].annotation is int
             if counts != (isinstance(value, int) and not isinstance(value, bool)):
                 raise ValueError(
                     f"keys: {key}: given {str(value)[:60]!r}, expected {'a count' if counts else 'a name'}"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
 from harness.record.imported import PublishedFigure
-from harness.spec.cell import MOST, Cell
+from harness.spec.cell import MOST
 
 MOST_ROWS = 100_000
 MOST_CHARACTERS = 500
@@ -45,7 +45,7 @@ def _row_model() -> type[BaseModel]:
     """A row: the keys of a cell and what a figure has besides. Precisions, too, are what the table calls them."""
     figure = {key: field for key, field in PublishedFigure.model_fields.items() if key not in ("row", "keys")}
     fields: dict[str, Any] = {}
-    for key, field in {**Cell.model_fields, **figure}.items():
+    for key, field in {**TrainingCell.model_fields, **figure}.items():
         kind: Any = str if key == "precision" else field.rebuild_annotation()
         fields[key] = (kind, ... if key in NEEDED else None)
     return create_model("Row", **fields)
@@ -122,7 +122,7 @@ def _fields(row: Mapping[str, Any], where: str) -> dict[str, str]:
 def _figure(values: dict[str, str], number: int, where: str, source: str | None) -> PublishedFigure:
     try:
         given = Row.model_validate(values).model_dump(exclude_none=True)
-        keys = {key: given.pop(key) for key in Cell.model_fields if key in given}
+        keys = {key: given.pop(key) for key in TrainingCell.model_fields if key in given}
         for one, other in (("low", "high"), ("high", "low")):
             if one in given and other not in given:
                 raise UsageError(f"{where}: {other}: is empty, expected both ends of the interval or none")

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from harness.record.faults import FaultRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
-from harness.spec.catalogue import OWN_LOOP
+from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
 FOLDER = Path(__file__).with_name("schema")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -26,6 +26,10 @@ _NOT_FAILED: dict[str, Any] = {"enum": [True, None]}
 def _checks(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
     """What the checks of a trial must say whose gate is passed."""
     return {"properties": {"checks": {"properties": properties, "required": required}}}
+
+
+def _has(key: str, value: str) -> dict[str, Any]:
+    return {"properties": {key: {"const": value}}, "required": [key]}
 
 
 _FULL_GATE = _checks(
@@ -52,7 +56,7 @@ _NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
             "throughput_examples_per_s": {"type": "number"},
             "windows": {"type": "object"},
         },
-        "if": {"properties": {"cell": {"properties": {"loop": {"const": OWN_LOOP}}, "required": ["loop"]}}},
+        "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
         "then": _OWN_STEPS_GATE,
         "else": _FULL_GATE,
     },

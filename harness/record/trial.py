@@ -7,8 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.interning import shared
-from harness.spec.catalogue import OWN_LOOP
 from harness.spec.cell import Cell
+from harness.spec.work import OwnStepCell
 
 Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "alone", "exit"]
@@ -237,8 +237,8 @@ class TrialRecord(_Part):
         if self.status == "ok":
             if not self.checks.complete:
                 raise ValueError("status is ok but the correctness gate is not complete")
-            if (self.checks.gate == "own_step") != (self.cell.loop == OWN_LOOP):
-                raise ValueError(f"the loop is '{self.cell.loop}' but the gate that was passed is '{self.checks.gate}'")
+            if (self.checks.gate == "own_step") != isinstance(self.cell, OwnStepCell):
+                raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput_examples_per_s is None or self.windows is None:
                 raise ValueError("status is ok but there is no measurement")
         elif self.throughput_examples_per_s is not None:

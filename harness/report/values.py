@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 
 Keys = Mapping[str, str | Callable[[Any], Any]]
 """Each key of a JSON object, and the place of its value, or a function of the object; empty: its place is its name."""
@@ -44,11 +44,12 @@ def ends(place: str) -> Callable[[Any], tuple[float, float] | None]:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON has it: a number that JSON lacks is None, a cell its id, label and strategy."""
+    """`value` as JSON has it: a number that JSON lacks is None, a cell its id, label and any strategy."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Cell):
-        return {"cell_id": value.cell_id, "label": value.label, "strategy": value.strategy}
+        named = {"cell_id": value.cell_id, "label": value.label}
+        return {**named, "strategy": value.strategy} if isinstance(value, TrainingCell) else named
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

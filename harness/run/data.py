@@ -5,12 +5,12 @@ from harness.protocol.messages import Request
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""
 
-DataKey = tuple[str, str]
+DataKey = tuple[str | None, str]
 
 
 def data_key(request: Request) -> DataKey:
     """What tells the data of one request from those of another in the same place: which, and in which folder."""
-    return request.cell.data, request.data_dir
+    return request.cell.data_set, request.data_dir
 
 
 def preparation(request: Request) -> Request:
@@ -21,4 +21,4 @@ def preparation(request: Request) -> Request:
 def unavailable(request: Request, reason: str | None, host: str | None = None) -> str:
     """Why what wants the data of `request` cannot run, in one line, whoever says it."""
     where = "" if host is None else f" on {host}"
-    return f"data '{request.cell.data}' is not available{where}: {reason}"
+    return f"data '{request.cell.data_set}' is not available{where}: {reason}"

@@ -12,7 +12,7 @@ from harness.run.network import available, loopback_available
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Place
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 LIMIT_S = 60.0
 REPLICAS = (2, 3)
@@ -80,7 +80,7 @@ def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Cat
             yield _try_cluster(zygote, "op, 2 workers", op.name, _cluster(name, op.name, device))
 
 
-def _try_cluster(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
+def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     """A whole trial of two workers on this machine, one window long, its proofs included."""
     request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
     trial = LiveTrial(cell, Place("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
@@ -93,7 +93,7 @@ def _try_cluster(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
     return Finding(kind, name, trial.status or "crashed", trial.reason)
 
 
-def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
+def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     place = Place("doctor", 0, "doctor", 0, 1, "none")
     request = Request(
         cell=cell, seed=0, data_dir=str(Path()), window_s=0.1, intra_op_threads=1,
@@ -105,14 +105,14 @@ def _try(zygote: Zygote, kind: str, name: str, cell: Cell) -> Finding:
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
 
 
-def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: int = 0) -> Cell:
+def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: int = 0) -> TrainingCell:
     """Two workers of one replica each; with servers an update is one worker's."""
     shape = {"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
     return _cell(device, strategy, 1, op).model_copy(update=shape)
 
 
-def _cell(device: str, strategy: str, replicas: int, op: str) -> Cell:
-    return Cell(
+def _cell(device: str, strategy: str, replicas: int, op: str) -> TrainingCell:
+    return TrainingCell(
         device=device,
         strategy=strategy,
         replicas=replicas,

@@ -25,7 +25,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         seed=sweep.seed,
         data_dir=str(data_dir),
         window_s=sweep.window,
-        intra_op_threads=sweep.intra_op_threads or (1 if cell.device == "virtual-cpu" else 0),
+        intra_op_threads=sweep.intra_op_threads or (1 if cell.shape.device == "virtual-cpu" else 0),
         inter_op_threads=sweep.inter_op_threads,
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
@@ -47,7 +47,7 @@ def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     known = launchers()
     if sweep.launcher not in known:
         raise not_one_of("launcher", sweep.launcher, known)
-    if cell is not None and cell.network and not known[sweep.launcher].emulates_networks:
+    if cell is not None and cell.shape.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")
 

@@ -99,7 +99,7 @@ def _prepare(run: LiveRun[Any], arms: Sequence[Arm]) -> None:
     done: set[tuple[DataKey, int]] = set()
     for arm in arms:
         key = data_key(arm.request), id(arm.zygote)
-        if key in done or launchers()[arm.request.launcher].elsewhere:
+        if arm.request.cell.data_set is None or key in done or launchers()[arm.request.launcher].elsewhere:
             continue
         done.add(key)
         place = Place(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")

@@ -1,20 +1,27 @@
 """What to measure: a sweep, read from TOML or flags, validated, and expanded to cells."""
 
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import LeftOut, Matrix, expand
 from harness.spec.sweep import Sweep, load_sweep, sweep_from
+from harness.spec.work import KINDS, OwnStepCell, Quantity, Work, kind_of_work
 
 __all__ = [
+    "KINDS",
     "Catalogue",
     "Cell",
     "CrossDeviceOpTraits",
     "DeviceTraits",
     "LeftOut",
     "Matrix",
+    "OwnStepCell",
+    "Quantity",
     "StrategyTraits",
     "Sweep",
+    "TrainingCell",
+    "Work",
     "expand",
+    "kind_of_work",
     "load_sweep",
     "sweep_from",
 ]

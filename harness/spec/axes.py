@@ -266,6 +266,8 @@ TABLE = entries(Axes)
 """Every axis, by its key in a cell."""
 OF_PROCESS = frozenset(key for key, axis in TABLE.items() if axis.of_process)
 """Axes that a training step of a user's own has too: as settings of its run, for its cell has no axes."""
+OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)
+"""The axes from the outermost of their product to the innermost."""
 SETTINGS = settings(Settings)
 """Every setting of the run, by key."""
 

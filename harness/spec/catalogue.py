@@ -10,9 +10,6 @@ from typing import Literal
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
 
-OWN_LOOP = "own"
-"""The loop of a cell that is a user's own training step; no other axis says anything of it."""
-
 
 @dataclass(frozen=True)
 class StrategyTraits:

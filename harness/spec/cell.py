@@ -1,22 +1,25 @@
-"""A cell: one configuration to measure, identified by a hash of its canonical form."""
+"""The cell of a training: a model of the harness or of the user's, trained under a strategy."""
 
-import functools
-import hashlib
-import json
+from typing import Any
 
-from harness.spec.axes import MOST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
+from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
+from harness.spec.grouping import COMPETING
 from harness.spec.mesh import Mesh
-from harness.spec.naming import sayings
+from harness.spec.naming import UNLABELLED, sayings, value_words
+from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
-__all__ = ["LATER", "MOST", "BatchScope", "Cell", "Partitioner", "Positive", "Precision", "Updates"]
+__all__ = [
+    "LATER", "MOST", "BatchScope", "Cell", "Partitioner", "Positive", "Precision", "TrainingCell", "Updates", "trained",
+]  # fmt: skip
 
 LATER = {key: Axes.model_fields[key].default for key, axis in TABLE.items() if axis.later}
 """Keys that cells of earlier runs do not have, with their defaults, at which they are left out of the identity: a cell
 is the same cell in a run of then and in one of now."""
 
 
-class Cell(Axes):
-    """One configuration. `global_batch_size` G = n·b is stored so that no reader has to derive it.
+@kind_of_work(TRAINING)
+class TrainingCell(Axes, Cell):
+    """One configuration of a training. `global_batch_size` G = n·b is stored so that no reader has to derive it.
 
     `workers` × `replicas` is the number of replicas. `packing` is `default`, `num_packs=K` or
     `bytes_per_pack=B`. With parameter servers (`ps` above 0) replicas are not in sync: each update is one
@@ -24,9 +27,59 @@ class Cell(Axes):
     """
 
     @property
-    def cell_id(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON form."""
-        return _identity(self)
+    def work(self) -> Work:
+        """A step trains on G examples."""
+        return Work(EXAMPLES, self.global_batch_size)
+
+    @property
+    def subject(self) -> str:
+        """The model that is trained."""
+        return self.model
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Every key but those whose values compete (`grouping.COMPETING`), in the order of the axes' product.
+
+        Batch size, strategy, replicas, op and loop are among these: they are what the reader may choose. Precision,
+        XLA and the optimizer change what is computed or how it is compiled, and the batch scope changes what scaling
+        means, so each value has a ranking of its own.
+        """
+        return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING}
+
+    @property
+    def scope_label(self) -> str:
+        """One line that names the ranking."""
+        scope = "global batch fixed" if self.batch_scope == "global" else "per-replica batch fixed"
+        rest = [value_words(self, key) for key in UNLABELLED if key not in ("model", "data", "device")]
+        fixed = f"{self.model} on {self.data}, {self.device}"
+        return ", ".join([fixed, *rest, scope, *sayings(self, without=COMPETING)])
+
+    def without_network(self) -> "TrainingCell":
+        """The same without an emulated network."""
+        return self.model_copy(update={"network": ""})
+
+    @property
+    def shape(self) -> Shape:
+        """The processes of the strategy, and the replicas of each."""
+        return Shape(self.workers, self.ps, self.replicas, self.device, self.network)
+
+    @property
+    def data_set(self) -> str:
+        """What is trained on."""
+        return self.data
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is the base case *no strategy, one device* of others."""
+        return self.strategy == "none"
+
+    def identity(self) -> dict[str, Any]:
+        """Every key and its value, but those of LATER at their defaults."""
+        values = self.model_dump(mode="json")
+        for key, default in LATER.items():
+            if values[key] == default:
+                del values[key]
+        return values
 
     @property
     def replicas_in_sync(self) -> int:
@@ -66,8 +119,6 @@ class Cell(Axes):
     @property
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
-        if self.loop == "own":
-            return f"{self.model} b{self.batch_size}"
         parts = [self.strategy]
         if self.mesh:
             parts.append(self.mesh)
@@ -81,12 +132,8 @@ class Cell(Axes):
         return " ".join([*parts, *sayings(self)])
 
 
-@functools.lru_cache(maxsize=65536)
-def _identity(cell: Cell) -> str:
-    """Kept outside the model: a value cached on the instance would survive `model_copy`, and lie."""
-    values = cell.model_dump(mode="json")
-    for key, default in LATER.items():
-        if values[key] == default:
-            del values[key]
-    canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+def trained(cell: Cell) -> TrainingCell:
+    """The cell as that of a training, for what only trainings can be asked to do. Raises TypeError for other work."""
+    if isinstance(cell, TrainingCell):
+        return cell
+    raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no training")

@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import TABLE, Axes
-from harness.spec.catalogue import OWN_LOOP, Catalogue
-from harness.spec.cell import Cell
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.entry import KEEP
 from harness.spec.mesh import Mesh
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
+from harness.spec.work import OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
-OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)
-"""The axes from the outermost of their product to the innermost."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,17 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
-    if OWN_LOOP in sweep.loop:
+    if OwnStepCell.EARLIER_LOOP in sweep.loop:
         raise UsageError(
-            f"loop: '{OWN_LOOP}' is a training step of your own, which the pytest gate measures; it has no axes to "
-            f"sweep, expected {' or '.join(catalogue.loops)}"
+            f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own, which the pytest gate measures; it "
+            f"has no axes to sweep, expected {' or '.join(catalogue.loops)}"
         )
     for key, axis in TABLE.items():
         if axis.choices is not None:
             _known(key, getattr(sweep, key), list(getattr(catalogue, axis.choices)), *axis.own)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
-    cells: dict[Cell, None] = {}
+    cells: dict[TrainingCell, None] = {}
     left_out: dict[LeftOut, None] = {}
     for combination in _product(sweep, catalogue):
         if isinstance(combination, LeftOut):
@@ -64,29 +63,23 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         raise UsageError(f"no combination is left to run ({reasons})")
     asked = tuple(cells)
     for cell in asked:
-        cells[base_of(cell)] = None
+        cells[training_base_of(cell)] = None
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
-    return Matrix(tuple(sorted(cells, key=_order)), tuple(left_out), added)
+    ordered = sorted(cells, key=_order)
+    return Matrix(tuple(ordered), tuple(left_out), added)
 
 
-def base_of(cell: Cell) -> Cell:
+def training_base_of(cell: TrainingCell) -> TrainingCell:
     """The base case *no strategy, one device* at the same batch: b for weak scaling, G for strong."""
     return cell.model_copy(update={**BASE, "global_batch_size": cell.batch_size})
 
 
-def own_step_cell(path: str, examples: int = 1) -> Cell:
-    """The cell of a user's own training step, which the function at `path` (`package.module:function`) builds.
-
-    `examples` is how many a step trains on, for throughput. Strategy, devices, model and data are the
-    step's own affair: the names in those places say so.
-    """
-    return Cell(
-        device="own", strategy="none", replicas=1, batch_size=examples, batch_scope="per_replica",
-        global_batch_size=examples, cross_device_op="auto", model=path, data="own", optimizer="own", loop=OWN_LOOP,
-    )  # fmt: skip
+def base_of(cell: Cell) -> Cell:
+    """The cell that `cell` is compared with first: `training_base_of` of a training, of other work the cell itself."""
+    return training_base_of(cell) if isinstance(cell, TrainingCell) else cell
 
 
-def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell]:
+def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:
     """The product of the axes, each point a cell as far as it goes: before it is known to make sense, unchecked.
 
     An axis that the strategy does not take is at its default.
@@ -99,10 +92,10 @@ def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell]:
         for key, axis in TABLE.items():
             if axis.takers is not None and axis.takers.dropped and not axis.takers.are(traits):
                 point.pop(key, None)
-        yield Cell.model_construct(**{**defaults, **point})
+        yield TrainingCell.model_construct(**{**defaults, **point})
 
 
-def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
+def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
     for at in _combinations(sweep, catalogue):
         reason = _nonsense(catalogue, at)
         if reason is not None:
@@ -116,16 +109,16 @@ def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[Cell | LeftOut]:
             yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
             values["network"] = ""
         for packing, mesh in itertools.product(packings, meshes):
-            yield Cell.model_validate({**values, "packing": packing, "mesh": mesh})
+            yield TrainingCell.model_validate({**values, "packing": packing, "mesh": mesh})
 
 
-def _examples_an_update(at: Cell) -> int:
+def _examples_an_update(at: TrainingCell) -> int:
     """G; with parameter servers every update is one worker's, and its share of a global batch."""
     replica = at.batch_size // at.replicas_in_sync if at.batch_scope == "global" else at.batch_size
     return replica if at.asynchronous else replica * at.replicas_in_sync
 
 
-def _nonsense(catalogue: Catalogue, at: Cell) -> LeftOut | None:
+def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why the combination makes no sense, or None when it does."""
     traits, op, n = catalogue.strategies[at.strategy], at.cross_device_op, at.replicas_in_sync
     name = f"strategy '{at.strategy}'"
@@ -154,7 +147,7 @@ def _nonsense(catalogue: Catalogue, at: Cell) -> LeftOut | None:
     return None
 
 
-def _packings(sweep: Sweep, catalogue: Catalogue, at: Cell) -> tuple[list[str], list[LeftOut]]:
+def _packings(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:
     """The packings that the op takes among those asked for; what does not apply is listed, not run."""
     asked = {kind: getattr(sweep, kind) for kind in TABLE["packing"].kinds}
     traits, op = catalogue.strategies[at.strategy], at.cross_device_op
@@ -171,7 +164,7 @@ def _packings(sweep: Sweep, catalogue: Catalogue, at: Cell) -> tuple[list[str], 
     return taken or ["default"], refused
 
 
-def _meshes(sweep: Sweep, catalogue: Catalogue, at: Cell) -> tuple[list[str], list[LeftOut]]:
+def _meshes(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:
     """The meshes with as many replicas as the combination; without any given, one of replicas alone."""
     if not catalogue.strategies[at.strategy].meshes:
         return [""], []
@@ -215,5 +208,5 @@ def _known(key: str, given: Iterable[str], valid: list[str], or_like: str, mark:
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 
 
-def _order(cell: Cell) -> tuple[Any, ...]:
+def _order(cell: TrainingCell) -> tuple[Any, ...]:
     return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST)

@@ -36,13 +36,16 @@ IDLE_SOMEWHERE = keys_of(lambda axis: axis.idle)
 
 def family(cell: BaseModel) -> tuple[object, ...]:
     """What the cells of all curves share that may have a point in common."""
-    shared = (axis.on_curve(getattr(cell, key)) for key, axis in TABLE.items() if axis.on_curve is not None)
+    keys = type(cell).model_fields
+    told = {key: axis.on_curve for key, axis in TABLE.items() if axis.on_curve is not None and key in keys}
+    shared = (of_value(getattr(cell, key)) for key, of_value in told.items())
     return (*apart(cell, ALONG_CURVE | IDLE_SOMEWHERE), *shared)
 
 
 def own_curve(cell: BaseModel) -> tuple[Any, ...]:
     """What sets the curves of one family apart."""
-    return tuple(getattr(cell, key) for key in TABLE if key in IDLE_SOMEWHERE)
+    keys = type(cell).model_fields
+    return tuple(getattr(cell, key) for key in TABLE if key in IDLE_SOMEWHERE and key in keys)
 
 
 def lies_on_curve(point: BaseModel, cell: BaseModel) -> bool:
@@ -52,7 +55,7 @@ def lies_on_curve(point: BaseModel, cell: BaseModel) -> bool:
     return all(
         getattr(point, key) == getattr(cell, key) or (axis.idle is not None and axis.idle(point))
         for key, axis in TABLE.items()
-        if key in IDLE_SOMEWHERE
+        if key in IDLE_SOMEWHERE and key in type(cell).model_fields
     )
 
 

@@ -30,7 +30,7 @@ class Attempt(ABC):
         """Run to the end; every way to fail that Python can see becomes an Outcome."""
         status, reason, evidence = "ok", None, None
         try:
-            check_loop(self._request.plant, self._request.cell.loop)
+            check_loop(self._request.plant, self._request.cell.get("loop"))
             self._measure()
         except WrongResult as error:
             status, reason = "wrong_result", str(error)

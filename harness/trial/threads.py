@@ -10,6 +10,6 @@ def with_threads(request: Request) -> Request:
     An inter-op pool smaller than twice the replicas gives two-state timings, as collectives block its threads
     (`docs/protocol.md#turns`). Only virtual devices on the processor need one: elsewhere 0 stays TensorFlow's choice.
     """
-    if request.inter_op_threads or request.cell.device != "virtual-cpu":
+    if request.inter_op_threads or request.cell.shape.device != "virtual-cpu":
         return request
-    return request.model_copy(update={"inter_op_threads": max(usable_cores(), 2 * request.cell.devices)})
+    return request.model_copy(update={"inter_op_threads": max(usable_cores(), 2 * request.training.devices)})

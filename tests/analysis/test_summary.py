@@ -80,7 +80,7 @@ def test_weak_and_strong_scaling_are_ranked_apart() -> None:
     cells = [make_cell("none", 1, 96), make_cell("mirrored", 3, 96)]
     both = [*cells, *(make_cell(c.strategy, c.replicas, 96, batch_scope="global") for c in cells)]
     summary = summarise(*make_run(both, faults=False))
-    assert [work.workload.batch_scope for work in summary.workloads] == ["per_replica", "global"]
+    assert [work.workload.get("batch_scope") for work in summary.workloads] == ["per_replica", "global"]
     assert [len(work.ranking) for work in summary.workloads] == [2, 2]
 
 

@@ -24,6 +24,7 @@ from harness.run.kinds.sides import Side, side_records
 from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
+from harness.spec.work import OwnStepCell
 from tests.record.examples import failed_trial, trial
 
 BLOCKS = 6
@@ -88,13 +89,13 @@ class Planted:
         """Stands in for `harness.run.kinds.ab.decide`."""
         if self.interrupted:
             raise Interrupted("interrupted; 3 trials are kept; go on with: …")
-        if sides[0].cell.model == "steps:new":
+        if sides[0].cell.subject == "steps:new":
             raise UsageError("model: 'steps:new': no 'new' in steps")
-        if sides[0].cell.model == "steps:treeless":
+        if sides[0].cell.subject == "steps:treeless":
             raise UsageError("--rev-a: git cannot make a work tree in '/nowhere': no space left")
         self.decided.append(sides)
         self.settings.append(settings)
-        truth = TRUTHS[sides[0].cell.model]
+        truth = TRUTHS[sides[0].cell.subject]
         plan = PlanRecord.sealed(1, 1, [[["a", "b"]]] * BLOCKS)
         manifest = _manifest(
             sides[0].sweep, [sides[0].cell], plan, self._facts(), command=list(command),
@@ -116,7 +117,7 @@ class Planted:
         self, sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: object
     ) -> Path:
         """Stands in for `harness.run.kinds.measure.measure_matrix`."""
-        broken = [cell for cell in matrix.cells if cell.model == "steps:broken"]
+        broken = [cell for cell in matrix.cells if cell.subject == "steps:broken"]
         if broken:
             raise UsageError("model: 'steps:broken' cannot be built: ValueError: no")
         self.measured.append((sweep, matrix.cells))
@@ -126,7 +127,7 @@ class Planted:
         records = []
         for number in range(sweep.trials):
             for cell in matrix.cells:
-                truth = TRUTHS.get(cell.model, Truth())
+                truth = TRUTHS.get(cell.subject, Truth())
                 wall, cpu = _differences(truth)[number % BLOCKS]
                 own = math.exp(truth.deviation * UNIT[(3 * number) % BLOCKS])
                 step, work = (STEP_S / wall, 1 / cpu) if self.later else (STEP_S * own, own)
@@ -159,14 +160,14 @@ def _record(cell: Cell, status: str, step_s: float, work: float, **place: Any) -
     if status != "ok":
         words = {"wrong_result": "the sum misses replica 2", "unsupported": "there is no such device"}
         return failed_trial(**changes, status=status, reason=words.get(status, "ended by SIGSEGV"))
-    proof = {"checks": Checks(gate="own_step", loss_finite=True)} if cell.loop == "own" else {}
+    proof = {"checks": Checks(gate="own_step", loss_finite=True)} if isinstance(cell, OwnStepCell) else {}
     windows = Windows(
         steps_per_window=10, seconds=[10 * step_s] * 12, cpu_seconds=[20 * step_s] * 12, rounds=list(range(12)),
         measured_from=2, steady=True, sync_seconds=0.0004,
     )  # fmt: skip
     return trial(
         **changes, **proof, windows=windows, step_time_s=step_s, cpu_seconds_per_example=1e-4 * work,
-        throughput_examples_per_s=cell.global_batch_size / step_s,
+        throughput_examples_per_s=cell.work.rate(step_s),
     )  # fmt: skip
 
 

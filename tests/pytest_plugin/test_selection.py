@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness.spec.expand import own_step_cell
+from harness.spec.work import OwnStepCell
 from tests.pytest_plugin.conftest import LOADED, Suite, gate_tests, text_of
 
 pytest_plugins = ["pytester"]
@@ -15,7 +15,7 @@ USAGE = pytest.ExitCode.USAGE_ERROR
 
 def models(suite: Suite) -> list[str]:
     """The models of the cells that were decided on, without their module."""
-    return [a.cell.model.removeprefix("steps:") for a, _ in suite.planted.decided]
+    return [a.cell.subject.removeprefix("steps:") for a, _ in suite.planted.decided]
 
 
 def test_a_plain_pytest_measures_nothing_and_names_both_options(suite: Suite) -> None:
@@ -223,7 +223,7 @@ def test_a_step_of_the_users_own_is_a_cell_by_its_function_alone(suite: Suite) -
     result = suite.against()
     result.assert_outcomes(failed=1)
     [(a, b)] = suite.planted.decided
-    assert a.cell == b.cell == own_step_cell("steps:slow", 48)
+    assert a.cell == b.cell == OwnStepCell(step="steps:slow", amount=48)
     assert (a.revision, b.revision, a.sweep.window) == ("main", None, 0.05)
     assert "steps:slow: slower by" in text_of(result)
     assert "again    python -m pytest test_gate.py::test_it --gate-against main --gate-max-blocks 12" in text_of(result)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.record import Checks, Executed, Machine, Phases, PlanRecord, Resources, RunManifest, TrialRecord, Windows
-from harness.spec import Cell, Sweep
+from harness.spec import Cell, Sweep, TrainingCell
 
 RUN_ID = "20261121T012345Z-default-a1b2"
 
@@ -21,7 +21,7 @@ def cell(**changes: Any) -> Cell:
         "model": "mnist_cnn",
         "data": "digits",
     }
-    return Cell(**(values | changes))
+    return TrainingCell(**(values | changes))
 
 
 def manifest(run_id: str = RUN_ID, **changes: Any) -> RunManifest:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.spec import Cell
+from harness.spec import Cell, TrainingCell
 from harness.spec.cell import LATER
 from tests.record.examples import cell
 
@@ -24,7 +24,7 @@ def test_the_identity_is_stable_across_versions_and_processes() -> None:
 
 def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> None:
     values = cell().model_dump()
-    assert Cell(**dict(reversed(values.items()))).cell_id == cell().cell_id
+    assert TrainingCell(**dict(reversed(values.items()))).cell_id == cell().cell_id
     assert Cell.model_validate_json(json.dumps(values)).cell_id == cell().cell_id
 
 
@@ -63,7 +63,7 @@ def test_a_changed_copy_has_an_identity_of_its_own() -> None:
 
 def test_every_key_of_a_cell_is_tested_above() -> None:
     marks = test_every_key_is_part_of_the_identity.pytestmark  # type: ignore[attr-defined]
-    assert {key for change in marks[0].args[1] for key in change} == set(Cell.model_fields)
+    assert {key for change in marks[0].args[1] for key in change} == set(TrainingCell.model_fields)
 
 
 def test_a_cell_cannot_be_changed() -> None:

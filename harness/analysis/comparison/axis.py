@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.grouping import SIZE, apart
 from harness.spec.naming import UNLABELLED, value_words
 from harness.spec.network import NONE
@@ -60,19 +60,23 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
 
 def value_of(cell: Cell, axis: str) -> str | None:
     """The cell's value on the axis, as it is written in a spec; None where the axis does not apply."""
+    value = cell.get(KINDS.get(axis, axis))
+    if value is None:
+        return None
     if axis in KINDS:
-        kind, _, count = getattr(cell, KINDS[axis]).partition("=")
+        kind, _, count = value.partition("=")
         return count if kind == axis else None
-    return _written(getattr(cell, axis)) or NONE
+    return _written(value) or NONE
 
 
 def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
     """A name for each cell id: its label, and the keys that a label leaves out where they vary among `cells`."""
-    varying = [key for key in UNLABELLED if key != without and len({getattr(cell, key) for cell in cells}) > 1]
-    return {
-        cell.cell_id: ", ".join([cell.label, *(value_words(cell, key) for key in varying)])
-        for cell in cells
-    }  # fmt: skip
+    varying = [key for key in UNLABELLED if key != without and len({cell.get(key) for cell in cells}) > 1]
+    return {cell.cell_id: ", ".join([cell.label, *_beside_label(cell, varying)]) for cell in cells}
+
+
+def _beside_label(cell: Cell, keys: Sequence[str]) -> list[str]:
+    return [value_words(cell, key) for key in keys] if isinstance(cell, TrainingCell) else []
 
 
 def _written(value: object) -> str:

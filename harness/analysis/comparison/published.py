@@ -19,7 +19,7 @@ from harness.errors import StorageError
 from harness.record import Run
 from harness.record.imported import PublishedFigure
 from harness.record.trial import Executed
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
 _UNKNOWN = "not given"
@@ -79,13 +79,13 @@ def log_estimate(figure: PublishedFigure) -> LogEstimate:
     return LogEstimate(mean, error, freedom, error * math.sqrt(figure.trials), figure.trials, "t")
 
 
-def published_cell(figure: PublishedFigure) -> Cell:
+def published_cell(figure: PublishedFigure) -> TrainingCell:
     """The figure's keys as a cell, to name it by: what the table does not give reads `not given`. Never recorded."""
-    unknown = {key: _UNKNOWN for key, field in Cell.model_fields.items() if field.annotation is str}
+    unknown = {key: _UNKNOWN for key, field in TrainingCell.model_fields.items() if field.annotation is str}
     batch = figure.keys.get("batch_size", 1)
     values = {"batch_scope": "per_replica", "batch_size": batch, "global_batch_size": batch, **unknown, **figure.keys}
     values.setdefault("precision", _UNKNOWN)
-    return Cell.model_construct(**values)  # type: ignore[arg-type]
+    return TrainingCell.model_construct(**values)  # type: ignore[arg-type]
 
 
 def _items(run: Run) -> list[_Item]:
@@ -106,7 +106,7 @@ def _estimate(side: Side) -> LogEstimate | None:
     return None if measured is None else own_estimate(measured.sample, side.pilot_blocks)
 
 
-def _published(figure: PublishedFigure, cell: Cell) -> CellTrials:
+def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
     """The figure in the place of a cell's trials; what nobody measured is None or empty."""
     throughput = Interval(
         figure.throughput_examples_per_s, figure.low, figure.high, figure.confidence or 0.95,
@@ -141,8 +141,8 @@ def _ambiguous(item: _Item, same: Sequence[_Item]) -> StorageError:
     assert figure is not None
     apart = [
         key
-        for key in Cell.model_fields
-        if key not in figure.keys and len({str(getattr(other.cell, key)) for other in same}) > 1
+        for key in TrainingCell.model_fields
+        if key not in figure.keys and len({str(other.cell.get(key)) for other in same}) > 1
     ]
     remedy = f"add the column {' or '.join(apart[:_MOST_NAMED])}" if apart else "the table says it twice"
     return StorageError(f"'{item.name}' could be {len(same)} of the other run ({_some(same)}): {remedy}")
@@ -153,7 +153,7 @@ def _same(left: _Item, right: _Item) -> bool:
         return left.figure.keys == right.figure.keys
     figure, cell = (left.figure, right.cell) if left.figure is not None else (right.figure, left.cell)
     assert figure is not None
-    return all(getattr(cell, key) == value for key, value in figure.keys.items())
+    return all(cell.get(key) == value for key, value in figure.keys.items())
 
 
 def _unlike_hardware(pairs: Sequence[tuple[_Item, _Item]]) -> str | None:

@@ -13,7 +13,6 @@ from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
 from harness.record.validation import ValidationRecord
 from harness.spec.axes import OF_PROCESS, SETTINGS
-from harness.spec.cell import Cell
 from harness.spec.text import text_of
 
 COMPARED = tuple(key for key, setting in SETTINGS.items() if setting.changes_timings)
@@ -85,7 +84,7 @@ def compare_along(
     _expect_sweep(run)
     sides = sides_of(run)
     chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
-    bases = [side for side in sides.values() if side.trials.cell.strategy == "none"]
+    bases = [side for side in sides.values() if side.trials.cell.is_base]
     references = sorted(bases, key=lambda side: -side.trials.counts.get("ok", 0))
     names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
     labels = [f"{names[a.cell_id]}: {chosen.axis} {chosen.base} → {value_of(b, chosen.axis)}" for a, b in chosen.pairs]
@@ -168,8 +167,8 @@ def _refuse(changes: Sequence[Change]) -> None:
 def _nothing_common(a: Mapping[str, Side], b: Mapping[str, Side]) -> StorageError:
     cells_a, cells_b = ([side.trials.cell for side in sides.values()] for sides in (a, b))
     apart = []
-    for key in Cell.model_fields:
-        left, right = (list(dict.fromkeys(str(getattr(cell, key)) for cell in cells)) for cells in (cells_a, cells_b))
+    for key in dict.fromkeys(key for side in (*a.values(), *b.values()) for key in type(side.trials.cell).model_fields):
+        left, right = (list(dict.fromkeys(str(cell.get(key)) for cell in cells)) for cells in (cells_a, cells_b))
         if not set(left) & set(right) and key != "global_batch_size":
             apart.append(f"{key} is {_some(left)} in A and {_some(right)} in B")
     return StorageError(

@@ -203,7 +203,7 @@ def _check_figures(run: Run, trial: TrialRecord) -> None:
     step_time = math.fsum(seconds) / (len(seconds) * trial.windows.steps_per_window)
     for key, kept, follows in (
         ("step_time_s", trial.step_time_s, step_time),
-        ("throughput_examples_per_s", trial.throughput_examples_per_s, trial.cell.global_batch_size / step_time),
+        ("throughput_examples_per_s", trial.throughput_examples_per_s, trial.cell.work.rate(step_time)),
     ):
         if not abs(kept - follows) <= _SAME * follows:  # so that NaN, which compares with nothing, is caught
             raise StorageError(f"{where}: {key} is {kept:g}, but its windows give {follows:g}: the record was edited")

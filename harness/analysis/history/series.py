@@ -127,7 +127,7 @@ def _seen(run: Run) -> _Seen:
         values[cell.trials.cell_id, "throughput"] = Point(
             run.manifest.run_id, when, cell.measured.throughput, trials
         )  # fmt: skip
-        if cell.vs_none is not None and cell.trials.cell.strategy != "none":
+        if cell.vs_none is not None and not cell.trials.cell.is_base:
             values[cell.trials.cell_id, "speed-up"] = Point(run.manifest.run_id, when, cell.vs_none.speed_up, trials)
     return _Seen(run.manifest, values, failed)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
 from harness.record.trial import Executed
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 COLLECTIVES = ("CollectiveReduce", "CollectiveReduceV2", "CollectiveReduceV3", "NcclAllReduce", "CrossReplicaSum")
 """Ops that reduce across devices by themselves, each replica issuing one."""
@@ -21,7 +21,7 @@ PASS_THROUGH = ("Identity", "StopGradient", "Reshape", "Cast")
 """Ops that a value goes through on its way without leaving its device in any sense that matters."""
 
 
-def inspect(program: Any, cell: Cell) -> Executed:
+def inspect(program: Any, cell: TrainingCell) -> Executed:
     """Read the graph of `program`, a ConcreteFunction."""
     definition = program.graph.as_graph_def()
     bodies = {function.signature.name: function.node_def for function in definition.library.function}
@@ -168,7 +168,7 @@ def _port(name: str) -> str:
     return "^" if name.startswith("^") else name.partition(":")[2]
 
 
-def _difference(cell: Cell, operations: Mapping[str, int]) -> str | None:
+def _difference(cell: TrainingCell, operations: Mapping[str, int]) -> str | None:
     """What was asked for and is not what runs, in words; None when nothing differs."""
     op = cross_device_ops().get(cell.cross_device_op)
     if op is None or cell.replicas_in_sync == 1 or not op.promises:

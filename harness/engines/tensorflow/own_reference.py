@@ -104,7 +104,7 @@ def _uncompiled(request: Request, steps: int) -> OwnReference:
     import keras
     import tensorflow as tf
 
-    path = request.cell.model
+    path = request.cell.subject
     set_threads(request)
     tf.config.run_functions_eagerly(True)
     keras.utils.set_random_seed(request.seed)

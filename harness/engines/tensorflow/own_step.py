@@ -39,7 +39,7 @@ class OwnStep(Attempt):
         import keras
 
         self._checks["gate"] = "own_step"
-        self._path = self._request.cell.model
+        self._path = self._request.cell.subject
         self._enter("check")
         reference = run_own_reference(self._request, GATE_STEPS)
         self._enter("build")

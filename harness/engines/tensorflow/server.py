@@ -19,7 +19,7 @@ def serve(request: Request, member: Membership, channel: Channel) -> Outcome:
     import tensorflow as tf
 
     channel.send(Report(phase="build"))
-    served = device_kinds()[request.cell.device].served(request, member)
+    served = device_kinds()[request.training.device].served(request, member)
     server = tf.distribute.Server(
         tf.train.ClusterSpec(member.cluster),
         job_name=member.task,

@@ -12,15 +12,15 @@ from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import load_workload
 from harness.errors import HarnessError
 from harness.protocol.messages import Channel, Outcome, Request
-from harness.spec.catalogue import OWN_LOOP
+from harness.spec.work import OwnStepCell
 from harness.trial.ending import classify
 
 
 def _prepare(request: Request, _: Channel) -> Outcome:
     """Make the cell's data ready on disk, once a run; a step of the user's own brings its own."""
     try:
-        if request.cell.loop != OWN_LOOP:
-            load_source(request.cell.data).prepare(Path(request.data_dir))
+        if request.cell.data_set is not None:
+            load_source(request.cell.data_set).prepare(Path(request.data_dir))
     except HarnessError as error:
         return Outcome(status="unsupported", reason=str(error))
     return Outcome(status="ok")
@@ -28,7 +28,7 @@ def _prepare(request: Request, _: Channel) -> Outcome:
 
 def _probe(request: Request, _: Channel) -> Outcome:
     """Whether the cell's device, strategy and op run here at all, and reduce rightly, for `doctor`."""
-    cell = request.cell
+    cell = request.training
     try:
         devices = device_kinds()[cell.device].set_up(request)
         kind = strategies()[cell.strategy]
@@ -44,11 +44,11 @@ def _probe(request: Request, _: Channel) -> Outcome:
 def _preflight(request: Request, _: Channel) -> Outcome:
     """Load a user's own step, or model and op; a UsageError becomes the reason."""
     try:
-        if request.cell.loop == OWN_LOOP:
-            build_step(request.cell.model)
+        if isinstance(request.cell, OwnStepCell):
+            build_step(request.cell.step)
             return Outcome(status="ok")
-        build_op(request.cell)
-        workload = load_workload(request.cell.model)
+        build_op(request.training)
+        workload = load_workload(request.training.model)
         if workload.input_shape is None:
             workload.build((), 0)
     except HarnessError as error:

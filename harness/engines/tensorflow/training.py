@@ -16,7 +16,7 @@ from harness.engines.tensorflow.server_state import ServedModel, ServedOptimizer
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of
 from harness.protocol.messages import Request
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.trial.array_cache import kept
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Training:
     batches: "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]"
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> TrainingCell:
         """What was asked for."""
-        return self.request.cell
+        return self.request.training
 
     def placement(self) -> contextlib.AbstractContextManager[None]:
         """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
@@ -92,7 +92,7 @@ def build(request: Request) -> Training:
     """Build the cell of `request`; raises Unsupported or HarnessError with the reason."""
     import keras
 
-    cell = request.cell
+    cell = request.training
     devices = device_kinds()[cell.device].set_up(request)
     keras.mixed_precision.set_global_policy(cell.precision)
     kind = strategies()[cell.strategy]
@@ -134,16 +134,16 @@ def _gate_batches(
     """The gate's global batches (x, y), read from the data set once a sweep."""
 
     def compute() -> "dict[str, np.ndarray[Any, Any]]":
-        size = request.cell.global_batch_size
+        size = request.training.global_batch_size
         found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES)
         return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
 
-    key = (request.cell.data, request.data_dir, input_shape, classes, request.cell.global_batch_size)
+    key = (request.training.data, request.data_dir, input_shape, classes, request.training.global_batch_size)
     arrays = kept(request.scratch, "batches", repr(key).encode(), compute)
     return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
 
 
-def placement(cell: Cell, devices: Devices) -> contextlib.AbstractContextManager[None]:
+def placement(cell: TrainingCell, devices: Devices) -> contextlib.AbstractContextManager[None]:
     """A tf.device scope for a cell without a strategy on a TPU; nothing elsewhere."""
     import tensorflow as tf
 
@@ -154,7 +154,7 @@ def placement(cell: Cell, devices: Devices) -> contextlib.AbstractContextManager
 
 
 def build_model(
-    workload: Workload, cell: Cell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
+    workload: Workload, cell: TrainingCell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
 ) -> tuple[Any, Any]:
     """The model and its optimizer, variables made under `strategy` (or under none), weights from `seed`."""
     import keras

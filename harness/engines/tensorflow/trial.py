@@ -29,7 +29,7 @@ from harness.engines.tensorflow.training import GATE_UPDATES, Training, build
 from harness.protocol.messages import Channel, Membership, Outcome, Report, Request
 from harness.record.cluster import AsynchronousUpdates
 from harness.record.trial import Resources
-from harness.spec.catalogue import OWN_LOOP
+from harness.spec.work import OwnStepCell
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.ending import classify, traceback_without_paths
@@ -176,7 +176,7 @@ def run_trial(connection: socket.socket, request_json: str) -> None:
 def _trial(request: Request, channel: Channel) -> Outcome:
     if request.member is not None:
         return _as_member(request, request.member, channel)
-    kind = OwnStep if request.cell.loop == OWN_LOOP else Trial
+    kind = OwnStep if isinstance(request.cell, OwnStepCell) else Trial
     return kind(request, channel).run()
 
 

@@ -116,7 +116,7 @@ def _stats(cell: CellSummary, values: Sequence[float], measure: str) -> list[Any
     low = high = None
     if measure == "step_time":
         throughput = throughput_interval(cell.measured.sample, 0.99)
-        time = throughput.scaled(1 / cell.trials.cell.global_batch_size).inverted()
+        time = throughput.scaled(1 / cell.trials.cell.work.amount).inverted()
         low, high = time.low, time.high
     quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
     return [[low], [high], [quartiles[0]], [quartiles[2]], [1], [len(values)]]
@@ -147,7 +147,7 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
 def _name(cell: CellSummary, measure: str) -> str:
     """`mnist_cnn.mirrored-x2-b64-…-virtual-cpu.step_time`: its parts are the levels of asv's pages."""
     of = cell.trials.cell
-    return f"{slug(of.model)}.{slug(series_name(of))}.{measure}"
+    return f"{slug(of.subject)}.{slug(series_name(of))}.{measure}"
 
 
 def _version(measure: str) -> str:

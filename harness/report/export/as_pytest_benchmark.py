@@ -69,7 +69,7 @@ def _benchmark(cell: CellSummary, name: str, run: RunData) -> dict[str, Any]:
         raise HarnessError(f"{cell.label}: an ok cell without a measured window: the record was edited")
     test = f"test_step[{name}]"
     return {
-        "group": cell.trials.cell.model,
+        "group": cell.trials.cell.subject,
         "name": test,
         "fullname": f"{MODULE}::{test}",
         "params": {"cell": name},

@@ -97,7 +97,7 @@ def _windows(trial: TrialRecord, started: float) -> Iterator[tuple[float, dict[s
     """Of each window: about when it ended, and its scalars."""
     if trial.windows is None:
         return
-    windows, batch = trial.windows, trial.cell.global_batch_size
+    windows, batch = trial.windows, trial.cell.work.amount
     ends = accumulate(windows.seconds, initial=started)
     next(ends)
     for end, seconds, cpu in zip(ends, windows.seconds, windows.cpu_seconds, strict=True):

@@ -27,7 +27,7 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
     """Examples/s and peak memory against batch size; None without a curve of two batch sizes."""
     if not curves:
         return None
-    batch = "global batch" if summary.workload.batch_scope == "global" else "batch of a replica"
+    batch = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
     drawn = tuple(_curve(curve) for curve in curves)
     throughput = Panel("throughput", drawn, batch, "examples/s", logarithmic=True)
     looks = looks_of([throughput])

@@ -22,7 +22,7 @@ from harness.report.figures.panels import (
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
 from harness.report.words.text import ratio, share, shortened, significant
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.spec.grouping import family, lies_on_curve, own_curve
 from harness.spec.naming import sayings
 
@@ -60,7 +60,7 @@ def efficiency_figure(
         if cell.vs_none is not None:
             bounded = cell.vs_none.resource_efficiency if shared else cell.vs_none.efficiency
             return bounded.scaled(100)
-        return Interval(100.0, None, None) if cell.trials.cell.strategy == "none" else None
+        return Interval(100.0, None, None) if cell.trials.cell.is_base else None
 
     panels = _panels(summary, value, throughput=False, anchors=anchors)
     if not panels:
@@ -80,7 +80,7 @@ def efficiency_figure(
 
 def scaling_word(summary: WorkloadSummary) -> str:
     """`Weak scaling` where the batch of a replica is fixed, `Strong scaling` where the global batch is."""
-    return "Strong scaling" if summary.workload.batch_scope == "global" else "Weak scaling"
+    return "Strong scaling" if summary.workload.get("batch_scope") == "global" else "Weak scaling"
 
 
 def published_anchors() -> tuple[Published, ...]:
@@ -102,7 +102,7 @@ def _throughput_value(summary: WorkloadSummary) -> Value:
         base = by_id[cell.vs_none.base_id].measured if cell.vs_none is not None else None
         if cell.vs_none is None or base is None:
             alone = cell.measured.throughput
-            return Interval(alone.value, None, None) if cell.trials.cell.strategy == "none" else alone
+            return Interval(alone.value, None, None) if cell.trials.cell.is_base else alone
         return cell.vs_none.speed_up.scaled(base.throughput.value)
 
     return value
@@ -113,15 +113,16 @@ def _panels(
 ) -> list[Panel]:
     grouped: defaultdict[tuple[int, str], list[CellSummary]] = defaultdict(list)
     for cell in summary.cells:
-        if cell.measured is not None:
-            grouped[cell.trials.cell.batch_size, cell.trials.cell.loop].append(cell)
+        of = cell.trials.cell
+        if cell.measured is not None and isinstance(of, TrainingCell):
+            grouped[of.batch_size, of.loop].append(cell)
     several_loops = len({loop for _, loop in grouped}) > 1
     panels = []
     for (batch, loop), cells in grouped.items():
         curves = _curves(cells, value)
         if not any(len(curve.points) > 1 for curve in curves):
             continue
-        scope = "global batch" if cells[0].trials.cell.batch_scope == "global" else "batch of a replica"
+        scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
         title = f"{scope} {batch:,}" + (f", {loop} loop" if several_loops else "")
         panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
     return panels
@@ -148,24 +149,25 @@ def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
     """Every cell that has a value is on a curve, and a curve has one value at each count of devices."""
     families: defaultdict[tuple[object, ...], list[_Valued]] = defaultdict(list)
     for cell in cells:
-        if (interval := value(cell)) is not None:
-            families[family(cell.trials.cell)].append((cell.trials.cell, interval))
+        of = cell.trials.cell
+        if isinstance(of, TrainingCell) and (interval := value(cell)) is not None:
+            families[family(of)].append((of, interval))
     return tuple(curve for family in families.values() for lead in _leads(family) for curve in _of_lead(lead, family))
 
 
-_Valued = tuple[Cell, Interval]
+_Valued = tuple[TrainingCell, Interval]
 
 
-def _leads(family: Sequence[_Valued]) -> list[Cell]:
+def _leads(family: Sequence[_Valued]) -> list[TrainingCell]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
-    found: dict[tuple[object, ...], Cell] = {}
+    found: dict[tuple[object, ...], TrainingCell] = {}
     for cell in sorted((cell for cell, _ in family), key=lambda cell: cell.devices_in_sync == 1):
         if cell.devices_in_sync > 1 or not any(lies_on_curve(cell, lead) for lead in found.values()):
             found.setdefault(own_curve(cell), cell)
     return list(found.values())
 
 
-def _of_lead(lead: Cell, family: Sequence[_Valued]) -> Iterator[Curve]:
+def _of_lead(lead: TrainingCell, family: Sequence[_Valued]) -> Iterator[Curve]:
     """The curve of `lead`; several, by replicas a worker, where workers × replicas make one count in two ways."""
     members = [(cell, interval) for cell, interval in family if lies_on_curve(cell, lead)]
     shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
@@ -182,7 +184,7 @@ def _joined(label: str, members: Sequence[_Valued]) -> Curve:
     return Curve(label, tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered))
 
 
-def _curve_label(of: Cell) -> str:
+def _curve_label(of: TrainingCell) -> str:
     extra = [f"{of.ps} ps"] if of.asynchronous else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
     name = "no strategy (base)" if of.strategy == "none" else of.strategy
@@ -195,7 +197,7 @@ def _limits(
     """(the ideal line, the bound by processors); the bound is empty where it is the ideal line."""
     if not throughput:
         return tuple((n, 100.0) for n in counts), ()
-    base = next((c.measured.throughput.value for c in cells if c.measured and c.trials.cell.strategy == "none"), None)
+    base = next((c.measured.throughput.value for c in cells if c.measured and c.trials.cell.is_base), None)
     if base is None:
         return (), ()
     ideal = tuple((n, n * base) for n in counts)

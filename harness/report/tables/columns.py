@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.report.values import value_at
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 Kind = Literal["text", "category", "count", "number", "flag", "time"]
 Read = Callable[[Any], Any]
@@ -36,7 +36,7 @@ class Column:
 
 def _cell_columns() -> Iterator[Column]:
     """Every key of a cell, those that later versions add included."""
-    for key, field in Cell.model_fields.items():
+    for key, field in TrainingCell.model_fields.items():
         parts = typing.get_args(field.annotation) or (field.annotation,)
         kind: Kind = "flag" if bool in parts else "count" if int in parts else "category"
         yield Column(f"cell.{key}", kind, "", "see the cell's keys")

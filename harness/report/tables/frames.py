@@ -125,7 +125,7 @@ def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarr
         case "step_time_s":
             return seconds / steps
         case "throughput_examples_per_s":
-            return trial.cell.global_batch_size * steps / seconds
+            return trial.cell.work.amount * steps / seconds
         case "fastest_worker_seconds":
             return np.min(windows.workers, axis=0) if windows.workers else np.full(len(seconds), np.nan)
     raise AssertionError(f"no window has a {name}")

@@ -14,9 +14,9 @@ NOTE = (
 
 def network_table(work: WorkloadSummary) -> Table:
     """Every cell with a network, and those that are the same without; no rows when no cell has one."""
-    emulated = [cell for cell in work.cells if cell.trials.cell.network]
-    alike = {cell.trials.cell.model_copy(update={"network": ""}).cell_id for cell in emulated}
-    cells = [cell for cell in work.cells if cell.trials.cell.network or cell.cell_id in alike]
+    emulated = [cell for cell in work.cells if cell.trials.cell.shape.network]
+    alike = {cell.trials.cell.without_network().cell_id for cell in emulated}
+    cells = [cell for cell in work.cells if cell.trials.cell.shape.network or cell.cell_id in alike]
     points = {point.summary.cell_id: point for point in _points(work)}
     columns = (
         Column("cell", False), Column("network", False), Column("round trip"), Column("bandwidth"), Column("step"),
@@ -41,7 +41,7 @@ def _points(work: WorkloadSummary) -> list[NetworkPoint]:
 
 def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
     of, measured = cell.trials.cell, cell.trials.network
-    asked = (of.model_copy(update={"network": ""}).label, of.network or "none")
+    asked = (of.without_network().label, of.shape.network or "none")
     found = (NOTHING, NOTHING, NOTHING)
     if measured is not None:
         found = (seconds(measured.round_trip_s), bits(measured.bandwidth_bits_per_s), measured.congestion_control)

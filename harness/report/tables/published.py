@@ -9,7 +9,7 @@ from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published, series_of
 from harness.report.tables.sweep import Column, Table
 from harness.report.words.text import NOTHING, listed, plural, printable, significant
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 MARK = "Published figures, not measured here"
 _COLUMNS = (
@@ -89,7 +89,7 @@ def imported_rows(manifest: RunManifest) -> list[dict[str, Any]]:
     assert manifest.imported is not None
     return [
         {
-            **{key: figure.keys.get(key) for key in Cell.model_fields},
+            **{key: figure.keys.get(key) for key in TrainingCell.model_fields},
             "status": "ok",
             "throughput_examples_per_s": figure.throughput_examples_per_s,
             "throughput_examples_per_s_low": figure.low,

@@ -284,7 +284,7 @@ def _against_best(cell: CellSummary) -> str:
 
 
 def _speed_up(cell: CellSummary) -> str:
-    if cell.trials.cell.strategy == "none":
+    if cell.trials.cell.is_base:
         return "base"
     return (
         f"{significant(cell.vs_none.speed_up.value)}× {plus_minus(cell.vs_none.speed_up)}" if cell.vs_none else NOTHING

@@ -20,6 +20,7 @@ from harness.report.words.text import (
     shortened,
     significant,
 )
+from harness.spec.cell import TrainingCell
 
 _FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")
 
@@ -112,13 +113,13 @@ def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     certainty = f"{plus_minus(throughput)}, 95 % interval {bounds(throughput)} from {trials}"
     if not throughput.known:
         certainty = f"{trials}, so no interval"
-    return f"Fastest: {as_run(best)}, at {significant(throughput.value)} examples/s ({certainty})."
+    return f"Fastest: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
 
 
 def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     """Throughput, speed-up, what it costs, and how many cells come close."""
     answer = work.answer
-    name = f"examples/s, the fastest ({shortened(work.ranking[0].label)})"
+    name = f"{work.workload.quantity.unit}, the fastest ({shortened(work.ranking[0].label)})"
     yield Figure(name, significant(throughput.value), plus_minus(throughput))
     if answer.speed_up is not None:
         name = "the best distributed cell, over the best without a strategy"
@@ -136,6 +137,8 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
 def _verdict(work: WorkloadSummary) -> str:
     answer = work.answer
     cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
+    if not any(isinstance(cell, TrainingCell) for cell in cells.values()):
+        return ""
     if answer.base_id is None:
         return "Whether distributing pays is unknown: no cell without a strategy was measured."
     if answer.speed_up is None or answer.best_distributed_id is None:

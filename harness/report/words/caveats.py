@@ -26,7 +26,7 @@ def least_overhead(work: WorkloadSummary) -> CellSummary | None:
 
 def is_virtual(work: WorkloadSummary) -> bool:
     """Whether the workload ran on virtual devices."""
-    return work.workload.device.startswith("virtual")
+    return str(work.workload.get("device") or "").startswith("virtual")
 
 
 def _too_few(work: WorkloadSummary) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _limits(work: WorkloadSummary) -> Iterator[str]:
         )
     cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
     costs = least_overhead(work)
-    if any(cell.device == "virtual-cpu" and cell.replicas_in_sync > 1 for cell in cells.values()):
+    if any(cell.shape.device == "virtual-cpu" and cell.replicas_in_sync > 1 for cell in cells.values()):
         yield (
             "These are virtual devices: a replica is about one core, and so is the case without a strategy unless "
             "intra_op_threads says otherwise. One process on all cores (--intra-op-threads) may be faster."
@@ -83,11 +83,12 @@ def _limits(work: WorkloadSummary) -> Iterator[str]:
             f"{share(costs.vs_none.resource_efficiency)} of what its processors allow."
         )
     if answer.best_id is not None and answer.base_id is not None:
-        ours, theirs = cells[answer.best_id].global_batch_size, cells[answer.base_id].global_batch_size
+        ours, theirs = cells[answer.best_id].work.amount, cells[answer.base_id].work.amount
+        quantity = work.workload.quantity
         if ours > theirs:
             yield (
-                f"The fastest cell takes {ours} examples a step where the fastest without a strategy takes {theirs}: "
-                "more examples/s is not the same as fewer seconds to a given accuracy."
+                f"The fastest cell takes {ours} {quantity.many} a step where the fastest without a strategy takes "
+                f"{theirs}: more {quantity.unit} is not the same as fewer seconds to a given accuracy."
             )
 
 

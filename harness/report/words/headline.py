@@ -3,6 +3,7 @@
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.words.caveats import is_virtual
 from harness.report.words.text import describe, listed, plus_minus, printable, ratio, sentence, significant
+from harness.spec.cell import TrainingCell
 
 VIRTUAL = "Virtual devices: this shows overhead, not hardware scaling."
 
@@ -32,7 +33,7 @@ def as_run(cell: CellSummary) -> str:
     """The cell in words, with the reduction that ran where choosing it was left to TensorFlow."""
     of, ran = cell.trials.cell, cell.trials.executed
     words = describe(of)
-    if of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
+    if not isinstance(of, TrainingCell) or of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
         return words
     if ran.differs_from_request:
         return f"{words} ({printable(ran.differs_from_request)})"
@@ -43,4 +44,5 @@ def _throughput(cell: CellSummary) -> str:
     """`7,740 examples/s ± 11 %`."""
     assert cell.measured is not None
     found = cell.measured.throughput
-    return f"{significant(found.value)} examples/s" + (f" {plus_minus(found)}" if found.known else "")
+    unit = cell.trials.cell.work.quantity.unit
+    return f"{significant(found.value)} {unit}" + (f" {plus_minus(found)}" if found.known else "")

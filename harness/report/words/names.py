@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.naming import UNLABELLED
 
 NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
@@ -21,26 +22,33 @@ def names_of(cells: Sequence[Cell]) -> list[str]:
 
     No two of the cells share one: where names of models or data run into one another, the cells' ids tell them apart.
     """
-    varying = [key for key in NAMED_WHEN_SEVERAL if len({getattr(cell, key) for cell in cells}) > 1]
+    varying = [key for key in NAMED_WHEN_SEVERAL if len({_value(cell, key) for cell in cells}) > 1]
     names = [_name(cell, varying) for cell in cells]
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name}-{cell.cell_id}" for name, cell in zip(names, cells, strict=True)]
 
 
 def _name(cell: Cell, varying: Sequence[str]) -> str:
-    parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
-    parts += [part for part in (cell.cross_device_op, cell.packing) if part not in ("auto", "default")]
-    parts += [f"{key}={getattr(cell, key)}".lower() for key in varying]
+    parts = [cell.short_name]
+    if isinstance(cell, TrainingCell):
+        parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
+        parts += [part for part in (cell.cross_device_op, cell.packing) if part not in ("auto", "default")]
+    parts += [f"{key}={value}".lower() for key in varying if (value := _value(cell, key)) is not None]
     return "-".join(parts).replace(":", ".")
+
+
+def _value(cell: Cell, key: str) -> Any:
+    return cell.subject if key == "model" else cell.get(key)
 
 
 def series_name(cell: Cell) -> str:
     """One line that is the same for a cell in every run, whatever is measured beside it; no two cells share one."""
-    defaults = {key: Cell.model_fields[key].default for key in SPELLED}
+    if not isinstance(cell, TrainingCell):
+        return cell.full_name
+    defaults = {key: TrainingCell.model_fields[key].default for key in SPELLED}
     rest = [f"{key}={getattr(cell, key)}".lower() for key in SPELLED if getattr(cell, key) != defaults[key]]
-    batch = [f"batch={cell.batch_size}"] if cell.loop == "own" else []
     many = [f"replicas={cell.replicas}"] if cell.ps and cell.replicas > 1 else []  # a label with servers counts workers
-    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.label, *many, *rest, *batch])
+    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.label, *many, *rest])
 
 
 def slug(text: str) -> str:

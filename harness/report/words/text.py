@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.naming import sayings
 
 NOTHING = "–"
@@ -156,11 +156,17 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 def describe(cell: Cell) -> str:
     """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
+    if not isinstance(cell, TrainingCell):
+        return printable(f"{cell.subject}, {cell.work.amount:,} {cell.work.quantity.many} a step")
+    return printable(_describe(cell))
+
+
+def _describe(cell: TrainingCell) -> str:
     of = "worker" if cell.asynchronous else "replica"
     batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a {of}"
     if cell.strategy == "none":
         parts = ["no strategy", "one device", f"batch {cell.batch_size}"]
-        return printable(", ".join([*parts, *sayings(cell, in_words=True)]))
+        return ", ".join([*parts, *sayings(cell, in_words=True)])
     parts = [cell.strategy]
     if cell.asynchronous:
         parts += [plural(cell.workers, "worker"), plural(cell.ps, "parameter server")]
@@ -171,4 +177,4 @@ def describe(cell: Cell) -> str:
     if cell.model_shards > 1:
         parts.append(f"a mesh of {cell.mesh}")
     parts.append(batch)
-    return printable(", ".join([*parts, *sayings(cell, in_words=True)]))
+    return ", ".join([*parts, *sayings(cell, in_words=True)])

@@ -132,9 +132,9 @@ def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], 
             states.append(["the working tree" + (" with its changes" if repository.has_changes() else "")])
             continue
         flag = f"--rev-{name}"
-        if ":" not in cell.model + cell.cross_device_op:
+        if not any(":" in str(cell.get(key)) for key in ("model", "cross_device_op", "step")):
             raise UsageError(
-                f"{flag}: a revision is of your own code, but the model '{cell.model}' comes with the harness; "
+                f"{flag}: a revision is of your own code, but the model '{cell.subject}' comes with the harness; "
                 "give --model package.module:function"
             )
         commit = replace(repository, flag=flag).commit(revision)

@@ -77,7 +77,7 @@ class SweepRun(LiveRun[Progress]):
     def without_data(self, arm: Arm, task: LiveTrial) -> None:
         """The cells that want the data are unsupported with the reason, and the sweep goes on."""
         reason = unavailable(arm.request, task.reason)
-        cells = [cell for cell in self.cells.values() if cell.data == arm.request.cell.data]
+        cells = [cell for cell in self.cells.values() if cell.data_set == arm.request.cell.data_set]
         for order, cell in enumerate(cells):
             if cell.cell_id not in self._unsupported:
                 failed = task.failed_before_start(cell, order, reason)

@@ -62,7 +62,7 @@ class ValidateSettings:
     def _round(self, number: int) -> RoundRecord:
         turn, which = divmod(number, len(self.cells))
         cell = self.cells[which]
-        kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.replicas > 1]
+        kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.shape.replicas > 1]
         cycle, phase = divmod(turn, len(SHARES))
         # a kind further with each cycle, so that every kind is planted in every size
         plant = Plant(kind=kinds[(cycle + phase // ALIKE) % len(kinds)], share=SHARES[phase])

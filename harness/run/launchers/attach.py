@@ -65,7 +65,7 @@ def _placed_privately(request: Request, agents: list[Agent], warn: Callable[[str
         return None
     tasks = tasks_of(request.cell)
     hosts = dealt(tasks, len(agents))
-    first = first_devices(hosts, tasks, request.cell.replicas)
+    first = first_devices(hosts, tasks, request.cell.shape.replicas)
     addresses = {task: f"{host.address}:{FIRST_PORT + number}" for number, task in enumerate(tasks)}
     where = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
     seats = [

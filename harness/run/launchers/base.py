@@ -115,10 +115,11 @@ class Launcher(ABC):
 
 def tasks_of(cell: Cell) -> list[tuple[str, int]]:
     """The processes of a trial of `cell`, the one that leads first."""
-    workers = [("worker", index) for index in range(cell.workers)]
-    if not cell.asynchronous:
+    shape = cell.shape
+    workers = [("worker", index) for index in range(shape.workers)]
+    if not shape.servers:
         return workers
-    return [("chief", 0), *workers, *(("ps", index) for index in range(cell.ps))]
+    return [("chief", 0), *workers, *(("ps", index) for index in range(shape.servers))]
 
 
 def seated(request: Request, addresses: Mapping[tuple[str, int], str], **more: object) -> list[Membership]:

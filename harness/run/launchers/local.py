@@ -39,7 +39,7 @@ class Local(Launcher):
 
     def open(self, requests: Sequence[Request], zygote: Zygote) -> None:
         """Build and measure every network that is asked for, about 1.5 s each, so that no trial waits for it."""
-        for network, hosts in dict.fromkeys((of.cell.network, len(tasks_of(of.cell))) for of in requests):
+        for network, hosts in dict.fromkeys((of.cell.shape.network, len(tasks_of(of.cell))) for of in requests):
             with contextlib.suppress(NetworkError):  # which the trials will be told
                 if network:
                     grounds = self._of(zygote)
@@ -47,7 +47,7 @@ class Local(Launcher):
 
     def place(self, request: Request, zygote: Zygote) -> Placement:
         """A fork and an address for each process. A second trial on a network at once waits for one of its own."""
-        if request.cell.network:
+        if request.cell.shape.network:
             return self._on_network(request, zygote)
         if not request.isolate:
             return _on_own_loopback(request, zygote)
@@ -68,10 +68,10 @@ class Local(Launcher):
     def _on_network(self, request: Request, zygote: Zygote) -> Placement:
         """A host for each process."""
         try:
-            ground = self._of(zygote).network(request.cell.network, len(tasks_of(request.cell)))
+            ground = self._of(zygote).network(request.cell.shape.network, len(tasks_of(request.cell)))
         except NetworkError as error:
             kind = CannotPlace if isinstance(error, NotAvailable) else NotNow
-            raise kind(f"network '{request.cell.network}': {error}") from None
+            raise kind(f"network '{request.cell.shape.network}': {error}") from None
         return self._on(ground, request, zygote)
 
     def _on(self, ground: Ground, request: Request, zygote: Zygote) -> Placement:
@@ -133,7 +133,7 @@ def _on_own_loopback(request: Request, zygote: Zygote) -> Placement:
 
 def _with_devices(cell: Cell, member: Membership) -> Membership:
     """Workers on one machine share out its accelerators."""
-    first = member.index * cell.replicas if member.task == "worker" else 0
+    first = member.index * cell.shape.replicas if member.task == "worker" else 0
     return member.model_copy(update={"first_device": first})
 
 

@@ -145,7 +145,7 @@ class Slurm(AgentLauncher):
         }
         shape = {agent.identity.node: hosts.count(number) for number, agent in enumerate(agents)}
         jobs = dict(Counter(task for task, _ in tasks))
-        first = first_devices(hosts, tasks, request.cell.replicas)
+        first = first_devices(hosts, tasks, request.cell.shape.replicas)
         seats = []
         for member in seated(request, addresses):
             rank = tasks.index((member.task, member.index))

@@ -17,6 +17,7 @@ from harness.run.launchers import CannotPlace, NotNow, launchers
 from harness.run.launchers.base import Links
 from harness.run.process.cluster_report import Merged, Process
 from harness.run.process.zygote import EXIT_LIMIT_S, Zygote
+from harness.spec.cell import TrainingCell
 
 GRACE_S = 1.0
 """How long the others may report, too, once one process has failed: the first to speak is not always the cause."""
@@ -288,8 +289,12 @@ def handler_of(request: Request, zygote: Zygote) -> "Zygote | Cluster | Elsewher
 
 def several_processes(request: Request) -> bool:
     """Whether the trial that is asked for is a cluster."""
+    if request.task != "trial":
+        return False
+    if not isinstance(request.cell, TrainingCell):
+        return request.cell.shape.workers > 1
     traits = load_catalogue().strategies.get(request.cell.strategy)
-    return request.task == "trial" and traits is not None and traits.multi_worker
+    return traits is not None and traits.multi_worker
 
 
 def _processes(spawned: Any) -> list[Process]:

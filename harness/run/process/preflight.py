@@ -8,6 +8,7 @@ from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Place
+from harness.spec.cell import Cell
 
 RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
 """The line of a traceback that says what was raised."""
@@ -22,10 +23,10 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> No
     `limit_s` seconds, ends its process or runs out of memory is let through, because how a model
     fails on a machine is a result, and its trials record it with phase and evidence.
     """
-    own: dict[tuple[str, str], Request] = {}
+    own: dict[tuple[str, ...], Request] = {}
     for request in requests:
-        names = (request.cell.model, request.cell.cross_device_op)
-        if any(":" in name for name in names):
+        names = tuple(_own_names(request.cell).values())
+        if names:
             own.setdefault(names, request)
     for request in own.values():
         place = Place("preflight", 0, "preflight", 0, 1, "none")
@@ -48,7 +49,11 @@ def _fault(trial: LiveTrial) -> str | None:
     raised = RAISED.findall(trial.evidence or "")
     if trial.spawned.status != 1 or not raised or any(name in raised[-1] for name in MEMORY):
         return None
-    cell = trial.cell
-    own = [(key, getattr(cell, key)) for key in ("model", "cross_device_op") if ":" in getattr(cell, key)]
-    names = ", ".join(f"{key}: '{value}'" for key, value in own)
+    names = ", ".join(f"{key}: '{value}'" for key, value in _own_names(trial.cell).items())
     return f"{names} cannot be built: {raised[-1]}"
+
+
+def _own_names(cell: Cell) -> dict[str, str]:
+    """What of a cell is code of the user's own, by key."""
+    named = {key: cell.get(key) for key in ("model", "cross_device_op", "step")}
+    return {key: name for key, name in named.items() if name is not None and ":" in name}

@@ -36,8 +36,8 @@ def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
     cpu = math.fsum(windows.cpu_seconds[windows.measured_from :])
     return {
         "step_time_s": step_time,
-        "throughput_examples_per_s": cell.global_batch_size / step_time,
-        "cpu_seconds_per_example": cpu / (steps * cell.global_batch_size),
+        "throughput_examples_per_s": cell.work.rate(step_time),
+        "cpu_seconds_per_example": cpu / (steps * cell.work.amount),
     }
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.executed import inspect
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 
 PARAMETERS = (400, 30, 7)
 
 
 def cell(op: str = "auto", replicas: int = 2) -> Cell:
-    return Cell(
+    return TrainingCell(
         device="virtual-cpu", strategy="mirrored", replicas=replicas, batch_size=4, batch_scope="per_replica",
         global_batch_size=4 * replicas, cross_device_op=op, model="mlp", data="synthetic",
     )  # fmt: skip

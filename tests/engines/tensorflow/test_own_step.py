@@ -15,7 +15,8 @@ from harness.record import TrialRecord, schema
 from harness.record.trial import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
-from harness.spec.expand import base_of, own_step_cell
+from harness.spec.expand import base_of
+from harness.spec.work import OwnStepCell
 from tests.record.examples import trial
 
 HERE = "tests.engines.tensorflow.own_steps"
@@ -62,9 +63,8 @@ def test_losses_agree_within_the_tolerance_of_the_precision() -> None:
 
 
 def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:
-    cell = own_step_cell("mine:make", 32)
-    assert (cell.loop, cell.model, cell.global_batch_size) == ("own", "mine:make", 32)
-    assert (cell.device, cell.data, cell.optimizer) == ("own", "own", "own")
+    cell = OwnStepCell(step="mine:make", amount=32)
+    assert cell.model_dump() == {"kind": "own_step", "step": "mine:make", "amount": 32, "quantity": "examples"}
     assert base_of(cell) == cell
 
 
@@ -75,7 +75,7 @@ def test_a_sweep_over_own_steps_is_refused_in_one_line() -> None:
 
 
 def own_record(**checks: Any) -> TrialRecord:
-    cell = own_step_cell("mine:make", 32)
+    cell = OwnStepCell(step="mine:make", amount=32)
     proved = Checks(**({"gate": "own_step", "loss_finite": True} | checks))
     return trial(cell=cell, cell_id=cell.cell_id, checks=proved)
 
@@ -105,12 +105,12 @@ def test_an_own_step_whose_gate_is_not_passed_is_not_ok(wrong: dict[str, Any]) -
 
 def test_the_lesser_gate_is_for_own_steps_alone() -> None:
     lesser = Checks(gate="own_step", loss_finite=True)
-    with pytest.raises(ValidationError, match="the loop is 'custom' but the gate that was passed is 'own_step'"):
+    with pytest.raises(ValidationError, match="the work is 'training' but the gate that was passed is 'own_step'"):
         trial(checks=lesser)
     spoilt = json.loads(trial().model_dump_json()) | {"checks": json.loads(lesser.model_dump_json())}
     assert not accepted(spoilt)
-    own = own_step_cell("mine:make", 32)
-    with pytest.raises(ValidationError, match="the loop is 'own' but the gate that was passed is 'full'"):
+    own = OwnStepCell(step="mine:make", amount=32)
+    with pytest.raises(ValidationError, match="the work is 'own_step' but the gate that was passed is 'full'"):
         trial(cell=own, cell_id=own.cell_id)
 
 
@@ -129,9 +129,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
         "right", "right_as_a_float", "frozen_random", "declared", "only_compiled", "soon_not_finite", "Checked",
         "CheckedAndWrong", "CheckedAndRaising", "data_ends", "raises_later", "two_losses",
     )  # fmt: skip
-    cells = [own_step_cell(f"{HERE}:{name}", 8) for name in names]
+    cells = [OwnStepCell(step=f"{HERE}:{name}", amount=8) for name in names]
     run = measure(SMALL, cells, tmp_path_factory.mktemp("results"))
-    return {record.cell.model.partition(":")[2]: record for record in run.trials}
+    return {record.cell.subject.partition(":")[2]: record for record in run.trials}
 
 
 @pytest.mark.slow
@@ -211,13 +211,13 @@ def test_a_step_that_fails_says_at_which_step_and_what_was_expected(
 @pytest.mark.slow
 def test_a_step_that_cannot_be_built_stops_the_run_before_it_begins(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"step: '.*:raises' raised ValueError: no licence for this data set"):
-        measure(SMALL, [own_step_cell(f"{HERE}:raises")], tmp_path)
+        measure(SMALL, [OwnStepCell(step=f"{HERE}:raises")], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
-    [record] = measure(SMALL, [own_step_cell("benchmarks.own_step:make_step", 128)], tmp_path).trials
+    [record] = measure(SMALL, [OwnStepCell(step="benchmarks.own_step:make_step", amount=128)], tmp_path).trials
     assert record.status == "ok", record.reason
     assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
     assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]

@@ -19,7 +19,7 @@ from harness.errors import HarnessError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.words.names import names_of, series_name
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from tests.report.export.runs import COMMIT, REFERENCE, synthetic
 from tests.synthetic import default_cells, make_cell
 
@@ -58,7 +58,9 @@ def one_key_apart() -> list[Cell]:
         "precision": "mixed_bfloat16", "xla": True, "optimizer": "sgd", "loop": "fit", "ps": 2,
         "partitioner": "max_size", "updates": "keras", "network": "rate=1gbit", "mesh": "batch:2",
     }  # fmt: skip
-    assert others.keys() == Cell.model_fields.keys() - {"global_batch_size"}, "a new key belongs here, and in the names"
+    assert others.keys() == TrainingCell.model_fields.keys() - {"global_batch_size"}, (
+        "a new key belongs here, and in the names"
+    )
     return [first, *(first.model_copy(update={key: value}) for key, value in others.items())]
 
 

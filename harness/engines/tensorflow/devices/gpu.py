@@ -53,11 +53,11 @@ def _share_of(request: "Request", member: "Membership | None") -> tuple[list[Any
     if reason := no_gpu_reason():
         raise Unsupported(reason)
     found = tf.config.list_physical_devices("GPU")
-    first, count = (0 if member is None else member.first_device), request.cell.devices
+    first, count = (0 if member is None else member.first_device), request.training.devices
     if first + count > len(found):
         others = f" besides the {first} of other processes on its host" if first else ""
         raise Unsupported(
-            f"{request.cell.replicas} replicas need {count} GPUs{others}, and TensorFlow finds {len(found)}"
+            f"{request.training.replicas} replicas need {count} GPUs{others}, and TensorFlow finds {len(found)}"
         )
     return found, found[first : first + count]
 

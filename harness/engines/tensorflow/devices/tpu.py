@@ -39,11 +39,11 @@ class Tpu(DeviceKind):
         set_threads(request)
         resolver, topology = connect(request.tpu, request.tpu_limit_s)
         names = tuple(device.name for device in tf.config.list_logical_devices("TPU"))
-        if request.cell.replicas > len(names):
+        if request.training.replicas > len(names):
             raise Unsupported(
-                f"{request.cell.replicas} replicas need as many TPU cores, and TensorFlow finds {len(names)}"
+                f"{request.training.replicas} replicas need as many TPU cores, and TensorFlow finds {len(names)}"
             )
-        taken = names[: request.cell.replicas]
+        taken = names[: request.training.replicas]
         return Devices(taken, physical=len(names), shared=False, resolver=resolver, topology=topology)
 
 

@@ -24,10 +24,11 @@ def plants() -> Mapping[str, PlantKind]:
     return cast(Mapping[str, PlantKind], registered(__name__, "PLANT"))
 
 
-def check_loop(plant: Plant | None, loop: str) -> None:
+def check_loop(plant: Plant | None, loop: str | None) -> None:
     """Raise Unsupported when something is to be planted in another loop than the custom one."""
     if plant is not None and loop != LOOP:
-        raise Unsupported(f"plant: '{plant.kind}' can be planted in the {LOOP} loop only, and this is loop '{loop}'")
+        this = f"loop '{loop}'" if loop else "no training"
+        raise Unsupported(f"plant: '{plant.kind}' can be planted in the {LOOP} loop only, and this is {this}")
 
 
 def planted(plant: Plant | None, devices: Sequence[str]) -> Planted:

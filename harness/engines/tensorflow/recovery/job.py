@@ -92,7 +92,7 @@ def _train(request: Request, channel: Channel) -> None:
     assert request.job is not None
     channel.send(Report(phase="build"))
     training = build(request)
-    kind = ServedJob if request.cell.asynchronous else SynchronousJob
+    kind = ServedJob if request.training.asynchronous else SynchronousJob
     job = kind(training, request.job, Teller(channel))
     gc.enable()
     job.run()

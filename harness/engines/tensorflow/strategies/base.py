@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import Devices
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,7 +23,7 @@ class Strategy(ABC):
         return self.traits.name
 
     @abstractmethod
-    def build(self, cell: Cell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """The tf.distribute strategy for `cell`; `cross_device_op` is None for TensorFlow's default.
 
         Raises Unsupported, with the reason, when it cannot run here.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices, Unsupported
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.spec.mesh import Mesh
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class DTensor(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: Cell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """A mesh of all devices with the axes `batch` and `model`."""
         from tensorflow.experimental import dtensor
 

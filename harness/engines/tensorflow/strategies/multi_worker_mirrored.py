@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices, Unsupported
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.trial.membership import cluster_resolver
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class MultiWorkerMirrored(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: Cell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Joins the cluster in TF_CONFIG; returns when all its workers are there."""
         import tensorflow as tf
 

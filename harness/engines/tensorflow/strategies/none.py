@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -16,7 +16,7 @@ class NoStrategy(Strategy):
 
     traits = StrategyTraits("none", "a plain tf.function step, no tf.distribute", max_replicas=1)
 
-    def build(self, cell: Cell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """The default strategy; the step places itself on the first device."""
         import tensorflow as tf
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 from harness.trial.membership import await_listening, cluster_resolver
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ParameterServer(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: Cell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Connects to the servers in TF_CONFIG; returns when all are there."""
         import tensorflow as tf
 
@@ -87,7 +87,7 @@ def miscounted(counts: Sequence[int]) -> str | None:
     return f"of {len(counts)} additions to one variable, each to be made once: {found}{more}"
 
 
-def partitioner_of(cell: Cell) -> Any:
+def partitioner_of(cell: TrainingCell) -> Any:
     """The partitioner of `cell`, None for none; at most a shard a server."""
     import tensorflow as tf
 

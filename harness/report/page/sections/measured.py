@@ -52,7 +52,7 @@ def scaling(source: Source) -> Section | None:
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
         fixed = "the batch of a replica is fixed, and the global batch grows with the replicas"
-        if work.workload.batch_scope == "global":
+        if work.workload.get("batch_scope") == "global":
             fixed = "the global batch is fixed, and the replicas share it out"
         return _part(slug, figures, scaling_table(work), words=(f"{scaling_word(work)}: {fixed}.",))
 

@@ -61,12 +61,14 @@ def labels_of(cells: Sequence[Cell]) -> list[str]:
     labels = [cell.label for cell in cells]
     if len(set(labels)) < len(labels):
         varying = [key for key in varying_keys(cells) if key in _NOT_IN_A_LABEL]
-        labels = [", ".join([label, *(_said(key, getattr(cell, key)) for key in varying)])
+        labels = [", ".join([label, *filter(None, (_said(key, cell.get(key)) for key in varying))])
                   for label, cell in zip(labels, cells, strict=True)]  # fmt: skip
     return [printable(shortened(label, MOST_LETTERS)) for label in labels]
 
 
 def _said(key: str, value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return key if value else f"no {key}"
     return str(value)
@@ -79,7 +81,8 @@ def varying_keys(cells: Sequence[Cell]) -> list[str]:
     """Keys in which the cells differ."""
     if not cells:
         return []
-    return [key for key in type(cells[0]).model_fields if len({getattr(cell, key) for cell in cells}) > 1]
+    keys = dict.fromkeys(key for cell in cells for key in type(cell).model_fields)
+    return [key for key in keys if len({cell.get(key) for cell in cells}) > 1]
 
 
 def described_cells(manifest: RunManifest, cells: Sequence[Cell]) -> list[dict[str, Any]]:

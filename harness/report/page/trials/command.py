@@ -7,8 +7,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.spec.axes import SETTINGS, TABLE
-from harness.spec.catalogue import OWN_LOOP
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.sweep import Sweep
 from harness.spec.text import text_of, value_of
 
@@ -26,7 +25,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
     settings = _words(_settings(manifest.sweep))
     found: list[str | None] = []
     for cell in cells:
-        own = None if cell.loop == OWN_LOOP else _words(_axes(cell))
+        own = _words(_axes(cell)) if isinstance(cell, TrainingCell) else None
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found
@@ -50,7 +49,7 @@ def _flag(key: str, text: str, value: Any) -> str:
     return f"--{name} {shlex.quote(text)}"
 
 
-def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
+def _axes(cell: TrainingCell) -> list[tuple[str, str, Any]]:
     """(key, text, value) of every axis whose value is not what a spec that does not say comes to."""
     found = []
     for key, axis in TABLE.items():
@@ -58,7 +57,7 @@ def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
         if axis.kinds:
             kind, _, count = value.partition("=")
             found += [(kind, count, [int(count)])] if count else []
-        elif axis.always or value not in (*axis.asked[:1], Cell.model_fields[key].default):
+        elif axis.always or value not in (*axis.asked[:1], TrainingCell.model_fields[key].default):
             found.append((key, text_of(key, value), [value]))
     return found
 

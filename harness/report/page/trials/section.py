@@ -131,7 +131,7 @@ def _filters(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> tuple[Filt
     for key in varying_keys(cells):
         if key == "global_batch_size":
             continue  # follows from batch size and replicas
-        values = tuple(map(_value, sorted({getattr(cell, key) for cell in cells})))
+        values = tuple(map(_value, sorted({value for cell in cells if (value := cell.get(key)) is not None})))
         if len(values) <= _MOST_CHOICES:
             found.append(Filter(key, key.replace("_", " "), tuple(map(_choice, values)), values))
     return tuple(found)

@@ -12,7 +12,7 @@ from harness.engines.tensorflow.recovery.state import compare_states, difference
 from harness.errors import HarnessError
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultStatus, PlannedFault, UpdateCounts, WeightCheck
 from harness.run.kinds.faults.history import History
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.recovery.state import Arrays
@@ -48,7 +48,7 @@ class Case:
 
     run_id: str
     job: PlannedFault
-    cell: Cell
+    cell: TrainingCell
     steps: int
     targets: tuple[str, ...] = ()
 

@@ -25,7 +25,7 @@ from harness.run.network import NetworkError, NotAvailable
 from harness.run.process.zygote import Zygote
 from harness.run.request import data_dir_of, request_for
 from harness.run.runner import begin, new_manifest
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, trained
 from harness.spec.faults import OF_SERVERS, ONE_PROCESS, Faults
 
 COST_PAIRS = 8
@@ -88,7 +88,7 @@ class FaultsRun(LiveRun[FaultLines]):
         self.progress.ended(record)
 
     def _record_of(self, job: PlannedFault) -> FaultRecord:
-        cell = self._cells[job.cell_id]
+        cell = trained(self._cells[job.cell_id])
         case = Case(self.store.manifest.run_id, job, cell, self._plan.settings.steps)
         refused = inapplicable(cell, job.fault) or self._refused.get(job.scenario)
         if refused is not None:

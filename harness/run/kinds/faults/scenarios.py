@@ -14,7 +14,7 @@ from harness.run.kinds.faults.crew import Crew, Hand
 from harness.run.kinds.faults.supervisor import Strike
 from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
-from harness.spec.cell import Cell
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
 from harness.spec.faults import OF_SERVERS, OF_SWEEP, ONE_PROCESS, Faults
 from harness.spec.sweep import Sweep, sweep_from
@@ -25,7 +25,7 @@ class JobPlan:
     """What is planned, as the run's manifest keeps it: the settings as a sweep has them, cells, jobs, sealed blocks."""
 
     sweep: Sweep
-    cells: list[Cell]
+    cells: list[TrainingCell]
     faults: FaultsPlan
     plan: PlanRecord
 
@@ -44,7 +44,7 @@ def plan_jobs(settings: Faults) -> JobPlan:
     return JobPlan(sweep, cells, FaultsPlan(settings=settings, jobs=jobs), PlanRecord.sealed(settings.seed, 1, blocks))
 
 
-def _jobs_of(settings: Faults, cell: Cell, repeat: int) -> list[PlannedFault]:
+def _jobs_of(settings: Faults, cell: TrainingCell, repeat: int) -> list[PlannedFault]:
     """Undisturbed jobs, one for each interval of checkpoints, then every fault with each of them."""
     intervals = [every for every in settings.checkpoint_every if every] or [0]
     jobs = [_job(cell, UNDISTURBED, every, repeat, None) for every in intervals]
@@ -56,7 +56,7 @@ def _jobs_of(settings: Faults, cell: Cell, repeat: int) -> list[PlannedFault]:
     return jobs
 
 
-def _job(cell: Cell, fault: str, every: int, repeat: int, step: int | None) -> PlannedFault:
+def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | None) -> PlannedFault:
     return PlannedFault.model_validate(
         {
             "scenario": f"{cell.strategy}/{fault}/{every}", "cell_id": cell.cell_id, "fault": fault,
@@ -65,7 +65,7 @@ def _job(cell: Cell, fault: str, every: int, repeat: int, step: int | None) -> P
     )  # fmt: skip
 
 
-def _cell(settings: Faults, strategy: str) -> Cell:
+def _cell(settings: Faults, strategy: str) -> TrainingCell:
     """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
     catalogue, alone = load_catalogue(), strategy in ONE_PROCESS
     most = catalogue.strategies[strategy].max_replicas or settings.workers
@@ -76,7 +76,8 @@ def _cell(settings: Faults, strategy: str) -> Cell:
         **({"ps": [settings.ps]} if strategy == "parameter_server" else {}),
     }
     matrix = expand(_sweep(settings, axes), catalogue)
-    return next(cell for cell in matrix.cells if cell.strategy == strategy and cell.cell_id not in matrix.added_base)
+    asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
+    return next(cell for cell in asked if cell.strategy == strategy)
 
 
 def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
@@ -84,7 +85,7 @@ def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
     return sweep_from({"name": "faults", "trials": settings.repeats, **same, **axes})
 
 
-def inapplicable(cell: Cell, fault: str) -> str | None:
+def inapplicable(cell: TrainingCell, fault: str) -> str | None:
     """Why a fault makes no sense for a strategy, or None."""
     if fault in OF_SERVERS and not cell.asynchronous:
         return f"{cell.strategy} has no parameter servers"

@@ -10,7 +10,7 @@ def hosts_needed(cell: Cell, hosts: int) -> int:
 
     A coordinator computes nothing and shares the first host.
     """
-    each = cell.workers + cell.ps
+    each = cell.shape.workers + cell.shape.servers
     return min(hosts, each) if hosts else each
 
 

@@ -14,7 +14,7 @@ def place_by_ports(launcher: str, request: Request, agents: Sequence[Agent]) -> 
     """The processes of `request`, workers first, over `agents` in their order; NotNow when ports are short."""
     tasks = tasks_of(request.cell)
     hosts = dealt(tasks, len(agents))
-    first = first_devices(hosts, tasks, request.cell.replicas)
+    first = first_devices(hosts, tasks, request.cell.shape.replicas)
     free = []
     with contextlib.ExitStack() as holding:
         for number, agent in enumerate(agents):

@@ -87,7 +87,7 @@ class Agent:
         self.ready = False
         self.scratch = ""
         """A folder on its host that its processes share."""
-        self.prepared: set[tuple[str, str]] = set()
+        self.prepared: set[tuple[str | None, str]] = set()
         """Data sets, with their folders, that are known to be there."""
         self._wire = wire
         self._news = news

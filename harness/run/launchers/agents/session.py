@@ -87,6 +87,8 @@ class Session:
 
     def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
         """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
+        if request.cell.data_set is None:
+            return
         for agent in agents:
             if data_key(request) in agent.prepared:
                 continue

@@ -11,7 +11,7 @@ from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record.manifest import RunManifest
 from harness.report.page.trials.command import repeat_command
 from harness.spec import Cell, Sweep, expand
-from harness.spec.expand import own_step_cell
+from harness.spec.work import OwnStepCell
 from tests.synthetic import default_cells, make_cell, make_run
 
 
@@ -72,7 +72,7 @@ def test_settings_are_named_where_they_are_not_the_default() -> None:
 
 
 def test_what_no_flag_can_say_has_no_command() -> None:
-    for cell in (own_step_cell("pkg.mod:step"), make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
+    for cell in (OwnStepCell(step="pkg.mod:step"), make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
         assert repeat_command(cell, manifest_of(Sweep())) is None
 
 

@@ -1,0 +1,333 @@
+"""Kinds of work: what a cell measures, and in which quantity it counts what was done.
+
+A cell is a tagged union that stays open: a kind of work is one class below `Cell`, entered by `@kind_of_work`
+with the tag that its records carry, and it has the keys that it has and no others. What every kind can be asked is
+said by `Cell`; the rest is read from the class that has it, and mypy shows where that was forgotten.
+"""
+
+import functools
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from harness.spec.axes import Positive
+
+TAG = "kind"
+"""The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
+TRAINING = "training"
+OWN_STEP = "own_step"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What work is counted in. `many` names it in records and units: `examples`, `tokens`, `bytes`."""
+
+    many: str
+
+    @property
+    def one(self) -> str:
+        """`example`, `token`, `query`, `batch`: the singular, by the regular endings of English."""
+        for ending, singular in (("ies", "y"), ("ches", "ch"), ("xes", "x"), ("sses", "ss"), ("s", "")):
+            if self.many.endswith(ending):
+                return self.many.removesuffix(ending) + singular
+        return self.many
+
+    @property
+    def each(self) -> str:
+        """`an example`, `a token`."""
+        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+
+    @property
+    def unit(self) -> str:
+        """The unit of a rate: `examples/s`."""
+        return f"{self.many}/s"
+
+    @property
+    def unit_in_words(self) -> str:
+        """`examples per second`."""
+        return f"{self.many} per second"
+
+    @property
+    def throughput_key(self) -> str:
+        """The column of a rate: `throughput_examples_per_s`."""
+        return f"throughput_{self.many}_per_s"
+
+    @property
+    def cpu_key(self) -> str:
+        """The column of processor time: `cpu_seconds_per_example`."""
+        return f"cpu_seconds_per_{self.one}"
+
+
+EXAMPLES = Quantity("examples")
+QUANTITY_PATTERN = r"^[a-z][a-z_]{0,30}$"
+QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one step does: `amount` of `quantity`."""
+
+    quantity: Quantity
+    amount: int
+
+    def rate(self, step_time_s: float) -> float:
+        """Throughput in `quantity.unit`: amount ÷ step time."""
+        return self.amount / step_time_s
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a trial takes: its processes, and what each of them has."""
+
+    workers: int = 1
+    servers: int = 0
+    """Parameter servers; with any, a coordinator is one process more."""
+    replicas: int = 1
+    """Devices of one worker that take part, or groups of them that share a model."""
+    device: str = ""
+    """The kind of device that the harness sets up; empty where that is the work's own affair."""
+    network: str = ""
+    """The emulated network between the processes; empty is none."""
+
+
+def _is_union(cls: type[BaseModel]) -> bool:
+    """Whether it is `Cell` itself, asked while the name is not bound yet."""
+    return ABC in cls.__bases__
+
+
+class Cell(BaseModel, ABC):
+    """One configuration to measure, of whatever kind of work; identified by a hash of its canonical form."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tag: ClassVar[str] = ""
+    """The kind's name, set by `kind_of_work`."""
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """What one step does, and how much of it."""
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """What is worked on or run, as the user named it: a model, the function of an own step."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A short name for tables and figures; it names what usually varies within a sweep."""
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
+        return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
+
+    @property
+    def scope_label(self) -> str:
+        """One line that names the ranking."""
+        return self.subject
+
+    @property
+    def shape(self) -> Shape:
+        """Its processes and devices; one process, unless the kind says otherwise."""
+        return Shape()
+
+    def without_network(self) -> "Cell":
+        """The same without an emulated network."""
+        return self
+
+    @property
+    def data_set(self) -> str | None:
+        """The data that is made ready once before trials; None where the work needs none of the harness."""
+        return None
+
+    def get(self, key: str) -> Any:
+        """The value of a key by its name, None where this kind of work has no such key."""
+        return getattr(self, key) if key in type(self).model_fields else None
+
+    @property
+    def full_name(self) -> str:
+        """The label with what one run has in common: how the cell is called among those of many runs."""
+        return self.label
+
+    @property
+    def short_name(self) -> str:
+        """The beginning of its name in other tools: letters, digits and `-_.:` of what usually varies within a run."""
+        return f"{self.subject}-{self.work.amount}-{self.work.quantity.many}"
+
+    @property
+    def cell_id(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON form."""
+        return _hash_of(self)
+
+    def identity(self) -> dict[str, Any]:
+        """The keys and values that make the cell another one."""
+        return self.model_dump(mode="json")
+
+    @property
+    def replicas_in_sync(self) -> int:
+        """n: those that do a step together."""
+        return 1
+
+    @property
+    def devices_in_sync(self) -> int:
+        """Devices of all that do a step together."""
+        return self.replicas_in_sync
+
+    @property
+    def is_base(self) -> bool:
+        """Whether others are compared with it: a training without a strategy."""
+        return False
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if not _is_union(cls):
+            return handler(source)
+        # whole, whatever is left out of the message around it: a cell without its tag could not be read back
+        whole = core_schema.plain_serializer_function_ser_schema(lambda cell: cell.model_dump())
+        return core_schema.no_info_plain_validator_function(lambda values: cell_from(values), serialization=whole)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        if not _is_union(cls):
+            found = handler(schema)
+            keys = handler.resolve_ref_schema(found)
+            if TAG in keys["properties"] and TAG not in keys["required"]:
+                keys["required"].insert(0, TAG)
+            return found
+        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in KINDS.values()]}
+
+
+KINDS: dict[str, type[Cell]] = {}
+"""Every kind of work, by tag."""
+_Kind = TypeVar("_Kind", bound=type[Cell])
+
+
+def kind_of_work(tag: str) -> Callable[[_Kind], _Kind]:
+    """Enter a class as a kind of work: from then on records, messages and schemas know its cells by `tag`."""
+
+    def enter(kind: _Kind) -> _Kind:
+        if tag in KINDS:
+            raise ValueError(f"the kind of work '{tag}' is entered twice: {KINDS[tag].__name__} and {kind.__name__}")
+        kind.tag = tag
+        KINDS[tag] = kind
+        return kind
+
+    return enter
+
+
+def cell_from(values: Any) -> Cell:
+    """The cell that a record or a message holds, of the kind that its tag says.
+
+    Raises pydantic's errors: ValidationError of a kind's keys, PydanticCustomError where there is no such kind.
+    """
+    if isinstance(values, Cell):
+        return values
+    if not isinstance(values, Mapping):
+        raise PydanticCustomError("cell", "expected the keys of a cell")
+    if values.get("loop") == OwnStepCell.EARLIER_LOOP and TAG not in values:
+        values = OwnStepCell.keys_of_earlier(values)
+    kind = KINDS.get(str(values.get(TAG, TRAINING)))
+    if kind is None:
+        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(KINDS)})
+    return kind.model_validate(values)
+
+
+@kind_of_work(OWN_STEP)
+class OwnStepCell(Cell):
+    """A user's own training step. Strategy, devices, model and data are the step's own affair, so it has none."""
+
+    kind: Literal["own_step"] = "own_step"
+    step: str
+    """The function that builds it, `package.module:function`."""
+    amount: Positive = 1
+    """How much of `quantity` one step does."""
+    quantity: QuantityName = EXAMPLES.many
+
+    EARLIER_LOOP: ClassVar[str] = "own"
+    """What earlier records have in place of a tag: a training whose loop is this one."""
+
+    @property
+    def work(self) -> Work:
+        """What one step does, as the user says: nothing inside the step is looked at."""
+        return Work(Quantity(self.quantity), self.amount)
+
+    @property
+    def subject(self) -> str:
+        """The function that builds the step."""
+        return self.step
+
+    @property
+    def label(self) -> str:
+        """The function and the amount of a step; `b64` stays what it was for examples."""
+        counted = f"b{self.amount}" if self.quantity == EXAMPLES.many else f"{self.amount} {self.quantity}"
+        return f"{self.step} {counted}"
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
+        return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
+
+    @property
+    def scope_label(self) -> str:
+        """One line that names the ranking."""
+        return self.subject
+
+    @property
+    def shape(self) -> Shape:
+        """Its processes and devices; one process, unless the kind says otherwise."""
+        return Shape()
+
+    def without_network(self) -> "Cell":
+        """The same without an emulated network."""
+        return self
+
+    @property
+    def data_set(self) -> str | None:
+        """The data that is made ready once before trials; None where the work needs none of the harness."""
+        return None
+
+    def get(self, key: str) -> Any:
+        """The value of a key by its name, None where this kind of work has no such key."""
+        return getattr(self, key) if key in type(self).model_fields else None
+
+    @property
+    def full_name(self) -> str:
+        """As earlier runs called it, so that the history of a step is one series."""
+        said = f"batch={self.amount}" if self.quantity == EXAMPLES.many else f"{self.quantity}={self.amount}"
+        return f"{self.step} on own, own: {self.label} optimizer=own {said}"
+
+    @property
+    def short_name(self) -> str:
+        """As earlier runs called it in other tools, where it is counted in examples as theirs was."""
+        return f"none-1x{self.amount}" if self.quantity == EXAMPLES.many else super().short_name
+
+    def identity(self) -> dict[str, Any]:
+        """The keys that an own step had in earlier records, so that it is the same cell then and now."""
+        own = ("device", "data", "optimizer", "loop")
+        counted = {} if self.quantity == EXAMPLES.many else {"quantity": self.quantity}
+        return {
+            **dict.fromkeys(own, self.EARLIER_LOOP), **counted, "strategy": "none", "replicas": 1, "workers": 1,
+            "batch_size": self.amount, "batch_scope": "per_replica", "global_batch_size": self.amount,
+            "cross_device_op": "auto", "packing": "default", "model": self.step, "precision": "float32", "xla": False,
+        }  # fmt: skip
+
+    @staticmethod
+    def keys_of_earlier(values: Mapping[str, Any]) -> dict[str, Any]:
+        """Today's keys of a cell that an earlier version wrote; what it had in the other places meant nothing."""
+        return {TAG: OWN_STEP, "step": values.get("model"), "amount": values.get("global_batch_size")}
+
+
+@functools.lru_cache(maxsize=65536)
+def _hash_of(cell: Cell) -> str:
+    """Kept outside the model: a value cached on the instance would survive `model_copy`, and lie."""
+    canonical = json.dumps(cell.identity(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
