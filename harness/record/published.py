@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
 from harness.record.imported import PublishedFigure
-from harness.spec.cell import MOST
+from harness.spec.cell import MOST, TrainingCell
 
 MOST_ROWS = 100_000
 MOST_CHARACTERS = 500
