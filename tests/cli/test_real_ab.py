@@ -178,9 +178,9 @@ def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> N
 
 @pytest.fixture(scope="session")
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """A round of one cell: for the shape of a record, not for what it finds."""
+    """Two rounds of one cell: for the shape of a record, not for what it finds."""
     folder = tmp_path_factory.mktemp("validation")
-    done = run("validate", *ONE, "--rounds=1", "--max-blocks=6", folder=folder)
+    done = run("validate", *ONE, "--rounds=2", "--max-blocks=6", folder=folder)
     assert done.returncode == 0, done.stderr
     return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
 
@@ -188,7 +188,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
     plan = validated.stored.manifest.validation
     assert plan is not None
-    assert [(of.second, len(of.pilot)) for of in plan.rounds] == [([], 6)]
+    assert [(of.second, len(of.pilot)) for of in plan.rounds] == [([], 6), ([], 6)]
     found = {(trial.block, trial.side): trial.plant for trial in validated.stored.trials if trial.status == "ok"}
     assert found == {(block, arm.name): arm.plant for of in plan.rounds for block in of.pilot for arm in of.arms}
     assert len(validated.stored.trials) == len(found)
@@ -200,7 +200,7 @@ def test_its_record_is_written_and_printed(validated: Done) -> None:
     assert record.complete
     assert (record.pilot_blocks, record.max_blocks, record.windows) == (6, 6, 5)
     found = {(effect.plant, effect.share) for effect in record.effects}
-    assert found == {(None, 0.0), ("device_work", 0.03)}
+    assert found == {(None, 0.0), ("device_work", 0.03), ("device_work", 0.05)}
     assert len(record.floors) == 1
     for text in ("The method, measured", "A/A, false alarms", "records: results/"):
         assert text in validated.out
