@@ -109,7 +109,7 @@ def _compared(
     from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab
     from harness.errors import UsageError
 
-    of_ab = other is None and along is None and a.manifest.comparison is not None
+    of_ab = other is None and along is None and a.manifest.kind == "ab"
     if not of_ab and (other is None) == (along is None):
         raise UsageError("compare: expected a second run, or along=AXIS to compare the cells of one run")
     b = None if other is None else read(other, results)
@@ -138,7 +138,7 @@ def _read(given: tuple[Name, ...], results: Folder, *, trials: bool = True) -> l
 
     found = [read(run, results) for run in given or ("latest",)]
     for run in found:
-        if trials and run.manifest.imported is not None:
+        if trials and run.manifest.kind == "import":
             raise UsageError(
                 f"RUN: '{run.manifest.run_id}' was imported and has no trials; harness.load_cells has its figures"
             )

@@ -9,7 +9,7 @@ from harness.analysis.estimates.intervals import cell_estimate, log_ratio, poole
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, Workload, answer, rank, references_of
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
-from harness.record.manifest import RunManifest
+from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.grouping import experiment, family
 
@@ -155,9 +155,9 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummar
 
 def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
     """How many trials the sealed plans hold of each cell id. Groups of a comparison list its sides' names."""
-    sides: dict[str, str] = {}
-    if manifest.comparison is not None:
-        sides = {side.name: side.cell_id for side in manifest.comparison.sides}
+    what = manifest.what
+    compared = what.sides if isinstance(what, ComparisonRecord) else []
+    sides: dict[str, str] = {side.name: side.cell_id for side in compared}
     planned: defaultdict[str, int] = defaultdict(int)
     for plan in manifest.plans:
         for block in plan.blocks:

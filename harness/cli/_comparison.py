@@ -8,8 +8,6 @@ from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
-    from harness.record import Run
-    from harness.record.validation import ValidationRecord
 
 
 def format_of(given: str | None, json_out: bool, output: Path | None) -> str:
@@ -44,18 +42,3 @@ def deliver(comparison: "Comparison", format_name: str, output: Path | None, sai
         list_in_index(output)
     differing = [f"the environments differ: {line}" for line in change_lines(comparison)]
     print("\n".join([*differing, headline(comparison), *verdict_sentences(comparison), f"{said}: {output}"]))
-
-
-def comparison_of(run: "Run", results: Path) -> "Comparison":
-    """The decision of an `ab` run, by its own margins, with this machine's validation when there is one."""
-    from harness.analysis.comparison import comparison_of_ab
-
-    return comparison_of_ab(run, validation=validation_of(run, results))
-
-
-def validation_of(run: "Run", results: Path) -> "ValidationRecord | None":
-    """The newest validation in `results` of the machine that the run was measured on."""
-    from harness.record.validation import find_validation
-
-    machine = run.manifest.facts.get("machine.id")
-    return find_validation(results, machine if isinstance(machine, str) else None)

@@ -33,9 +33,9 @@ ON_RESUME = ("resume", "results", "strict", "quiet", "json")
 
 def command(**given: Any) -> int:
     """Run the verb."""
-    from harness.cli._comparison import comparison_of
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run, resolve_run
+    from harness.report.kinds.ab import comparison_of
     from harness.run.kinds.ab import AbRun
     from harness.run.runner import resume
 

@@ -41,8 +41,8 @@ def command(**given: Any) -> int:
     a = load_run(resolve_run(given["run_a"], results))
     b = None if given["run_b"] is None else load_run(resolve_run(given["run_b"], results))
     for name, one in (("RUN_A", a), ("RUN_B", b)):
-        if one is not None and one.manifest.faults is not None:
-            raise UsageError(f"{name}: '{one.path.name}' is a run of faults, which has no throughput to compare")
+        if one is not None and not (kind := one.manifest.what.kind).has_trials:
+            raise UsageError(f"{name}: '{one.path.name}' is a run of {kind.verb}, which has no throughput to compare")
     comparison = _compared(a, b, given)
     deliver(comparison, chosen, given["output"])
     return comparison.exit_code(given["strict"])
@@ -65,7 +65,7 @@ def _compared(a: "Run", b: "Run | None", given: dict[str, Any]) -> "Comparison":
     validation = _validation(a, b, given["results"])
     ours = delta is not None or epsilon is not None
     if b is None and given["along"] is None:
-        if a.manifest.comparison is None:
+        if a.manifest.kind != "ab":
             raise UsageError("RUN_B: expected a second run, or --along AXIS to compare the cells of one run")
         margins = choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon) if ours else None
         return comparison_of_ab(a, margins, validation)
@@ -80,9 +80,9 @@ def _compared(a: "Run", b: "Run | None", given: dict[str, Any]) -> "Comparison":
 
 def _validation(a: "Run", b: "Run | None", results: Path) -> "ValidationRecord | None":
     """That of the one machine; a noise floor of one machine says nothing of two."""
-    from harness.cli._comparison import validation_of
+    from harness.report.kinds.base import known_validation
 
-    found = validation_of(a, results)
+    found = known_validation(a, results)
     same = b is None or b.manifest.facts.get("machine.id") == a.manifest.facts.get("machine.id")
     return found if same else None
 

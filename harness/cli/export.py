@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from harness.record import Run
 
 VERB = "export"
-OF_IMPORTED = ("cells", "json")
-"""Formats that an imported run has: the others are of trials."""
 MEASURED_ONLY = ("pytest-benchmark", "github-action-bigger", "github-action-smaller")
 """Formats that have no place for a cell without a throughput."""
 HELP = "Export a run for another tool."
@@ -37,9 +35,9 @@ COMMAND = WithFormats
 
 
 def _formats(incomplete: str = "") -> list[str]:
-    from harness.report.export import exporters
+    from harness.report.kinds import formats
 
-    return [name for name in exporters() if name.startswith(incomplete)]
+    return [name for name in formats() if name.startswith(incomplete)]
 
 
 def command(
@@ -59,20 +57,15 @@ def command(
     """Run the verb."""
     from harness.errors import UsageError, not_one_of
     from harness.record.reading import load_run, resolve_run
-    from harness.report.export import exporters
+    from harness.report.kinds import formats, shown_kind
 
-    known = exporters()
-    if format_name not in known:
+    if format_name not in (known := formats()):
         raise not_one_of("--format", format_name, known)
     loaded = load_run(resolve_run(run, results))
-    if loaded.manifest.faults is not None:
-        raise UsageError(f"RUN: '{loaded.path.name}' is a run of faults; `harness show --json` gives its figures")
-    if loaded.manifest.imported is not None and format_name not in OF_IMPORTED:
-        raise UsageError(
-            f"--format: '{loaded.manifest.run_id}' was imported and has no trials; expected one of "
-            f"{', '.join(OF_IMPORTED)}"
-        )
-    text = known[format_name].export(loaded, output)
+    kind = shown_kind(loaded.manifest)
+    if format_name not in (fitting := kind.exporters()):
+        raise UsageError(kind.lacks_format(loaded))
+    text = fitting[format_name].export(loaded, output)
     if output is None:
         sys.stdout.write(text or "")
     else:

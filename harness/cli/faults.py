@@ -4,7 +4,7 @@ import inspect
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from harness.cli._flags import option, signed
 from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
-
-if TYPE_CHECKING:
-    from harness.record.reading import Run
 
 VERB = "faults"
 HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
@@ -50,17 +47,19 @@ def command(**given: Any) -> int:
     settings = _settings(given["spec"], flags)
     if given["dry_run"]:
         return _dry_run(settings, given["json"])
+    from harness.cli.show import tell
     from harness.record.reading import load_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import measure_faults
 
     lines = FaultLines(quiet=given["quiet"] or given["json"])
     path = measure_faults(settings, given["results"], ["harness", *sys.argv[1:]], lines)
-    tell(load_run(path), given["json"])
+    tell(load_run(path), given["results"], given["json"])
     return 0
 
 
 def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
+    from harness.cli.show import tell
     from harness.record.reading import load_run, resolve_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import FaultsRun
@@ -72,7 +71,7 @@ def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
         raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
     path = resolve_run(given["resume"], given["results"])
     resume(FaultsRun, path, FaultLines(quiet=given["quiet"] or given["json"]))
-    tell(load_run(path), given["json"])
+    tell(load_run(path), given["results"], given["json"])
     return 0
 
 
@@ -106,28 +105,6 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
         print(f"  repeat {job.repeat + 1}: {job.scenario}{f' (not run: {reason})' if reason else when}")
     print(f"seed {settings.seed}, plan {planned.plan.sha256[:12]}")
     return 0
-
-
-def tell(run: "Run", json_out: bool) -> None:
-    """The tables and sentences, or one JSON object."""
-    from harness.analysis.faults import summarise_faults
-    from harness.record.fault_log import load_faults
-    from harness.report.faults.as_json import faults_json
-    from harness.report.faults.page import faults_lines, faults_tables
-
-    assert run.manifest.faults is not None
-    summary = summarise_faults(run.manifest.faults, load_faults(run.path))
-    if json_out:
-        whole = {"run_id": run.manifest.run_id, "path": str(run.path), **faults_json(summary)}
-        print(json.dumps(whole, indent=2, ensure_ascii=False))
-        return
-    from harness.cli._table import print_table
-
-    for table in faults_tables(summary, run.manifest.faults):
-        print_table(table)
-    print("\n".join(faults_lines(summary)))
-    print(f"records: {run.path}")
-    print(f"report:  python -m harness report {run.path}")
 
 
 def _signature() -> list[inspect.Parameter]:

@@ -42,7 +42,8 @@ def command(
 def _state(listing: "RunListing") -> str:
     if listing.problem:
         return f"unreadable: {listing.problem}"
-    if listing.status == "imported":
-        return f"imported     {listing.cells} published figures, not measured here"
+    from harness.report.kinds import shown_kinds
+
     status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
-    return f"{status:<11}  {listing.trials:>4} of {listing.planned} {listing.unit}  {listing.cells} cells"
+    kind = shown_kinds().get(listing.kind or "")
+    return f"{status:<11}  {f'a run of {listing.kind}' if kind is None else kind.listed(listing)}"

@@ -12,7 +12,6 @@ from harness.spec.text import value_of
 from harness.stages import MAX_BLOCKS, pilot_within
 
 if TYPE_CHECKING:
-    from harness.record.validation import ValidationRecord
     from harness.run.kinds.validate import ValidateSettings
 
 VERB = "validate"
@@ -36,8 +35,10 @@ def command(**given: Any) -> int:
     from harness.analysis.comparison.sides import check_records
     from harness.analysis.validation.summary import validation_of
     from harness.cli._measuring import progress_for
+    from harness.cli._table import surface
     from harness.record.reading import load_run, resolve_run
     from harness.record.validation import write_validation
+    from harness.report.kinds.validation import validation_text
     from harness.run.kinds.validate import ValidationRun, validate
     from harness.run.runner import resume
 
@@ -52,7 +53,8 @@ def command(**given: Any) -> int:
     check_records(run)
     record = validation_of(run)
     write_validation(path, record)
-    tell(record, path, given["json"])
+    text = record.model_dump_json(indent=2) + "\n" if given["json"] else validation_text(record, path, surface())
+    print(text, end="")
     return 0
 
 
@@ -87,20 +89,6 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     most = given["max_blocks"] or MAX_BLOCKS
     ab = AbSettings(margins, pilot_blocks=pilot_within(most), max_blocks=most)
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
-
-
-def tell(record: "ValidationRecord", path: Path, json_out: bool) -> None:
-    """The tables and sentences, or the record as JSON."""
-    if json_out:
-        print(record.model_dump_json(indent=2))
-        return
-    from harness.cli._table import print_table
-    from harness.report.tables.validation import validation_lines, validation_tables
-
-    for table in validation_tables(record):
-        print_table(table)
-    print("\n".join(validation_lines(record)))
-    print(f"records: {path}")
 
 
 signed(

@@ -19,6 +19,11 @@ class Kind:
     log: str = TRIALS_NAME
     """Name of the file with a line a record."""
 
+    @property
+    def has_trials(self) -> bool:
+        """Whether its records are trials of cells, which have a throughput."""
+        return self.log == TRIALS_NAME
+
 
 class Undertaking:
     """What a run set out to do: the part of the manifest that its kind has for itself."""

@@ -81,7 +81,7 @@ def fill_after(lines: int, patch: pytest.MonkeyPatch) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         append_line(descriptor, line)
 
-    for module in ("store", "fault_log"):
+    for module in ("store", "log"):
         patch.setattr(f"harness.record.{module}.append_line", append)
 
 
@@ -128,7 +128,7 @@ def fail_after(lines: int, error: Exception, patch: pytest.MonkeyPatch) -> None:
             raise error
         return to_json(model, *given, **more)
 
-    for module in ("store", "fault_log"):
+    for module in ("store", "log"):
         patch.setattr(f"harness.record.{module}.to_json", encoded)
 
 

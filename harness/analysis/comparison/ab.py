@@ -13,7 +13,7 @@ from harness.analysis.summary import pilot_blocks_of
 from harness.environment import Change, Fact
 from harness.errors import StorageError, UsageError
 from harness.record import Run
-from harness.record.manifest import SideRecord
+from harness.record.manifest import ComparisonRecord, SideRecord
 from harness.record.validation import ValidationRecord
 from harness.spec.cell import Cell
 
@@ -35,9 +35,8 @@ def comparison_of_ab(
     verdicts = verdicts_of([_compared(run, read_a, read_b, pairs)], margins, "none")[0]
     names = cell_names([cells[a.cell_id], cells[b.cell_id]])
     row = Row(" → ".join(dict.fromkeys((names[a.cell_id], names[b.cell_id]))), read_a, read_b, verdicts)
-    assert run.manifest.comparison is not None
     said = [
-        *run.manifest.comparison.remarks,
+        *run.manifest.part(ComparisonRecord).remarks,
         *remarks.on_runs({"The run": run}),
         *remarks.on_blocks(run, pairs),
         *_on_margins(margins, planned),
@@ -67,8 +66,8 @@ def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair]) -> 
 
 
 def _sides(run: Run) -> tuple[SideRecord, SideRecord]:
-    record = run.manifest.comparison
-    if record is None:
+    record = run.manifest.what
+    if not isinstance(record, ComparisonRecord):
         raise UsageError(
             f"RUN: '{run.manifest.run_id}' is no `ab` run; give a second run, or --along AXIS to compare its cells"
         )
@@ -81,8 +80,7 @@ def _sides(run: Run) -> tuple[SideRecord, SideRecord]:
 
 def _cells(run: Run) -> dict[str, Cell]:
     """The cells by id; StorageError where a side's cell is not there, or its trials are of another."""
-    record = run.manifest.comparison
-    assert record is not None
+    record = run.manifest.part(ComparisonRecord)
     cells = {cell.cell_id: cell for cell in run.manifest.cells}
     for side in record.sides:
         if side.cell_id not in cells:
@@ -104,8 +102,7 @@ def _read(run: Run, side: SideRecord, cells: Mapping[str, Cell]) -> CellTrials:
 
 
 def _planned_margins(run: Run) -> Margins:
-    record = run.manifest.comparison
-    assert record is not None
+    record = run.manifest.part(ComparisonRecord)
     try:
         return Margins(record.delta, record.epsilon, record.margins_source)
     except UsageError as error:

@@ -17,7 +17,7 @@ from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, 
 from harness.analysis.estimates.verdict import Correction, Margins
 from harness.errors import StorageError
 from harness.record import Run
-from harness.record.imported import PublishedFigure
+from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed
 from harness.spec.cell import Cell, TrainingCell
 
@@ -89,8 +89,8 @@ def published_cell(figure: PublishedFigure) -> TrainingCell:
 
 
 def _items(run: Run) -> list[_Item]:
-    imported = run.manifest.imported
-    if imported is not None:
+    imported = run.manifest.what
+    if isinstance(imported, ImportedRecord):
         return [
             _Item(figure.label, cell := published_cell(figure), _published(figure, cell), log_estimate(figure), figure)
             for figure in imported.figures
@@ -193,8 +193,8 @@ def _explained(verdicts: Verdicts, left: _Item, right: _Item) -> Verdicts:
 def _remarks(a: Run, b: Run) -> list[str]:
     remarks = []
     for name, run in (("A", a), ("B", b)):
-        imported = run.manifest.imported
-        if imported is not None:
+        imported = run.manifest.what
+        if isinstance(imported, ImportedRecord):
             sources = "; ".join(imported.sources[:_MOST_NAMED]) or "no source is named"
             remarks.append(f"{name} was not measured here: published figures from {imported.file} ({sources}).")
     remarks.append("Whether a published step computed the right thing is not known: no gate was passed.")

@@ -36,12 +36,11 @@ def compare_runs(
     """
     if a.manifest.run_id == b.manifest.run_id:
         raise UsageError(f"RUN_B: '{b.manifest.run_id}' is the same run as RUN_A; --along AXIS compares its own cells")
-    if a.manifest.imported or b.manifest.imported:
-        for run in (run for run in (a, b) if run.manifest.imported is None):
-            _expect_sweep(run)
-        return compare_imported(a, b, margins, correction, across_machines)
-    for run in (a, b):
+    measured = [run for run in (a, b) if run.manifest.kind != "import"]
+    for run in measured:
         _expect_sweep(run)
+    if len(measured) < 2:
+        return compare_imported(a, b, margins, correction, across_machines)
     changes = changes_between(a.manifest, b.manifest)
     if not across_machines:
         _refuse(changes)
@@ -113,11 +112,11 @@ def _rows(
 
 def _expect_sweep(run: Run) -> None:
     name = run.manifest.run_id
-    if run.manifest.imported is not None:
+    if run.manifest.kind == "import":
         raise UsageError(
             f"RUN: '{name}' was imported: published figures are compared with another run, not along an axis"
         )
-    if run.manifest.comparison is not None:
+    if run.manifest.kind == "ab":
         raise UsageError(
             f"RUN: '{name}' is an `ab` run and holds its own two sides; `python -m harness compare {name}` alone "
             "shows its verdict"

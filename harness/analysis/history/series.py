@@ -104,7 +104,7 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
 
 def _counts(run: Run) -> bool:
     manifest = run.manifest
-    return manifest.comparison is None and manifest.validation is None and bool(_machine(manifest)) and bool(run.trials)
+    return manifest.kind == "sweep" and bool(_machine(manifest)) and bool(run.trials)
 
 
 def _machine(manifest: RunManifest) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.analysis.comparison.instruments import Verdicts
 from harness.analysis.comparison.pairs import Pair, blocks_wanted, estimate_of, pairs_of, took_turns
 from harness.analysis.estimates.verdict import Margins, invalid, judge
-from harness.record.manifest import ArmRecord, RoundRecord, RunManifest
+from harness.record.manifest import ArmRecord, RoundRecord, RunManifest, ValidationPlan
 from harness.record.trial import Plant, TrialRecord
 from harness.spec.cell import Cell
 
@@ -38,8 +38,7 @@ def decisions_of(manifest: RunManifest, trials: Sequence[TrialRecord]) -> tuple[
     Each takes the blocks that its own pilot's spread asks for, though the round may have measured more for
     the sake of another arm. A round that was cut short gives none: half a plan is no decision.
     """
-    plan = manifest.validation
-    if plan is None:
+    if not isinstance(plan := manifest.what, ValidationPlan):
         return ()
     cells = {cell.cell_id: cell for cell in manifest.cells}
     by_block: dict[int, list[TrialRecord]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from harness.analysis.estimates.intervals import log_mean, pooled_deviation
 from harness.analysis.estimates.power import clopper_pearson, noise_floor, smallest_effect, unpaired
 from harness.analysis.validation.decisions import Decided, decisions_of
-from harness.record.manifest import RunManifest
+from harness.record.manifest import RunManifest, ValidationPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, ValidationRecord
@@ -18,8 +18,7 @@ Key = tuple[str, str | None, float]
 
 def validation_of(run: Run) -> ValidationRecord:
     """The record of a validation as far as it has come. Pure; HarnessError on a value that is not finite."""
-    manifest, plan = run.manifest, run.manifest.validation
-    assert plan is not None
+    manifest, plan = run.manifest, run.manifest.part(ValidationPlan)
     made = decisions_of(manifest, run.trials)
     facts = manifest.facts
     machine_id = facts.get("machine.id")
@@ -83,7 +82,6 @@ def _effect(same: Sequence[Decided]) -> Effect:
 
 def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
     floors = []
-    assert manifest.validation is not None
     for cell in manifest.cells:
         mine = [decided for decided in made if decided.cell == cell]
         again = [decided for decided in mine if decided.plant is None and decided.values]
@@ -95,7 +93,7 @@ def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
             ([_log_throughput(pair.a) for pair in first.pairs], [_log_throughput(pair.b) for pair in second.pairs])
             for first, second in of_two_rounds(again, 2)
         ]
-        apart = unpaired(met, manifest.validation.delta)
+        apart = unpaired(met, manifest.part(ValidationPlan).delta)
         floors.append(
             Floor(
                 cell=cell,

@@ -12,7 +12,6 @@ from harness.errors import HarnessError, UsageError
 from harness.report.export.base import Exporter, RunData, deliver, write
 from harness.report.export.rows import cell_rows, to_csv, trial_rows
 from harness.report.tables.frames import trial_frame, window_frame
-from harness.report.tables.published import imported_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +55,6 @@ class ParquetTable:
 
 
 def _cells(run: RunData) -> str:
-    if run.manifest.imported is not None:
-        return to_csv(imported_rows(run.manifest))
     return to_csv(cell_rows(summarise(run.manifest, run.trials)))
 
 

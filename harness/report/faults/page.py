@@ -192,14 +192,14 @@ def _findings(mine: Sequence[ScenarioSummary], summary: FaultsSummary) -> list[s
 
 def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
     """The same as one self-contained page, with a figure."""
-    assert manifest.faults is not None
+    plan = manifest.part(FaultsPlan)
     return rendered(
         "faults.html.j2",
         manifest=manifest,
-        settings=manifest.faults.settings,
+        settings=plan.settings,
         headline=headline(summary),
         lines=faults_lines(summary),
-        tables=faults_tables(summary, manifest.faults),
+        tables=faults_tables(summary, plan),
         picture=faults_figure(summary, FAULT_WORDS),
         printable=printable,
     )

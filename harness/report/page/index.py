@@ -18,14 +18,15 @@ from urllib.parse import quote
 
 from harness.errors import StorageError
 from harness.record.files import replace_file
+from harness.report.kinds import shown_kinds
 from harness.report.page.templating import rendered
 from harness.report.words.text import plural, printable, shortened
 
 INDEX_NAME = "index.html"
 MARK = "harness-kind"
 """The meta element that a page of ours begins with."""
-KINDS = ("run", "comparison", "validation", "history", "faults", "imported")
-"""What a page may say that it is, besides `index`."""
+OF_SEVERAL = ("comparison", "history")
+"""What a page of several runs says that it is; one of a run says what its kind has it say."""
 _HEAD_BYTES = 65536
 """Of a page, read to find its head: what it says of itself stands before its style."""
 _MOST_LETTERS = 400
@@ -46,7 +47,7 @@ class Listed:
     """Relative to the index, quoted for a URL."""
     name: str
     kind: str
-    """One of `KINDS`."""
+    """What the page says that it is."""
     runs: str
     measured: str
     """When the run was created, as the page says, in UTC."""
@@ -99,7 +100,7 @@ def _listed(path: Path, written: float) -> Listed | None:
     said = _said(path)
     title = said.get("title", "")
     kind = said.get(MARK) or next((kind for end, kind in _OLD_TITLES.items() if title.endswith(end)), None)
-    if kind not in KINDS:
+    if kind not in (*OF_SEVERAL, *(shown.page_kind for shown in shown_kinds().values())):
         return None
     name = os.fsencode(path.name)
     return Listed(

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.analysis import summarise
 from harness.analysis.comparison.result import Comparison
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
-from harness.report.export.rows import cell_rows
+from harness.report.kinds import shown_kind
 from harness.report.tables.columns import (
     CELL_COLUMNS,
     COMPARISON_COLUMNS,
@@ -20,7 +19,6 @@ from harness.report.tables.columns import (
     Column,
     Kind,
 )
-from harness.report.tables.published import imported_rows
 from harness.report.words.text import printable
 
 if TYPE_CHECKING:
@@ -70,7 +68,7 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a cell with its estimates; of an imported run one row a published figure, without a rank."""
     import pandas as pd
 
-    rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in _cell_rows(run)]
+    rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in shown_kind(run.manifest).cell_rows(run)]
     return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in SUMMARY_COLUMNS})
 
 
@@ -93,12 +91,6 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
         "only_a": list(comparison.only_a), "only_b": list(comparison.only_b),
     }  # fmt: skip
     return frame
-
-
-def _cell_rows(run: Run) -> list[dict[str, Any]]:
-    if run.manifest.imported is not None:
-        return [{**row, "status": "imported", "trials_ok": row["trials"]} for row in imported_rows(run.manifest)]
-    return cell_rows(summarise(run.manifest, run.trials))
 
 
 _MEASURED = {"step_time_s", "throughput_examples_per_s"}

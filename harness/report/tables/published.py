@@ -46,9 +46,9 @@ def _words(imported: ImportedRecord) -> list[str]:
 
 def overlay_of(manifest: RunManifest) -> tuple[Published, ...]:
     """The figures as series over replicas, in the table's order. UsageError unless one starts at one replica."""
-    if manifest.imported is None:
+    if not isinstance(imported := manifest.what, ImportedRecord):
         raise UsageError(f"--overlay: '{manifest.run_id}' was measured; expected a run of python -m harness import")
-    found = series_of(manifest.imported.figures)
+    found = series_of(imported.figures)
     if not found:
         raise UsageError(
             f"--overlay: '{manifest.run_id}' has no series from one replica on, the batch of a replica fixed"
@@ -69,8 +69,7 @@ def source_words(imported: ImportedRecord) -> str:
 
 def imported_page(manifest: RunManifest) -> str:
     """One HTML file, with every figure."""
-    assert manifest.imported is not None
-    imported = manifest.imported
+    imported = manifest.part(ImportedRecord)
     return rendered(
         "imported.html.j2",
         run_id=printable(manifest.run_id),
@@ -86,7 +85,6 @@ def imported_page(manifest: RunManifest) -> str:
 
 def imported_rows(manifest: RunManifest) -> list[dict[str, Any]]:
     """One row a figure under the names of `export --format cells`, so that it can be imported again."""
-    assert manifest.imported is not None
     return [
         {
             **{key: figure.keys.get(key) for key in TrainingCell.model_fields},
@@ -96,7 +94,7 @@ def imported_rows(manifest: RunManifest) -> list[dict[str, Any]]:
             "throughput_examples_per_s_high": figure.high,
             **figure.model_dump(include={"confidence", "trials", "hardware", "suite", "date", "source"}),
         }
-        for figure in manifest.imported.figures
+        for figure in manifest.part(ImportedRecord).figures
     ]
 
 

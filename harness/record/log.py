@@ -1,0 +1,70 @@
+"""A file of records that are no trials: a JSON line each, appended durably, read back without a torn end."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from harness.errors import StorageError
+from harness.record.files import append_line, storage_error, to_json
+from harness.record.kind import RECORDS_NAME
+from harness.record.reading import whole_length
+
+_Record = TypeVar("_Record", bound=BaseModel)
+
+
+class RecordLog:
+    """Appends to a file of a run whose lock is held. What `append` returned from is on disk."""
+
+    def __init__(self, folder: Path, name: str = RECORDS_NAME) -> None:
+        """Open it, without a last line that a kill tore. Raises StorageError."""
+        self._path = folder / name
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            data = self._path.read_bytes()
+            if (whole := whole_length(data)) < len(data):
+                os.ftruncate(self._descriptor, whole)
+            elif data and not data.endswith(b"\n"):
+                append_line(self._descriptor, b"")
+        except OSError as error:
+            raise storage_error("write", self._path, error, folder) from None
+
+    def append(self, record: BaseModel) -> None:
+        """Add one record. Raises StorageError, and the file is as before."""
+        try:
+            append_line(self._descriptor, to_json(record))
+        except OSError as error:
+            raise storage_error("write", self._path, error, self._path.parent) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+
+def load_records(model: type[_Record], folder: Path, name: str = RECORDS_NAME) -> list[_Record]:
+    """The records of a run, without a last line that a kill tore; none when there is no file yet.
+
+    Raises StorageError that names the line and the key of one that is not valid.
+    """
+    path = folder / name
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_error("read", path, error) from None
+    records = []
+    for number, line in enumerate(data[: whole_length(data)].splitlines(), start=1):
+        try:
+            records.append(model.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "record"
+            raise StorageError(f"{path}:{number}: {key}: {first['msg']}") from None
+    return records

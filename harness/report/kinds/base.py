@@ -1,0 +1,86 @@
+"""What `report`, `show`, `export` and `list` need of a kind of run."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.record.manifest import RunManifest
+from harness.record.reading import Run, RunListing
+from harness.record.validation import ValidationRecord, find_validation
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison import Comparison
+    from harness.report.comparison import Surface
+    from harness.report.export.base import Exporter
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """Where a page goes, and what beside the run is to be on it."""
+
+    target: Path
+    results: Path
+    """The folder of runs, for the validation of the machine."""
+    against: "Comparison | None" = None
+    """The comparison with a base run. Only given for a kind that `takes_base`."""
+    beside: RunManifest | None = None
+    """A run of published figures to draw beside the measured ones; kinds without such a figure pass over it."""
+
+
+class ShownKind(ABC):
+    """How a run of one kind is shown. A module of this package has one as its `KIND`."""
+
+    name: ClassVar[str]
+    """The kind, as the manifest names it."""
+    page_kind: ClassVar[str]
+    """What its page says that it is, for the index of a folder of pages."""
+    takes_base: ClassVar[bool] = False
+    """Whether its page can hold the comparison with another run."""
+
+    @abstractmethod
+    def write_page(self, run: Run, request: PageRequest) -> list[str]:
+        """Write the page, whole or not at all; what it answers, in sentences. Raises StorageError."""
+
+    @abstractmethod
+    def text(self, run: Run, results: Path, surface: "Surface") -> str:
+        """What `show` prints, lines that each end."""
+
+    @abstractmethod
+    def as_json(self, run: Run, results: Path) -> str:
+        """What `show --json` prints: one JSON object."""
+
+    def exporters(self) -> "Mapping[str, Exporter]":
+        """The formats that it can be exported in, by name."""
+        from harness.report.export import exporters
+
+        return exporters()
+
+    def lacks_format(self, run: Run) -> str:
+        """Why it has not the format asked for, which other kinds have."""
+        has = ", ".join(self.exporters())
+        return f"--format: '{run.path.name}' is a run of {run.manifest.what.kind.verb}; expected one of {has}"
+
+    def listed(self, listing: RunListing) -> str:
+        """What `list` says after the run's id and status."""
+        return f"{listing.trials:>4} of {listing.planned} {listing.unit}  {listing.cells} cells"
+
+    def cell_rows(self, run: Run) -> list[dict[str, Any]]:
+        """A row for each cell, as `harness.load_cells` has them."""
+        from harness.analysis.summary import summarise
+        from harness.report.export.rows import cell_rows
+
+        return cell_rows(summarise(run.manifest, run.trials))
+
+
+def known_validation(run: Run, results: Path) -> ValidationRecord | None:
+    """The newest validation in `results` of the machine that the run was measured on."""
+    machine = run.manifest.facts.get("machine.id")
+    return find_validation(results, machine if isinstance(machine, str) else None)
+
+
+def json_text(value: Any) -> str:
+    """One JSON object for people and programs."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

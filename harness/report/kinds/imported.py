@@ -1,0 +1,67 @@
+"""A table that was imported: published figures, of which nothing was measured here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import harmless
+from harness.record.imported import ImportedRecord
+from harness.record.reading import Run, RunListing
+from harness.report.kinds.base import PageRequest, ShownKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.report.comparison import Surface
+    from harness.report.export.base import Exporter
+
+
+class _Imported(ShownKind):
+    name = "import"
+    page_kind = "imported"
+
+    def write_page(self, run: Run, request: PageRequest) -> list[str]:
+        """See ShownKind."""
+        from harness.report.export.base import write
+        from harness.report.tables.published import imported_page
+
+        write(request.target, imported_page(run.manifest).encode("utf-8", "replace"), "FILE.html")
+        return []
+
+    def text(self, run: Run, results: Path, surface: "Surface") -> str:
+        """See ShownKind."""
+        from harness.report.tables.published import imported_table
+        from harness.report.terminal.table import drawn
+
+        table = imported_table(run.manifest.part(ImportedRecord))
+        return f"{harmless(run.manifest.run_id)}\n{drawn(table, surface.width, surface.styled)}"
+
+    def as_json(self, run: Run, results: Path) -> str:
+        """See ShownKind."""
+        return self.exporters()["json"].export(run, None) or ""
+
+    def exporters(self) -> "Mapping[str, Exporter]":
+        """The other formats are of trials."""
+        from harness.report.export.as_tables import CsvTable
+        from harness.report.export.rows import to_csv
+        from harness.report.tables.published import imported_rows
+
+        cells = CsvTable("cells", "CSV, one row a published figure", lambda run: to_csv(imported_rows(run.manifest)))
+        return {"cells": cells, "json": super().exporters()["json"]}
+
+    def lacks_format(self, run: Run) -> str:
+        """See ShownKind."""
+        has = ", ".join(self.exporters())
+        return f"--format: '{run.manifest.run_id}' was imported and has no trials; expected one of {has}"
+
+    def listed(self, listing: RunListing) -> str:
+        """See ShownKind."""
+        return f"{listing.cells} published figures, not measured here"
+
+    def cell_rows(self, run: Run) -> list[dict[str, Any]]:
+        """See ShownKind."""
+        from harness.report.tables.published import imported_rows
+
+        return [{**row, "status": "imported", "trials_ok": row["trials"]} for row in imported_rows(run.manifest)]
+
+
+KIND = _Imported()

@@ -1,0 +1,48 @@
+"""A sweep: cells in tables and figures, and which of them is fastest."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.record.reading import Run
+from harness.report.kinds.base import PageRequest, ShownKind, known_validation
+
+if TYPE_CHECKING:
+    from harness.report.comparison import Surface
+
+
+class _Sweep(ShownKind):
+    name = "sweep"
+    page_kind = "run"
+    takes_base = True
+
+    def write_page(self, run: Run, request: PageRequest) -> list[str]:
+        """See ShownKind."""
+        from harness.report.comparison.words import headline, verdict_sentences
+        from harness.report.page.report import write_report
+        from harness.report.tables.published import overlay_of
+        from harness.report.words.answer import answer_lines
+
+        against, beside = request.against, request.beside
+        summary = write_report(
+            run.manifest, run.trials, request.target, known_validation(run, request.results), against,
+            run_folder=run.path, overlay=None if beside is None else overlay_of(beside),
+        )  # fmt: skip
+        if against is None:
+            return list(answer_lines(summary))
+        return [*answer_lines(summary), f"against {against.title_a}: {headline(against)}", *verdict_sentences(against)]
+
+    def text(self, run: Run, results: Path, surface: "Surface") -> str:
+        """See ShownKind."""
+        from harness.analysis.summary import summarise
+        from harness.report.terminal.run import shown
+        from harness.report.words.traces import trace_lines
+
+        page = shown(run.manifest, run.trials, summarise(run.manifest, run.trials), surface.width, surface.styled)
+        return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
+
+    def as_json(self, run: Run, results: Path) -> str:
+        """See ShownKind."""
+        return self.exporters()["json"].export(run, None) or ""
+
+
+KIND = _Sweep()

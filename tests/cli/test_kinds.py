@@ -1,0 +1,121 @@
+"""`report`, `show`, `export`, `list`: each knows every kind of run by its entry, and no other verb's name for it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.record.reading import list_runs, load_manifest
+from harness.report.kinds import formats, shown_kind, shown_kinds
+from harness.run.kinds import run_kinds
+from harness.run.kinds.importing import import_table
+from tests.comparisons import ab_run, stored, sweep_run
+from tests.faulted import write_example
+from tests.validations import Arm, Round, slow, validation_run
+
+Harness = Callable[..., tuple[int, str, str]]
+QUIET = [0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008]
+TABLE = "strategy,replicas,model,images_per_s\nmirrored,2,resnet20,100\n"
+
+
+def _imported(results: Path) -> Path:
+    table = results.parent / "table.csv"
+    table.write_text(TABLE)
+    return import_table(table, results)[0]
+
+
+def _validated(results: Path) -> Path:
+    planted = slow("device_work", 0.05, [value - 0.05 for value in QUIET])
+    return stored(validation_run([Round([Arm(QUIET), planted])]), results)
+
+
+EXAMPLES: dict[str, Callable[[Path], Path]] = {
+    "sweep": lambda results: stored(sweep_run("swept"), results),
+    "ab": lambda results: stored(ab_run([0.1, 0.11, 0.09]), results),
+    "validation": _validated,
+    "faults": write_example,
+    "import": _imported,
+}
+"""A run of each kind, written to a folder of results; a kind without one fails its tests."""
+
+each_kind = pytest.mark.parametrize("kind", sorted(shown_kinds()))
+
+
+@pytest.fixture
+def path(kind: str, tmp_path: Path) -> Path:
+    """A run of the kind."""
+    return EXAMPLES[kind](tmp_path / "results")
+
+
+def test_every_kind_that_can_be_measured_can_be_shown() -> None:
+    assert set(run_kinds()) <= set(shown_kinds())
+
+
+@each_kind
+def test_a_run_is_shown_as_its_kind_is(harness: Harness, kind: str, path: Path) -> None:
+    assert load_manifest(path).kind == kind
+    code, out, error = harness("show", "latest")
+    assert (code, error) == (0, "")
+    assert out.endswith("\n")
+    code, out, error = harness("show", "latest", "--json")
+    assert (code, error) == (0, "")
+    assert isinstance(json.loads(out), dict)
+
+
+@each_kind
+def test_its_page_says_what_it_is_and_stands_in_the_index(harness: Harness, path: Path, tmp_path: Path) -> None:
+    page = tmp_path / "pages" / "one.html"
+    code, out, error = harness("report", "latest", "--output", str(page))
+    assert (code, error) == (0, "")
+    assert out.endswith(f"report: {page}\n")
+    page_kind = shown_kind(load_manifest(path)).page_kind
+    assert f'name="harness-kind" content="{page_kind}"' in page.read_text()
+    index = (page.parent / "index.html").read_text()
+    assert 'href="one.html"' in index
+    assert f"<td>{page_kind}</td>" in index
+
+
+@each_kind
+def test_it_is_listed_in_one_line(harness: Harness, kind: str, path: Path) -> None:
+    code, out, error = harness("list")
+    assert (code, error, out.count("\n")) == (0, "", 1)
+    [listing] = list_runs(path.parent)
+    assert out.endswith(f"  {shown_kinds()[kind].listed(listing)}\n")
+    [row] = json.loads(harness("list", "--json")[1])
+    assert row["kind"] == kind
+
+
+@each_kind
+def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
+    harness: Harness, kind: str, path: Path
+) -> None:
+    fitting = shown_kinds()[kind].exporters()
+    for name in {"csv", "cells", "json"} & set(fitting):
+        code, out, _ = harness("export", "latest", "--format", name)
+        assert code == 0
+        assert out
+    for name in set(formats()) - set(fitting):
+        code, out, error = harness("export", "latest", "--format", name)
+        assert (code, out, error.count("\n")) == (2, "", 1)
+        assert path.name in error
+
+
+@each_kind
+def test_only_a_page_that_has_room_for_a_comparison_takes_a_base(harness: Harness, kind: str, path: Path) -> None:
+    if not shown_kinds()[kind].takes_base:
+        code, _, error = harness("report", "latest", "--base", path.name)
+        assert code == 2
+        assert "only sweeps are compared with a base run" in error
+
+
+def test_a_run_of_a_kind_that_this_harness_lacks_is_listed_and_named(harness: Harness, tmp_path: Path) -> None:
+    path = stored(sweep_run("swept"), tmp_path / "results")
+    text = json.loads((path / "run.json").read_text())
+    text["extension"] = {"name": "weather", "unit": "days", "plan": {"days": 3}}
+    (path / "run.json").write_text(json.dumps(text))
+    assert "a run of weather" in harness("list")[1]
+    for verb in ("show", "report", "export"):
+        code, out, error = harness(verb, "swept")
+        assert (code, out) == (2, "")
+        assert "is a run of the kind 'weather', which this harness lacks" in error
