@@ -4,15 +4,19 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from harness.run.process.zygote import Zygote
+from tests.preloaded import handed_in
+
 VIRTUAL_DEVICES = 8
-IMPORTING = {"tf"}
+IMPORTING = {"tf", "preloaded"}
 """Fixtures whose tests need TensorFlow; who uses one is marked `tensorflow`."""
 ALONE = {"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"}
 """Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
@@ -52,7 +56,7 @@ def _group(item: pytest.Item, used: Sequence[str]) -> str | None:
         if fixture in used:
             return group
     definitions = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
-    shared = (made[-1] for name, made in definitions.items() if name in used)
+    shared = (made[-1] for name, made in definitions.items() if name in used and name not in IMPORTING)
     if any(made.scope in ("module", "session") and made.baseid.startswith("tests") for made in shared):
         return item.path.stem
     return None
@@ -85,6 +89,19 @@ def tf() -> Any:
     config.threading.set_intra_op_parallelism_threads(1)
     config.threading.set_inter_op_parallelism_threads(2 * VIRTUAL_DEVICES)
     return tensorflow
+
+
+@pytest.fixture(scope="session")
+def preloaded() -> Callable[[], AbstractContextManager[None]]:
+    """While what it gives is entered, zygotes are forked from one TensorFlow, see `tests.preloaded`."""
+    return handed_in
+
+
+@pytest.fixture
+def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """A zygote with TensorFlow."""
+    with preloaded(), Zygote() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
-"""Real sweeps in processes of their own, with real TensorFlow, as small as they can be."""
+"""Real sweeps with real TensorFlow, as small as they can be, in this process or in one of their own."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -11,7 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from harness import cli
 from harness.record import Run, TrialRecord, load_run
+from tests.preloaded import handed_in
 
 SMALL = [
     "--model=mlp", "--data=synthetic", "--batch-size=8", "--trials=1", "--windows=5", "--max-warmup=0",
@@ -36,11 +40,12 @@ def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Pope
     )  # fmt: skip
 
 
-def run(*arguments: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """As `start`, to its end; two minutes are more than any of these sweeps takes."""
-    process = start(*arguments, folder=folder, **environment)
-    out, error = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """`harness ARGUMENTS` in `folder`, in this process; trials are forked from TensorFlow that is imported already."""
+    out, error = io.StringIO(), io.StringIO()
+    with handed_in(), contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        code = cli.run(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), error.getvalue())
 
 
 def only_run(results: Path) -> Run:

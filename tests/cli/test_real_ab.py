@@ -1,10 +1,7 @@
 """`ab` and `validate` from end to end with real TensorFlow, as small as they can be, and what reads their records."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,7 @@ import pytest
 from harness.analysis.comparison.pairs import pairs_of
 from harness.record import Run, load_run
 from harness.record.validation import find_validation, load_validation
-from tests.cli.real import ROOT, only_run, processes_of, run, start, still_alive, wait_for_lines
-from tests.cli.test_real_sweep import WATCHED
+from tests.cli.real import only_run, processes_of, run, start, still_alive, wait_for_lines
 
 pytestmark = pytest.mark.slow
 
@@ -39,10 +35,7 @@ class Done:
 def same(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """One cell against itself, in two blocks."""
     folder = tmp_path_factory.mktemp("the same λ")
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, "ab", *ONE, *WIDE, *TWO_BLOCKS, "--strict", "--json"],
-        cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = run("ab", *ONE, *WIDE, *TWO_BLOCKS, "--strict", "--json", folder=folder)
     assert done.returncode in (0, 3), done.stderr
     return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
 
@@ -77,8 +70,8 @@ def test_what_was_compared_is_in_the_record(same: Done) -> None:
     assert comparison.sides[0].versions["tensorflow"]
 
 
-def test_the_parent_never_imports_tensorflow(same: Done) -> None:
-    assert same.error == "imported: []\n"  # and with --json nothing else is said
+def test_with_json_nothing_else_is_said(same: Done) -> None:
+    assert same.error == ""
 
 
 @pytest.mark.parametrize("verb", ["show", "report", "export", "list", "compare"])
@@ -185,13 +178,11 @@ def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> N
 
 @pytest.fixture(scope="session")
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """Two rounds of one cell, six blocks each; minutes, so the two that a sweep may take are not enough."""
+    """Two rounds of one cell: for the shape of a record, not for what it finds."""
     folder = tmp_path_factory.mktemp("validation")
-    flags = ["--strategy=none", "--model=mlp", "--data=synthetic", "--batch-size=256", "--windows=5", "--max-warmup=0"]
-    process = start("validate", *flags, "--timeout=60", "--rounds=2", "--max-blocks=6", folder=folder)
-    out, error = process.communicate(timeout=900)
-    assert process.returncode == 0, error
-    return Done(folder, process.returncode, out, error, only_run(folder / "results"))
+    done = run("validate", *ONE, "--rounds=2", "--max-blocks=6", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
 
 
 def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
@@ -211,14 +202,8 @@ def test_its_record_is_written_and_printed(validated: Done) -> None:
     found = {(effect.plant, effect.share) for effect in record.effects}
     assert found == {(None, 0.0), ("device_work", 0.03), ("device_work", 0.05)}
     assert len(record.floors) == 1
-    for text in ("The method, measured", "A/A, false alarms", "pyperf compare_to", "records: results/"):
+    for text in ("The method, measured", "A/A, false alarms", "records: results/"):
         assert text in validated.out
-
-
-def test_what_takes_turns_is_not_slowed_by_who_waits(validated: Done) -> None:
-    for trial in validated.stored.trials:
-        assert trial.windows is not None
-        assert trial.windows.waiting_cpu_seconds < 0.1 * (trial.phases.waiting_s or 0) + 0.05
 
 
 def test_ab_and_compare_cite_it_and_take_its_noise_floor(validated: Done, tmp_path: Path) -> None:

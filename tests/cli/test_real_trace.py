@@ -87,7 +87,7 @@ FAULTS = """
 import sys
 from pathlib import Path
 import tensorflow as tf
-from harness.trial import trace
+from harness.engines.tensorflow import trace
 from harness.protocol.messages import TraceRequest
 
 run = Path(sys.argv[1])

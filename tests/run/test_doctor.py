@@ -7,6 +7,7 @@ import pytest
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
+from tests.preloaded import handed_in
 
 
 def test_every_launcher_is_named_with_the_reason_that_its_trials_would_have() -> None:
@@ -24,7 +25,8 @@ def test_networks_are_named() -> None:
 @pytest.fixture(scope="module")
 def tried() -> dict[tuple[str, str], Finding]:
     """What `doctor` finds here, by kind and name."""
-    return {(finding.kind, finding.name): finding for finding in examine(load_catalogue())}
+    with handed_in():
+        return {(finding.kind, finding.name): finding for finding in examine(load_catalogue())}
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Real trials on meshes: the gate proves them as it proves every strategy, and what is wrong there is found."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +11,6 @@ from tests.record.examples import cell
 from tests.run.process.test_cluster import live, take_turns
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as started:
-        yield started
 
 
 def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:

@@ -59,13 +59,16 @@ def measured(trial: LiveTrial, windows: int = 2) -> TrialRecord:
     return trial.record()
 
 
-@pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Zygote, list["subprocess.Popen[bytes]"]]]:
-    """Two agents with TensorFlow that have joined a run, and the run's own preloaded process, which is not needed."""
-    monkeypatch.setenv("HARNESS_TOKEN", TOKEN)
+@pytest.fixture(scope="module")
+def workers() -> Iterator[tuple[Zygote, list["subprocess.Popen[bytes]"]]]:
+    """Two agents with TensorFlow that have joined a run, and the run's own preloaded process, which is not needed.
+
+    One for all tests; the last of them kills an agent.
+    """
     launcher = launchers()["attach"]
     assert isinstance(launcher, Attach)
-    with contextlib.closing(Zygote()) as zygote:
+    with pytest.MonkeyPatch.context() as patch, contextlib.closing(Zygote()) as zygote:
+        patch.setenv("HARNESS_TOKEN", TOKEN)
         session = launcher.session(request_of(**PAIR), zygote)
         started = [
             subprocess.Popen(
@@ -79,6 +82,20 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Zygote, list["sub
             for process in started:
                 process.kill()
                 process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolate", [True, False])
+def test_agents_of_this_machine_are_isolated_unless_that_is_not_wanted(
+    workers: tuple[Zygote, list["subprocess.Popen[bytes]"]], isolate: bool
+) -> None:
+    zygote, _ = workers
+    launcher = launchers()["attach"]
+    placement = launcher.place(request_of(**PAIR).model_copy(update={"isolate": isolate}), zygote)
+    wanted = isolate and loopback_available() is None
+    assert placement.isolated == wanted
+    assert all(bool(seat.member.namespace) == wanted for seat in placement.seats)
+    placement.release()
 
 
 @pytest.mark.slow
@@ -189,17 +206,3 @@ def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
     assert list(described) == [socket.gethostname()]
     assert described[socket.gethostname()].facts["cpu.usable_cores"] == usable_cores()
     assert {trial.hosts for trial in trials} == {(socket.gethostname(),)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isolate", [True, False])
-def test_agents_of_this_machine_are_isolated_unless_that_is_not_wanted(
-    workers: tuple[Zygote, list["subprocess.Popen[bytes]"]], isolate: bool
-) -> None:
-    zygote, _ = workers
-    launcher = launchers()["attach"]
-    placement = launcher.place(request_of(**PAIR).model_copy(update={"isolate": isolate}), zygote)
-    wanted = isolate and loopback_available() is None
-    assert placement.isolated == wanted
-    assert all(bool(seat.member.namespace) == wanted for seat in placement.seats)
-    placement.release()

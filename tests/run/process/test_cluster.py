@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -21,12 +20,6 @@ SERVED = {
     "strategy": "parameter_server", "workers": 2, "replicas": 1, "ps": 1, "batch_size": 8, "global_batch_size": 8,
     "data": "synthetic", "model": "mlp",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as started:
-        yield started
 
 
 def live(zygote: Zygote, of: Cell, timeout_s: float = 60.0) -> LiveTrial:

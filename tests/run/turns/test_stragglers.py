@@ -69,17 +69,16 @@ def measured(zygote: Zygote, slow: int | None) -> TrialRecord:
     return trial.record()
 
 
-def workers(slow: int | None) -> tuple[WorkerTimes, ...]:
+def workers(zygote: Zygote, slow: int | None) -> tuple[WorkerTimes, ...]:
     """Each worker's times in a trial, whose nine rounds are judged."""
-    with Zygote() as zygote:
-        record = measured(zygote, slow)
+    record = measured(zygote, slow)
     assert (record.status, record.reason) == ("ok", None)
     return step_times([record])[CELL.cell_id].workers
 
 
 @pytest.mark.slow
-def test_the_worker_that_the_others_wait_for_is_named() -> None:
-    found = workers(slow=1)
+def test_the_worker_that_the_others_wait_for_is_named(zygote: Zygote) -> None:
+    found = workers(zygote, slow=1)
     assert [worker.slower for worker in found] == [False, True]
     assert found[1].times.p50_s < 1.5 * found[0].times.p50_s  # which windows alone would not have shown
 

@@ -1,7 +1,6 @@
 """Trials with something planted, in processes of their own: the gate passes, and the step is slower."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from harness.run.turns.live import Ended, LiveTrial, Place
 from harness.spec import Cell, Sweep, expand
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as started:
-        yield started
 
 
 def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord:

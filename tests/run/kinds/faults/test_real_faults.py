@@ -1,6 +1,7 @@
 """Real jobs of real processes that real faults are done to. What is left behind afterwards is nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,20 +19,53 @@ from harness.run.kinds.faults.run import FaultsRun, measure_faults
 from harness.run.network import EmulatedNetwork, available
 from harness.run.runner import resume
 from harness.spec.faults import Faults, faults_from
+from tests.preloaded import handed_in
 
 SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic", "stall": 6.0, "timeout": 90.0}
 
 
-def measured(results: Path, **changes: object) -> dict[str, FaultRecord]:
-    """The records of a small run by fault."""
+def run_of(results: Path, **changes: object) -> Path:
+    """The folder of a small run."""
     settings: Faults = faults_from({**SMALL, **changes})
-    path = measure_faults(settings, results, [], FaultLines(quiet=True))
+    with handed_in():
+        return measure_faults(settings, results, [], FaultLines(quiet=True))
+
+
+def by_fault(path: Path) -> dict[str, FaultRecord]:
+    """The records of a run that has each fault once."""
     return {record.fault: record for record in load_faults(path)}
 
 
+def measured(results: Path, **changes: object) -> dict[str, FaultRecord]:
+    """The records of a small run by fault."""
+    return by_fault(run_of(results, **changes))
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a job of one process."""
+    return run_of(tmp_path_factory.mktemp("mirrored"), strategy="mirrored", fault=["kill_worker", "sigterm"])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
+    """All that is done to a coordinator, its workers and its parameter server."""
+    faults = ["kill_worker", "kill_ps", "sigterm", "freeze_ps"]
+    return measured(tmp_path_factory.mktemp("served"), strategy="parameter_server", fault=faults)
+
+
+@pytest.fixture(scope="module")
+def in_lock_step(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
+    """Two workers, of which one is killed or cut off where that can be."""
+    faults = ["kill_worker", *(["cut_link"] if available() is None else [])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
+        return measured(tmp_path_factory.mktemp("workers"), strategy="multi_worker_mirrored", fault=faults)
+
+
 @pytest.mark.slow
-def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(tmp_path: Path) -> None:
-    found = measured(tmp_path, strategy="mirrored", fault=["kill_worker", "sigterm"])
+def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(mirrored: Path) -> None:
+    found = by_fault(mirrored)
     killed, told = found["kill_worker"], found["sigterm"]
     assert killed.status == "recovered", killed.reason
     assert killed.resumed_from in (10, 20)
@@ -69,10 +103,9 @@ def test_without_a_checkpoint_a_job_begins_again_and_ends_right(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_when_a_worker_is_killed_tensorflow_says_so_in_the_other_and_both_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_lock_step: dict[str, FaultRecord],
 ) -> None:
-    monkeypatch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
-    found = measured(tmp_path, strategy="multi_worker_mirrored", fault="kill_worker")["kill_worker"]
+    found = in_lock_step["kill_worker"]
     assert found.status == "recovered", found.reason
     assert found.restarted == ["worker 0", "worker 1"]
     assert {detection.by for detection in found.detections} >= {"process_end", "tensorflow"}
@@ -81,9 +114,8 @@ def test_when_a_worker_is_killed_tensorflow_says_so_in_the_other_and_both_go_on(
 
 
 @pytest.mark.slow
-def test_a_coordinator_outlives_its_worker_but_not_its_parameter_server(tmp_path: Path) -> None:
-    found = measured(tmp_path, strategy="parameter_server", fault=["kill_worker", "kill_ps", "sigterm"])
-    worker, server, told = found["kill_worker"], found["kill_ps"], found["sigterm"]
+def test_a_coordinator_outlives_its_worker_but_not_its_parameter_server(served: dict[str, FaultRecord]) -> None:
+    worker, server, told = served["kill_worker"], served["kill_ps"], served["sigterm"]
     assert worker.restarted == ["worker 1"]
     assert worker.interruption is None
     assert worker.updates is not None
@@ -99,8 +131,10 @@ def test_a_coordinator_outlives_its_worker_but_not_its_parameter_server(tmp_path
 
 
 @pytest.mark.slow
-def test_a_parameter_server_that_does_not_answer_is_replaced_with_everything_else(tmp_path: Path) -> None:
-    found = measured(tmp_path, strategy="parameter_server", fault="freeze_ps")["freeze_ps"]
+def test_a_parameter_server_that_does_not_answer_is_replaced_with_everything_else(
+    served: dict[str, FaultRecord],
+) -> None:
+    found = served["freeze_ps"]
     assert found.status == "recovered", found.reason
     assert (found.target, found.detections[0].who, found.detections[0].by) == ("ps 0", "ps 0", "heartbeat")
     assert len(found.restarted) == 4
@@ -119,10 +153,10 @@ def test_a_short_freeze_is_ridden_out_without_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(tmp_path: Path) -> None:
+def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(in_lock_step: dict[str, FaultRecord]) -> None:
     if reason := available():
         pytest.skip(reason)
-    found = measured(tmp_path, strategy="multi_worker_mirrored", fault="cut_link")["cut_link"]
+    found = in_lock_step["cut_link"]
     assert found.status == "recovered", found.reason
     assert found.restarted == ["worker 0", "worker 1"]
 
@@ -176,13 +210,13 @@ def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_with_what_it_misses(tmp_path: Path) -> None:
-    settings = faults_from({**SMALL, "strategy": "mirrored", "fault": "restart"})
-    path = measure_faults(settings, tmp_path, [], FaultLines(quiet=True))
+def test_a_run_that_was_stopped_goes_on_with_what_it_misses(mirrored: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(mirrored, tmp_path / mirrored.name))
     log = path / "faults.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     manifest = path / "run.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    resume(FaultsRun, path, FaultLines(quiet=True))
-    assert len(load_faults(path)) == len(lines) == 2
+    with handed_in():
+        resume(FaultsRun, path, FaultLines(quiet=True))
+    assert len(load_faults(path)) == len(lines) == 3
