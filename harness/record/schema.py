@@ -73,8 +73,19 @@ def schemas() -> dict[str, dict[str, Any]]:
         f"run-{SCHEMA_VERSION}.json": run,
         f"trial-{SCHEMA_VERSION}.json": _schema_of(TrialRecord, "A line of trials.jsonl: one trial")
         | _NO_THROUGHPUT_UNLESS_OK,
-        f"fault-{SCHEMA_VERSION}.json": _schema_of(FaultRecord, "A line of faults.jsonl: one job"),
+        f"fault-{SCHEMA_VERSION}.json": _without_keys_of_cells(
+            _schema_of(FaultRecord, "A line of faults.jsonl: one job")
+        ),
     }
+
+
+def _without_keys_of_cells(schema: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a cell stand in the schemas of what is about cells; a line about a job says which cell it was."""
+    schema["properties"]["cell"] = {"type": "object", "description": "A cell, with the keys it has in trial-1.json."}
+    while unused := [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in json.dumps(schema)]:
+        for name in unused:
+            del schema["$defs"][name]
+    return schema
 
 
 def _schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:

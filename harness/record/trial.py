@@ -142,6 +142,9 @@ class Executed(_Part):
     differs_from_request: str | None = None
     layouts: dict[str, str] = {}
     """On a mesh, how each trained variable lies: the mesh's axis that cuts each of its dimensions, `whole` for none."""
+    input: list[str] = []
+    """The stages of the input pipeline as it was built, from the source to the consumer, which the traced program does
+    not hold: `Shuffle(1797)`, `Prefetch(2)`. What TensorFlow's strategies put behind it is not among them."""
 
 
 class Resources(_Part):

@@ -2,12 +2,13 @@
 
 import contextlib
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.devices.base import Unsupported
@@ -42,6 +43,8 @@ class Training:
     input_shape: tuple[int, ...]
     classes: int
     batches: "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]"
+    input: list[str] = field(default_factory=list)
+    """The stages of the input pipeline, once it was built."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -70,8 +73,9 @@ class Training:
         gate = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
         rest = pipeline(
             self.source, Path(self.request.data_dir), self.input_shape, self.classes, size, self.request.seed,
-            shard=(self.worker, self.cell.workers),
+            shard=(self.worker, self.cell.workers), cell=self.cell,
         )  # fmt: skip
+        self.input[:] = stages_of(rest)
         return gate.concatenate(rest)
 
     def dataset(self) -> "tf.data.Dataset":
@@ -83,8 +87,9 @@ class Training:
         first = tf.data.Dataset.from_tensor_slices((images, labels))
         rest = pipeline(
             self.source, Path(self.request.data_dir), self.input_shape, self.classes,
-            self.cell.global_batch_size, self.request.seed,
+            self.cell.global_batch_size, self.request.seed, cell=self.cell,
         )  # fmt: skip
+        self.input[:] = stages_of(rest)
         return first.concatenate(rest)
 
 

@@ -68,9 +68,8 @@ class Trial(Attempt):
                 update = check_update(states, initial, reference, training.cell.precision)
                 self._checks["update_error"] = min(update.share, LARGEST_SHARE)
                 self._judge("update", update.evidence)
-                self._outcome["executed"] = (
-                    loop.executed() if isinstance(loop, MeshLoop) else inspect(loop.program(), training.cell)
-                )
+                ran = loop.executed() if isinstance(loop, MeshLoop) else inspect(loop.program(), training.cell)
+                self._outcome["executed"] = ran.model_copy(update={"input": training.input})
             gc.enable()
             self._enter("warmup")
 

@@ -8,6 +8,7 @@ from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.images import check_input_shape, fit
 from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.errors import HarnessError, UsageError
+from harness.spec.axes import Axes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,14 +35,15 @@ def pipeline(
     global_batch: int,
     seed: int,
     shard: tuple[int, int] = (0, 1),
+    cell: Axes | None = None,  # noqa: ARG001  no axis is of the input yet
 ) -> "tf.data.Dataset":
     """Endless batches (x float32 [G, *input_shape], y int32 [G]), the same ones for the same `seed`.
 
     A data set whose preprocessed images fit CACHE_BYTES is cached in memory and shuffled whole, and
     that is done before the first batch, so that no window pays for it; a larger one is read and
     decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
-    repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. Raises UsageError
-    when model and data do not fit each other.
+    repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. `cell` is asked for
+    the axes that are of the input; None is their defaults. Raises UsageError when model and data do not fit each other.
     """
     import tensorflow as tf
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import pipeline
 from harness.engines.tensorflow.devices.base import Unsupported
 
@@ -77,10 +78,12 @@ class CoordinatorLoop:
         training, cell = self._training, self._training.cell
 
         def batches() -> Any:
-            return pipeline(
+            made = pipeline(
                 training.source, Path(training.request.data_dir), training.input_shape, training.classes,
-                cell.global_batch_size, training.request.seed,
+                cell.global_batch_size, training.request.seed, cell=cell,
             )  # fmt: skip
+            training.input[:] = stages_of(made)
+            return made
 
         iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(batches))
         return iterator

@@ -1,0 +1,32 @@
+"""What an input pipeline is made of, read from the pipeline itself: the traced program does not hold it."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+SIZES = ("_buffer_size", "_batch_size", "_num_shards")
+"""Of a stage, what its size is called."""
+
+
+def stages_of(dataset: "tf.data.Dataset") -> list[str]:
+    """The stages from the source to the consumer, each with its size where it has one: `Shuffle(1797)`, `Cache`.
+
+    A stage without a name that TensorFlow shows is not there, and a size that is not known is left out.
+    """
+    names: list[str] = []
+    at: Any = dataset
+    while at is not None:
+        names.append(_name(at))
+        inputs = at._inputs() if hasattr(at, "_inputs") else ()
+        at = inputs[0] if inputs else None
+    return [name for name in reversed(names) if name != "Options"]
+
+
+def _name(stage: Any) -> str:
+    import tensorflow as tf
+
+    name = type(stage).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
+    sizes = (getattr(stage, size, None) for size in SIZES)
+    known = [tf.get_static_value(size) for size in sizes if size is not None]
+    return f"{name}({int(known[0])})" if known and known[0] is not None else name
