@@ -44,7 +44,7 @@ from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock
-from tests.docs.test_commands import anchors
+from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
 from tests.synthetic import make_run
 
@@ -150,21 +150,13 @@ def test_a_page_that_code_cites_is_there_with_its_section(page: str) -> None:
     assert not anchor or anchor in anchors(ROOT / path)
 
 
-NO_PLACE = (
-    "how-to",
-    "figures",
-    "networks",
-    "platform",
-    "records",
-    "verdicts",
-    "faults",
-    "exports",
-    "python",
-    "protocol",
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_file_that_a_page_names_is_there(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    named = re.findall(r"`((?:harness|benchmarks|tests|docs)/[\w/.-]+)`", text)
+    assert not [path for path in named if not (ROOT / path).exists()]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in NO_PLACE)])
-def test_pages_name_no_place_of_one_machine(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert not re.search(r"/home/|/work/|/root/|/tmp/|localhost:|pypi", text)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_no_place_of_one_machine(page: Path) -> None:
+    assert not re.search(r"/home/|/work/|/root/|/tmp/|localhost:|pypi", page.read_text(encoding="utf-8"))
