@@ -172,11 +172,11 @@ def _of_lead(lead: TrainingCell, family: Sequence[_Valued]) -> Iterator[Curve]:
     members = [(cell, interval) for cell, interval in family if lies_on_curve(cell, lead)]
     shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
     if len({cell.devices_in_sync for cell, _ in members}) == len(members) or len(shapes) < 2:
-        yield _joined(_curve_label(lead), members)
+        yield _joined(curve_label(lead), members)
         return
     for replicas in shapes:
         alike = [member for member in members if member[0].replicas == replicas or member[0].devices_in_sync == 1]
-        yield _joined(f"{_curve_label(lead)}, {replicas} a worker", alike)
+        yield _joined(f"{curve_label(lead)}, {replicas} a worker", alike)
 
 
 def _joined(label: str, members: Sequence[_Valued]) -> Curve:
@@ -184,7 +184,8 @@ def _joined(label: str, members: Sequence[_Valued]) -> Curve:
     return Curve(label, tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered))
 
 
-def _curve_label(of: TrainingCell) -> str:
+def curve_label(of: TrainingCell) -> str:
+    """What a curve is called in its panel, which says the batch size and, of several, the loop."""
     extra = [f"{of.ps} ps"] if of.asynchronous else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
     name = "no strategy (base)" if of.strategy == "none" else of.strategy

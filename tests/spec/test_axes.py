@@ -1,0 +1,225 @@
+"""The table of keys: whatever axis there is keeps its cells apart, by name and wherever cells are grouped.
+
+Each test goes over the table, so an axis that is added is held to it without a line here.
+"""
+
+import itertools
+import shlex
+import typing
+from collections.abc import Iterable
+
+import pytest
+from pydantic import BaseModel
+
+from harness.analysis.batch import batch_curves
+from harness.analysis.comparison.axis import along, cell_names, value_of
+from harness.analysis.ranking import Workload
+from harness.analysis.summary import RunSummary, summarise
+from harness.plan.blocks import make_plan
+from harness.record.imported import PublishedFigure
+from harness.record.trial import TrialRecord
+from harness.report.export.rows import trial_rows
+from harness.report.figures.curves import curve_label
+from harness.report.page.trials.command import repeat_command
+from harness.report.words.names import names_of, series_name
+from harness.report.words.text import describe
+from harness.spec import sweep_from
+from harness.spec.axes import TABLE, Axes
+from harness.spec.cell import LATER, TrainingCell
+from harness.spec.entry import KEEP, left_out
+from harness.spec.expand import base_of
+from harness.spec.grouping import SIZE, experiment, family, lies_on_curve, own_curve
+from harness.spec.sweep import ASKED, AXES, HELP
+from harness.spec.text import text_of
+from harness.spec.text import value_of as read
+from tests.axes import only_cell, pair_of, spec_of
+from tests.synthetic import make_run
+
+every_axis = pytest.mark.parametrize("key", TABLE)
+IN_PANELS = ("batch_size", "loop")
+"""What a panel of curves says in its title."""
+
+
+def measured(key: str, fingerprint: str | None = None) -> tuple[RunSummary, tuple[TrainingCell, TrainingCell]]:
+    """A run of the two cells of an axis and their bases; `fingerprint` is what all of them traced to."""
+
+    def traced(record: TrialRecord) -> TrialRecord:
+        if fingerprint is None:
+            return record
+        same = record.executed.model_copy(update={"fingerprint": fingerprint})
+        return record.model_copy(update={"executed": same})
+
+    a, b = pair_of(key)
+    cells = dict.fromkeys([a, b, base_of(a), base_of(b)])
+    return summarise(*make_run(list(cells), faults=False, change=traced)), (a, b)
+
+
+def together(groups: Iterable[Iterable[str]], a: TrainingCell, b: TrainingCell) -> bool:
+    """Whether some group holds both cells."""
+    return any({a.cell_id, b.cell_id} <= set(group) for group in groups)
+
+
+@every_axis
+def test_two_values_of_an_axis_are_two_cells(key: str) -> None:
+    a, b = pair_of(key)
+    assert a.cell_id != b.cell_id
+
+
+@every_axis
+def test_an_axis_of_later_versions_leaves_cells_of_earlier_runs_as_they_were(key: str) -> None:
+    assert TABLE[key].later == (key in LATER)
+    if TABLE[key].later:
+        cell = only_cell(sweep_from({"model": "mlp", "strategy": "none", "replicas": 1}))
+        assert getattr(cell, key) == Axes.model_fields[key].default
+        written = cell.model_dump()
+        del written[key]
+        assert TrainingCell.model_validate(written).cell_id == cell.cell_id
+
+
+@every_axis
+def test_the_base_case_has_the_cells_own_value_unless_the_entry_resets_it(key: str) -> None:
+    a, b = (base_of(cell) for cell in pair_of(key))
+    assert (a == b) == (TABLE[key].base is not KEEP)
+
+
+@every_axis
+def test_one_ranking_holds_two_values_only_where_the_entry_says_that_they_compete(key: str) -> None:
+    a, b = (Workload.of(cell) for cell in pair_of(key))
+    assert (a == b) == TABLE[key].competes
+    assert (a.label == b.label) == TABLE[key].competes
+
+
+@every_axis
+def test_cells_of_one_ranking_have_labels_of_their_own_and_words_too(key: str) -> None:
+    a, b = pair_of(key)
+    assert (a.label != b.label) == (TABLE[key].label is not left_out)
+    if TABLE[key].competes:
+        assert describe(a) != describe(b)
+        assert describe(base_of(a)) != describe(base_of(b)) or base_of(a) == base_of(b)
+
+
+@every_axis
+def test_names_for_tables_other_tools_and_histories_tell_two_values_apart(key: str) -> None:
+    a, b = pair_of(key)
+    for names in (list(cell_names([a, b]).values()), names_of([a, b]), [series_name(a), series_name(b)]):
+        assert len(set(names)) == 2
+        assert not any(cell.cell_id in name for cell, name in zip((a, b), names, strict=True))
+
+
+@every_axis
+def test_a_published_figure_of_another_value_has_another_label(key: str) -> None:
+    needed = ("strategy", "replicas", "model", "batch_size")
+    values = [{**{name: getattr(cell, name) for name in needed}, key: getattr(cell, key)} for cell in pair_of(key)]
+    a, b = (PublishedFigure(row=2, keys=keys, throughput_examples_per_s=1.0) for keys in values)
+    assert a.label != b.label
+
+
+@every_axis
+def test_a_scaling_curve_joins_two_values_only_along_itself(key: str) -> None:
+    a, b = pair_of(key)
+    varies = TABLE[key].along_curve and TABLE[key].on_curve is None
+    assert lies_on_curve(a, b) == lies_on_curve(b, a) == varies
+    assert ((family(a), own_curve(a)) == (family(b), own_curve(b))) == varies
+
+
+@every_axis
+def test_curves_of_one_panel_have_labels_of_their_own(key: str) -> None:
+    a, b = pair_of(key)
+    if TABLE[key].competes and not lies_on_curve(a, b) and key not in IN_PANELS:
+        assert curve_label(a) != curve_label(b)
+        assert curve_label(base_of(a)) != curve_label(base_of(b)) or base_of(a) == base_of(b)
+
+
+@every_axis
+def test_the_table_of_ops_sets_nothing_else_side_by_side(key: str) -> None:
+    summary, (a, b) = measured(key)
+    groups = [[result.cell_id for result in group.results] for work in summary.workloads for group in work.ops]
+    assert together(groups, a, b) == (TABLE[key].side_by_side and a.replicas_in_sync > 1)
+
+
+@every_axis
+def test_a_batch_curve_joins_nothing_but_batch_sizes(key: str) -> None:
+    summary, (a, b) = measured(key)
+    curves = [curve for work in summary.workloads for curve in batch_curves([c.trials for c in work.cells], ())]
+    groups = [[point.cell.cell_id for point in curve.points] for curve in curves]
+    assert together(groups, a, b) == (key == "batch_size")
+
+
+@every_axis
+def test_one_program_is_the_same_experiment_only_where_the_program_shows_the_axis(key: str) -> None:
+    summary, (a, b) = measured(key, fingerprint="one program")
+    twins = summary.by_id[a.cell_id].same_experiment_as
+    shown = TABLE[key].in_program and getattr(a, SIZE) == getattr(b, SIZE)
+    assert (experiment(a) == experiment(b)) == shown
+    assert (b.cell_id in twins) == (shown and TABLE[key].competes)
+
+
+@every_axis
+def test_only_values_that_would_be_compared_take_turns(key: str) -> None:
+    a, b = pair_of(key)
+    axis = TABLE[key]
+    plan = make_plan([a, b, base_of(a), base_of(b)], 1, seed=1, live={})
+    may = axis.competes if axis.takes_turns is None else axis.takes_turns
+    assert together(itertools.chain.from_iterable(plan.blocks), a, b) == may
+
+
+@every_axis
+def test_a_comparison_along_an_axis_pairs_its_values_and_no_other_axis_does(key: str) -> None:
+    a, b = pair_of(key)
+    manifest, _ = make_run([a, b], faults=False)
+    if TABLE[key].compared:
+        [pair] = along(manifest, [a, b], key).pairs
+        assert {cell.cell_id for cell in pair} == {a.cell_id, b.cell_id}
+    for other in TABLE:
+        assert other == key or value_of(a, other) == value_of(b, other)
+
+
+@every_axis
+def test_an_axis_has_a_column_of_its_own(key: str) -> None:
+    _, trials = make_run(list(pair_of(key)), faults=False, blocks=1)
+    assert len({row[f"cell.{key}"] for row in trial_rows(trials)}) == 2
+
+
+@every_axis
+def test_the_command_to_repeat_a_cell_gives_that_cell(key: str) -> None:
+    for cell in pair_of(key):
+        manifest, _ = make_run([cell], faults=False, blocks=1)
+        command = repeat_command(cell, manifest)
+        assert command is not None
+        words = shlex.split(command)[4:]
+        flags = {flag.removeprefix("--").replace("-", "_"): text for flag, text in itertools.pairwise(words)
+                 if flag.startswith("--")}  # fmt: skip
+        values = {name: [True] if text.startswith("--") else read(name, text) for name, text in flags.items()}
+        assert only_cell(sweep_from(values)).cell_id == cell.cell_id
+
+
+@pytest.mark.parametrize("key", ASKED)
+def test_a_key_of_a_spec_has_a_flag_with_help_whose_text_is_read_back(key: str) -> None:
+    assert key in AXES
+    assert HELP[key]
+    axis = next(name for name, axis in TABLE.items() if key == name or key in axis.kinds)
+    given = getattr(spec_of(axis, TABLE[axis].tried[0]), key) or [1]
+    assert read(key, text_of(key, given)) == given
+
+
+@every_axis
+def test_an_entry_names_a_place_in_the_record_that_shows_the_axis(key: str) -> None:
+    assert TABLE[key].shown_by
+    for place in TABLE[key].shown_by:
+        model: type[BaseModel] = TrialRecord
+        for part in place.split("."):
+            assert part in model.model_fields, f"'{place}' is no place in a record"
+            kinds = typing.get_args(model.model_fields[part].annotation) or (model.model_fields[part].annotation,)
+            model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), BaseModel)
+
+
+def test_an_axis_of_which_nothing_is_said_keeps_cells_apart() -> None:
+    class Wider(TrainingCell):
+        added: int = 0
+
+    a, b = (Wider(**only_cell(sweep_from({"strategy": "none", "replicas": 1})).model_dump(), added=n) for n in (0, 1))
+    assert family(a) != family(b)
+    assert experiment(a) != experiment(b)
+    assert base_of(a) != base_of(b)
+    plan = make_plan([a, b], 1, seed=1, live={})
+    assert not together(itertools.chain.from_iterable(plan.blocks), a, b)
