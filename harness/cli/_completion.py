@@ -1,5 +1,6 @@
 """What the shell may complete: run ids, and the names that a key of a spec takes. Imports little, and no TensorFlow."""
 
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -20,6 +21,24 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     except OSError:
         entries = []
     return [name for name in ("latest", *entries) if name.startswith(incomplete)]
+
+
+def runs_of(kind: str) -> Callable[[typer.Context, str], list[str]]:
+    """What completes `--resume` of the verb of a kind: `latest`, and the runs of that kind that can be read."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from harness.errors import StorageError
+        from harness.record.reading import load_manifest
+
+        def fits(name: str) -> bool:
+            with contextlib.suppress(StorageError):
+                return load_manifest(folder / name).kind == kind
+            return False
+
+        folder = Path(ctx.params.get("results") or "results")
+        return [name for name in run_ids(ctx, incomplete) if name == "latest" or fits(name)]
+
+    return complete
 
 
 def strategies(incomplete: str) -> list[str]:

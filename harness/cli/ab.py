@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli._completion import run_ids
+from harness.cli._completion import runs_of
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.errors import UsageError
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
@@ -133,7 +133,7 @@ def _signature() -> list[inspect.Parameter]:
             "--resume",
             metavar="RUN",
             help="Go on with a run that was stopped.",
-            autocompletion=run_ids,
+            autocompletion=runs_of("ab"),
         ),
         option("quiet", False, bool, "--quiet", help="Print the verdict only."),
         option("json", False, bool, "--json", help="Print one JSON object."),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli._completion import runs_of
 from harness.cli._flags import option, signed
 from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
@@ -117,7 +118,15 @@ def _signature() -> list[inspect.Parameter]:
         inspect.Parameter("spec", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=spec),
         *keys,
         option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option("resume", None, str | None, "--resume", metavar="RUN", help="Run only what a run still misses."),
+        option(
+            "resume",
+            None,
+            str | None,
+            "--resume",
+            metavar="RUN",
+            help="Run only what a run still misses.",
+            autocompletion=runs_of("faults"),
+        ),
         option("dry_run", False, bool, "--dry-run", help="Print the jobs, their order and an estimate."),
         option("quiet", False, bool, "--quiet", help="Print the result only."),
         option("json", False, bool, "--json", help="Print one JSON object."),

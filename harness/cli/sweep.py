@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli._completion import run_ids
+from harness.cli._completion import runs_of
 from harness.cli._flags import key_flags, keys_given, option, read_values, signed
 from harness.errors import Interrupted, UsageError
 from harness.spec.sweep import sweep_from
@@ -61,7 +61,7 @@ def _signature() -> list[inspect.Parameter]:
             "--resume",
             help="Run only what a run still misses.",
             metavar="RUN",
-            autocompletion=run_ids,
+            autocompletion=runs_of("sweep"),
         ),
         option("dry_run", False, bool, "--dry-run", help="Print the matrix, the order and an estimate."),
         option("quiet", False, bool, "--quiet", help="Print the answer only."),

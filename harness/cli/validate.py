@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._completion import run_ids
+from harness.cli._completion import runs_of
 from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
@@ -108,7 +108,7 @@ signed(
             "--resume",
             metavar="RUN",
             help="Go on with a validation that was stopped.",
-            autocompletion=run_ids,
+            autocompletion=runs_of("validation"),
         ),
         option("quiet", False, bool, "--quiet", help="Print the result only."),
         option("json", False, bool, "--json", help="Print the record as JSON."),

@@ -1,6 +1,7 @@
 """The examples of docs/extending.md: each is loaded by the registry, and all of them run in one sweep."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,10 +14,13 @@ from harness.registry import registered
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-EXAMPLES = {
+PRINTED = {
     match["path"]: match["code"]
     for match in re.finditer(r"```python\n# (?P<path>harness/\S+\.py)\n(?P<code>.*?)```", PAGE, re.DOTALL)
 }
+OF_A_RUN_KIND = {path: code for path, code in PRINTED.items() if Path(path).stem == "disk"}
+"""One kind of run, in the four rooms that it has something in."""
+EXAMPLES = {path: code for path, code in PRINTED.items() if path not in OF_A_RUN_KIND}
 AGREED = {
     "strategies": "STRATEGY", "cross_device": "OP", "workloads": "WORKLOAD",
     "data": "SOURCE", "devices": "DEVICE", "loops": "LOOP", "launchers": "LAUNCHER",
@@ -47,9 +51,64 @@ def test_an_example_registers_itself_without_importing_tensorflow(
 def extended(tmp_path: Path) -> Path:
     """A copy of the package with every example in it."""
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
-    for path, code in EXAMPLES.items():
+    for path, code in PRINTED.items():
         (tmp_path / path).write_text(code, encoding="utf-8")
     return tmp_path
+
+
+ASK = """
+import json, sys
+from pathlib import Path
+from harness.cli import run
+from harness.errors import Interrupted
+from harness.run.kinds.disk import measure_disk
+
+heard = []
+
+def stop_after_two(text):
+    heard.append(text)
+    if len(heard) == 3:
+        raise KeyboardInterrupt
+
+try:
+    measure_disk(5, Path("results"), ["harness", "disk"], stop_after_two)
+except Interrupted as told:
+    print(told)
+for line in sys.argv[1:]:
+    print("$", line, flush=True)
+    print("exit", run(line.split()), flush=True)
+"""
+
+
+def test_the_run_kind_is_measured_gone_on_with_and_known_to_every_verb(extended: Path) -> None:
+    assert sorted(str(Path(path).parent) for path in OF_A_RUN_KIND) == [
+        "harness/cli", "harness/record", "harness/report/kinds", "harness/run/kinds"
+    ]  # fmt: skip
+    lines = [
+        "list --json", "disk --resume latest --json", "list", "show latest", "report latest", "export latest --format csv",
+        "export latest --format parquet", "sweep --resume latest",
+    ]  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", ASK, *lines], cwd=extended, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(extended)}, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    [path] = (extended / "results").iterdir()
+    said, *asked = done.stdout.split("$ ")
+    way = f"python -m harness disk --resume results/{path.name}"
+    assert said == f"interrupted; 2 writes are kept in results/{path.name}; go on with: {way}\n"
+    told = {line: answer.partition("\n")[2].rpartition("exit ") for line, answer in zip(lines, asked, strict=True)}
+    assert [int(answer[2]) for answer in told.values()] == [0, 0, 0, 0, 0, 0, 2, 2]
+    [row] = json.loads(told["list --json"][0])
+    assert (row["kind"], row["status"], row["trials"], row["planned"]) == ("disk", "interrupted", 2, 5)
+    assert len(json.loads(told["disk --resume latest --json"][0])["seconds"]) == 5
+    assert told["list"][0] == f"{path.name}  finished        5 of 5 writes\n"
+    assert told["show latest"][0].startswith("A durable write takes ")
+    assert 'content="disk"' in (extended / "reports" / f"{path.name}.html").read_text()
+    assert "<td>disk</td>" in (extended / "reports" / "index.html").read_text()
+    rows = told["export latest --format csv"][0].splitlines()
+    assert (rows[0], len(rows)) == ("number,seconds", 6)
+    assert f"'{path.name}' is a run of disk; expected one of csv" in done.stderr
+    assert f"'{path.name}' is a run of disk; go on with: {way}" in done.stderr
+    assert len((path / "records.jsonl").read_text().splitlines()) == 5
 
 
 @pytest.mark.slow

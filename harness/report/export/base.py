@@ -15,6 +15,10 @@ class RunData(Protocol):
     """What is exported; `harness.record.Run` is one."""
 
     @property
+    def path(self) -> Path:
+        """Its folder, where records lie that are no trials."""
+
+    @property
     def manifest(self) -> RunManifest:
         """The run's manifest."""
 

@@ -1,0 +1,18 @@
+"""A plain page of a run: what it found in sentences, its tables, how that was measured, and the machine."""
+
+from collections.abc import Sequence
+
+from harness.record.manifest import RunManifest
+from harness.report.page.templating import rendered
+from harness.report.tables.sweep import Table
+from harness.report.words.text import printable
+
+
+def findings_page(
+    manifest: RunManifest, page_kind: str, heading: str, lines: Sequence[str], tables: Sequence[Table], method: str
+) -> str:
+    """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it."""
+    return rendered(
+        "findings.html.j2", manifest=manifest, page_kind=page_kind, heading=heading, headline=lines[0], lines=lines[1:],
+        tables=tables, method=method, printable=printable,
+    )  # fmt: skip
