@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, Problem, Scaling, summarise
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.report.words.names import names_of
 from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
+from harness.trial.engines import catalogue_of
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def read_spec(path: Path) -> tuple[Sweep, Mapping[str, Cell]]:
     Cells that a sweep would only add as base cases are not among them.
     """
     sweep = sweep_from(load_sweep(path), str(path))
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     return sweep, dict(zip(names_of(cells), cells, strict=True))
 

@@ -32,6 +32,10 @@ class Interrupted(HarnessError):
     exit_code = 130
 
 
+class Unsupported(Exception):
+    """A trial's cell cannot run here; the text is the reason that the engine or the machine gave."""
+
+
 def nearest(given: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the valid name closest to `given`, or an empty string."""
     match = difflib.get_close_matches(given, list(valid), n=1, cutoff=0.5)

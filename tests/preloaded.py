@@ -21,10 +21,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.protocol.engine import Engine
 from harness.run.process import zygote as starting
+from harness.trial.engines import TENSORFLOW
 
 ROOT = Path(__file__).parents[1]
 MODULE = "harness.trial.zygote"
+Loaded = tuple[Engine, dict[str, str]]
 READ_BY_IMPORTS = ("TF_", "KERAS_", "XLA_", "CUDA_", "OMP_", "MKL_", "PYTHON")
 """Variables that begin so may make an import another one."""
 PR_SET_CHILD_SUBREAPER = 36
@@ -118,7 +121,7 @@ class _Subprocess:
 
     def Popen(self, command: list[str], **given: Any) -> Any:  # noqa: N802
         plain = [sys.executable, "-m", MODULE]
-        if command[:3] != plain or len(command) > 5 or _variables(given["env"]) != preloaded().variables:
+        if command[:3] != plain or command[5:] != [TENSORFLOW] or _variables(given["env"]) != preloaded().variables:
             return subprocess.Popen(command, **given)
         return preloaded().fork(command, given["env"], given["cwd"], given["pass_fds"][0], given["stderr"].fileno())
 
@@ -143,20 +146,20 @@ def main() -> None:
     connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     zygote.die_with_parent(parent)
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-    versions = zygote.preload()
+    engine, versions = zygote.preload(TENSORFLOW)
     connection.sendall(b'"ready"\n')
     while received := socket.recv_fds(connection, 1 << 20, 2):
         data, (control, log), _, _ = received
         while not data.endswith(b"\n"):
             data += connection.recv(1 << 20)
-        pid = _fork_twice(connection, json.loads(data), versions, parent, (control, log))
+        pid = _fork_twice(connection, json.loads(data), (engine, versions), parent, (control, log))
         connection.sendall(json.dumps(pid).encode() + b"\n")
         os.close(control)
         os.close(log)
 
 
 def _fork_twice(
-    connection: socket.socket, request: dict[str, Any], versions: dict[str, str], parent: int, fds: tuple[int, int]
+    connection: socket.socket, request: dict[str, Any], loaded: Loaded, parent: int, fds: tuple[int, int]
 ) -> int:
     """The pid of a process that is an orphan, and so a child of whoever adopts those."""
     said, says = os.pipe()
@@ -169,7 +172,7 @@ def _fork_twice(
         connection.close()
         os.close(said)
         os.close(says)
-        _be_a_zygote(request, versions, parent, *fds)
+        _be_a_zygote(request, loaded, parent, *fds)
     os.close(says)
     pid = int(os.read(said, 64))
     os.close(said)
@@ -177,7 +180,7 @@ def _fork_twice(
     return pid
 
 
-def _be_a_zygote(request: dict[str, Any], versions: dict[str, str], parent: int, control: int, log: int) -> None:
+def _be_a_zygote(request: dict[str, Any], loaded: Loaded, parent: int, control: int, log: int) -> None:
     """Never returns."""
     from harness.trial import zygote
 
@@ -194,7 +197,7 @@ def _be_a_zygote(request: dict[str, Any], versions: dict[str, str], parent: int,
         sys.path.insert(0, request["cwd"])
         tempfile.tempdir = None
         sys.argv = [MODULE, str(control), *request["argv"][2:]]
-        zygote.preload = lambda: versions
+        zygote.preload = lambda _: loaded
         zygote.main()
     finally:
         os._exit(1)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.registry import load_attribute, registered
+from harness.trial.engines import catalogue_of
 
 
 def test_the_names_are_those_that_the_command_line_promises() -> None:
-    catalogue = load_catalogue()
+    catalogue = catalogue_of()
     assert {"none", "one_device", "mirrored", "central_storage", "tpu"} <= set(catalogue.strategies)
     assert {"auto", "nccl", "hierarchical_copy", "reduction_to_one_device"} <= set(catalogue.cross_device_ops)
     assert {"gpu", "virtual-gpu", "virtual-cpu", "tpu"} <= set(catalogue.devices)
@@ -22,7 +22,7 @@ def test_the_names_are_those_that_the_command_line_promises() -> None:
 
 def test_listing_every_name_imports_no_tensorflow() -> None:
     code = (
-        "import sys; from harness.engines.tensorflow.catalogue import load_catalogue; load_catalogue();"
+        "import sys; from harness.trial.engines import catalogue_of; catalogue_of();"
         "print(sorted({'tensorflow', 'keras', 'tensorflow_datasets', 'numpy'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -57,8 +57,8 @@ def _trial(zygote: Zygote, of: Cell, number: int) -> tuple[TrialRecord, float]:
         trial.start()
         trial.set_up()
         zygote.drain()
-        used = max(_used(process.spawned.pid) for process in trial.spawned.merged.processes)
-        trial.measured_from = 0
+        used = max(_used(process.child.pid) for process in trial.child.merged.processes)
+        trial.measure_from(0, steady=False)
         for window in range(WINDOWS):
             trial.take_turn(window)
         trial.finish()

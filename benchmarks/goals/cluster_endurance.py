@@ -64,7 +64,7 @@ def _trial(zygote: Zygote, of: Cell, number: int, isolate: bool) -> TrialRecord:
     try:
         trial.start()
         trial.set_up()
-        trial.measured_from = 0
+        trial.measure_from(0, steady=False)
         for window in range(WINDOWS):
             trial.take_turn(window)
         trial.finish()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from scipy import stats
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.engines.tensorflow.data import default_data_dir
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Place
 from harness.spec import Cell, Sweep, expand
+from harness.trial.engines import catalogue_of
 
 __all__ = [
     "CLUSTERS",
@@ -35,7 +35,7 @@ def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str | int)
     sweep = Sweep(
         strategy=[strategy], replicas=[replicas], batch_size=[batch_size], **{k: [v] for k, v in keys.items()}
     )  # type: ignore[arg-type]
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     return next(c for c in matrix.cells if c.strategy == strategy and c.replicas == replicas)
 
 
@@ -48,7 +48,7 @@ CLUSTERS = (
 
 def ports_of(trial: LiveTrial) -> list[int]:
     """The ports that the trial's launcher took for its processes."""
-    addresses = trial.spawned.merged.processes[0].member.cluster
+    addresses = trial.child.merged.processes[0].member.cluster
     return [int(address.rpartition(":")[2]) for task in addresses.values() for address in task]
 
 

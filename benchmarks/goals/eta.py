@@ -97,11 +97,11 @@ def error_at(samples: Sequence[Sample], took: float, place: float) -> float:
 def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
     """A real sweep with `flags`: its id, what was shown, and how long it took."""
     from harness.cli._flags import read_values
-    from harness.engines.tensorflow.catalogue import load_catalogue
     from harness.run.kinds.measure import measure_matrix
     from harness.spec.expand import expand
     from harness.spec.sweep import sweep_from
     from harness.spec.text import value_of
+    from harness.trial.engines import catalogue_of
 
     given = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
     values, source = read_values(None, {})
@@ -109,7 +109,7 @@ def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
     sweep = sweep_from(values, source)
     heard = Listening()
     with scratch() as folder:
-        path = measure_matrix(sweep, expand(sweep, load_catalogue()), Path(folder), ["goals"], heard)
+        path = measure_matrix(sweep, expand(sweep, catalogue_of()), Path(folder), ["goals"], heard)
         name = path.name
     begun = heard.samples[0][0]
     end = heard.samples[-1][0]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from common import scratch, table
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record import TrialRecord
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
+from harness.trial.engines import catalogue_of
 
 RIGHT = Sweep(
     name="right",
@@ -42,7 +42,7 @@ def main() -> None:
     ops: dict[tuple[str, int], set[str]] = {}
     for name, sweep in (("right", RIGHT), ("right", NORMALISED), ("right", MIXED), ("planted fault", WRONG)):
         with scratch() as folder:
-            trials = measure(sweep, expand(sweep, load_catalogue()).cells, Path(folder)).trials
+            trials = measure(sweep, expand(sweep, catalogue_of()).cells, Path(folder)).trials
         if name == "planted fault":
             trials = [t for t in trials if t.cell.strategy == "mirrored"]
         else:

@@ -64,6 +64,6 @@ def _names(key: str) -> Iterable[str]:
     registry = TABLE[key].choices
     if registry is None:
         return closed_values(key)
-    from harness.engines.tensorflow.catalogue import load_catalogue
+    from harness.trial.engines import catalogue_of
 
-    return list(getattr(load_catalogue(), registry))
+    return list(getattr(catalogue_of(), registry))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli._terminal import heeds_control
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_run, resolve_run
 from harness.run.kinds.measure import measure_matrix
@@ -18,11 +17,12 @@ from harness.run.request import check_launcher
 from harness.run.runner import resume as resume_run
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
-    catalogue = load_catalogue()
+    catalogue = catalogue_of(sweep.engine)
     check_launcher(sweep)
     matrix = expand(sweep, catalogue)
     plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
@@ -63,7 +63,7 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
     check_launcher(sweep)
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of(sweep.engine))
     progress = progress_for(quiet, json_out, results)
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
 

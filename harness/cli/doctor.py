@@ -14,21 +14,21 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
-    from harness.engines.tensorflow.catalogue import load_catalogue
     from harness.environment import describe
     from harness.run.doctor import examine
+    from harness.trial.engines import catalogue_of
 
     machine = describe()
     if json_out:
         answer: dict[str, Any] = {
-            "tried": [vars(finding) for finding in examine(load_catalogue())],
+            "tried": [vars(finding) for finding in examine(catalogue_of())],
             "warnings": list(machine.warnings),
             "facts": dict(machine.facts),
         }
         print(json.dumps(answer, indent=2, ensure_ascii=False))
         return 0
     print("What can run here (each tried in a process of its own)")
-    for finding in examine(load_catalogue()):
+    for finding in examine(catalogue_of()):
         verdict = {"ok": "yes", "unsupported": "no"}.get(finding.status, finding.status.replace("_", " "))
         reason = f": {finding.reason}" if finding.reason else ""
         print(f"  {finding.kind:<16} {finding.name:<34} {verdict}{reason}", flush=True)

@@ -60,10 +60,10 @@ def command(**given: Any) -> int:
 
 def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings":
     from harness.analysis.comparison.margins import choose_margins, parse_share
-    from harness.engines.tensorflow.catalogue import load_catalogue
     from harness.run.kinds.decision import WINDOWING, AbSettings
     from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
     from harness.spec.expand import expand
+    from harness.trial.engines import catalogue_of
 
     values: dict[str, Any] = {
         **WINDOWING,
@@ -71,7 +71,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         "data": DATA,
         **{key: value_of(key, text) for key, text in flags.items()},
     }
-    catalogue = load_catalogue()
+    catalogue = catalogue_of()
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
         matrix = expand(sweep_from(values), catalogue)
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]

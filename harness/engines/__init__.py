@@ -1,1 +1,1 @@
-"""What trains: one folder an engine. Only here is a framework imported, and only when a trial runs."""
+"""Engines, one folder each: frameworks that train (`harness.protocol.engine`)."""

@@ -1,13 +1,10 @@
-"""What the parent and a trial say to each other: JSON lines over a socket pair, nothing pickled.
+"""What the parent and a trial say to each other, each a line of JSON (`harness.protocol.channel`), nothing pickled.
 
 The parent sends a `Request` to the zygote with the trial's end of the socket pair, then `Turn`s;
-the trial sends `Report`s. A closed socket means that the other side is gone.
+the trial sends `Report`s.
 """
 
-import json
-import select
-import socket
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,11 +14,13 @@ from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, 
 from harness.spec.cell import Cell, TrainingCell, trained
 
 
-class _Message(BaseModel):
+class Message(BaseModel):
+    """One message."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class SlurmShape(_Message):
+class SlurmShape(Message):
     """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
 
     jobs: dict[str, int]
@@ -32,7 +31,7 @@ class SlurmShape(_Message):
     """This process's, in the resolver's order: tasks by name, nodes by name."""
 
 
-class Placing(_Message):
+class Placing(Message):
     """What a launcher is told beyond the trial: keys of the sweep of the same names."""
 
     hosts: Annotated[int, Field(ge=0)] = 0
@@ -41,7 +40,7 @@ class Placing(_Message):
     slurm_args: str = ""
 
 
-class Membership(_Message):
+class Membership(Message):
     """A process's place in the cluster of a trial of several processes."""
 
     task: Literal["chief", "worker", "ps"]
@@ -74,7 +73,7 @@ class Membership(_Message):
         return "coordinator" if self.task == "chief" else f"{self.task} {self.index}"
 
 
-class JobOrder(_Message):
+class JobOrder(Message):
     """What a job is asked that a fault is done to (`harness.engines.tensorflow.recovery`)."""
 
     steps: Annotated[int, Field(ge=1)]
@@ -90,7 +89,7 @@ class JobOrder(_Message):
     """Afterwards, pairs of windows of `checkpoint_every` steps, with a checkpoint and without."""
 
 
-class JobReport(_Message):
+class JobReport(Message):
     """A job's word on how far it is. `at_s` is the machine's monotonic clock, the same in every process."""
 
     what: Literal["training", "step", "saved", "preempted", "measuring", "done"]
@@ -103,7 +102,7 @@ class JobReport(_Message):
     cost: CheckpointCost | None = None
 
 
-class TraceRequest(_Message):
+class TraceRequest(Message):
     """Where a trial is to leave a profile of a few steps."""
 
     run: str
@@ -112,7 +111,7 @@ class TraceRequest(_Message):
     """The trace's folder, seen from there."""
 
 
-class Request(_Message):
+class Request(Message):
     """Everything that a trial needs to know."""
 
     cell: Cell
@@ -123,7 +122,7 @@ class Request(_Message):
     window_s: float
     intra_op_threads: int
     inter_op_threads: int
-    """0 is what suits the host where the trial runs (`harness.trial.threads`)."""
+    """0 is what suits the host where the trial runs (`harness.engines.tensorflow.threads`)."""
     gpu_memory_mb: int = 0
     tpu: str = "local"
     task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
@@ -135,7 +134,7 @@ class Request(_Message):
     trace: TraceRequest | None = None
     """Profile a few steps after the last window; None does not."""
     times_alone: bool = False
-    """Whether workers in lock-step also time what each computes by itself (`harness.engines.tensorflow.alone`)."""
+    """Whether workers in lock-step also time what each computes by itself (`harness.trial.alone`)."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     placing: Placing = Placing()
@@ -150,7 +149,7 @@ class Request(_Message):
         return trained(self.cell)
 
 
-class Turn(_Message):
+class Turn(Message):
     """The parent's word to a live trial: measure one window, or finish.
 
     To one process of several also: say what you have used (`usage`), and leave, now that all have finished.
@@ -162,7 +161,7 @@ class Turn(_Message):
     """Steps of the window; None is what the trial's own pilot chose."""
 
 
-class WindowTimes(_Message):
+class WindowTimes(Message):
     """One window: wall and processor seconds of `steps` steps, and what the wait before it used."""
 
     round: int
@@ -175,7 +174,7 @@ class WindowTimes(_Message):
     """Seconds of each worker, where there are several; `seconds` is the largest."""
 
 
-class Outcome(_Message):
+class Outcome(Message):
     """How a trial ended, as far as it can tell itself."""
 
     status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
@@ -198,7 +197,7 @@ class Outcome(_Message):
     cluster: ClusterRecord | None = None
 
 
-class Report(_Message):
+class Report(Message):
     """A trial's word to the parent; exactly one field is set."""
 
     phase: PhaseName | None = None
@@ -212,54 +211,3 @@ class Report(_Message):
     """Processor seconds so far of a process that was asked for its usage."""
     outcome: Outcome | None = None
     job: JobReport | None = None
-
-
-class Channel:
-    """JSON lines over one connected socket."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self._buffer = b""
-
-    def send(self, message: _Message) -> None:
-        """Send one message; raises OSError when the other side is gone."""
-        self.send_json(message.model_dump_json(exclude_none=True))
-
-    def send_json(self, text: str) -> None:
-        """Send one line that is JSON already."""
-        self.connection.sendall(text.encode() + b"\n")
-
-    def receive_line(self, timeout_s: float | None = None) -> str | None:
-        """The next line; None after `timeout_s` without one; EOFError when the other side is gone."""
-        while b"\n" not in self._buffer:
-            readable, _, _ = select.select([self.connection], [], [], timeout_s)
-            if not readable:
-                return None
-            try:
-                data = self.connection.recv(1 << 20)
-            except ConnectionResetError:
-                data = b""
-            if not data:
-                raise EOFError("the other side of the channel is gone")
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line.decode()
-
-    @property
-    def connections(self) -> list[socket.socket]:
-        """Sockets on which something may arrive."""
-        return [self.connection]
-
-    @property
-    def holds_line(self) -> bool:
-        """Whether a line has arrived already, which no select on the socket would tell."""
-        return b"\n" in self._buffer
-
-    def close(self) -> None:
-        """Close the socket; the other side reads an end of file."""
-        self.connection.close()
-
-
-def encode(values: dict[str, Any]) -> str:
-    """One line of JSON for the zygote's control socket."""
-    return json.dumps(values, separators=(",", ":"))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError, nearest
 from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
 from harness.spec.axes import OF_PROCESS
@@ -97,7 +96,7 @@ def gate_cell(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any] 
         if key in values:
             raise UsageError(f"{key}: belongs to step, a training step of your own; for a model give batch_size")
     try:
-        sweep, cell = one_cell("a", {"name": NAME, **defaults, **values}, {}, load_catalogue())
+        sweep, cell = one_cell("a", {"name": NAME, **defaults, **values}, {})
     except UsageError as error:
         raise UsageError(str(error).removeprefix("side a: ")) from None
     return GateCell(test, dict(values), sweep, cell)

@@ -16,8 +16,8 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
     """The request of a trial of `cell`.
 
     One intra-op thread makes a virtual replica about one core. The inter-op pool follows the cores of the host where
-    the trial runs, which need not be this one, and is resolved there (`harness.trial.threads`). Raises UsageError for
-    an unknown launcher, and for a network with a launcher that emulates none.
+    the trial runs, which need not be this one, and is resolved there (`harness.engines.tensorflow.threads`). Raises
+    UsageError for an unknown launcher, and for a network with a launcher that emulates none.
     """
     check_launcher(sweep, cell)
     return Request(

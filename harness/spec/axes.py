@@ -234,6 +234,9 @@ class Settings(BaseModel):
         help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True,
     )] = 0
     tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
+    engine: Annotated[str, Setting(
+        help="what trains: tensorflow, or your own as package.module:function", changes_timings=True,
+    )] = "tensorflow"
     launcher: Annotated[str, Setting(
         help="who starts the processes of a cluster: local, attach, slurm, ray",
     )] = "local"

@@ -1,1 +1,1 @@
-"""Inside a trial's process: the only room that imports TensorFlow, and only when a trial runs."""
+"""Inside a trial's process: its life from its fork to its outcome, for any engine. No framework is imported here."""

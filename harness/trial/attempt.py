@@ -1,15 +1,16 @@
-"""What every trial does, whoever wrote the step: run, prove, and turn every way to fail into an outcome."""
+"""What every trial does, however it is proved: run, and turn every way to fail into an outcome."""
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
-from harness.engines.tensorflow.plants import check_loop
-from harness.errors import HarnessError
-from harness.protocol.messages import Channel, Outcome, Report, Request
+from harness.errors import HarnessError, Unsupported
+from harness.protocol.channel import Channel
+from harness.protocol.engine import Ending
+from harness.protocol.messages import Outcome, Report, Request
 from harness.record.trial import Checks, PhaseName, Resources
-from harness.trial.ending import classify, traceback_without_paths
+from harness.trial.ending import traceback_without_paths
 from harness.trial.memory import peak_memory_bytes
 
 
@@ -18,11 +19,12 @@ class WrongResult(Exception):
 
 
 class Attempt(ABC):
-    """One trial: `run` measures, and reports how it ended."""
+    """One trial: `run` measures, and reports how it ended. `classify` says what the engine's exceptions mean."""
 
-    def __init__(self, request: Request, channel: Channel) -> None:
+    def __init__(self, request: Request, channel: Channel, classify: Callable[[Exception], Ending]) -> None:
         self._request = request
         self._channel = channel
+        self._classify = classify
         self._checks: dict[str, Any] = {"detail": {}}
         self._outcome: dict[str, Any] = {}
 
@@ -30,7 +32,6 @@ class Attempt(ABC):
         """Run to the end; every way to fail that Python can see becomes an Outcome."""
         status, reason, evidence = "ok", None, None
         try:
-            check_loop(self._request.plant, self._request.cell.get("loop"))
             self._measure()
         except WrongResult as error:
             status, reason = "wrong_result", str(error)
@@ -41,7 +42,7 @@ class Attempt(ABC):
         except EOFError:
             os._exit(1)  # The parent is gone; nobody is left to tell.
         except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
-            status, reason = classify(error)
+            status, reason = self._classify(error)
             evidence = None if status == "unsupported" else traceback_without_paths()
         self._outcome.setdefault("resources", Resources())
         return Outcome(

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.engines.tensorflow.trace import Tracer
-from harness.protocol.messages import Channel, Report, Turn, WindowTimes
+from harness.protocol.channel import Channel
+from harness.protocol.engine import Tracer
+from harness.protocol.messages import Report, Turn, WindowTimes
 
 SYNC_MULTIPLE = 50
 """A window lasts at least so many synchronisations."""
@@ -22,7 +23,7 @@ PILOT_WINDOWS = 3
 
 
 class Clock:
-    """Paces a loop: see `harness.engines.tensorflow.loops.base.Pace`.
+    """Paces a loop: see `harness.protocol.engine.Pace`.
 
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
     to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of

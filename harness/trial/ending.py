@@ -1,50 +1,22 @@
 """How a trial that raised has ended: which status, which reason, and the evidence."""
 
 import os
-import re
 import sysconfig
 import traceback
 from pathlib import Path
-from typing import Literal
 
-UNSUPPORTED_MESSAGES = (
-    r"No OpKernel was registered to support Op '\w+'",
-    r"Could not find (a valid )?device for node",
-    r"[Nn]ot supported|[Uu]nsupported|not implemented",
-)
-"""What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
+from harness.protocol.engine import Ending
+
 EVIDENCE_CHARACTERS = 4000
 
 
-def classify(error: Exception) -> tuple[Literal["unsupported", "out_of_memory", "crashed"], str]:
-    """(status, reason) for what TensorFlow or a model raised."""
-    import tensorflow as tf
-
-    reason = f"{type(error).__name__}: {telling_line(str(error))}"
-    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
+def plain_ending(error: Exception) -> Ending:
+    """(status, reason) for an exception that no framework has a meaning for; the reason is its first line."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    reason = f"{type(error).__name__}: {first}"
+    if isinstance(error, MemoryError):
         return "out_of_memory", reason
-    refused = isinstance(error, tf.errors.OpError) and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
-    if refused or isinstance(error, NotImplementedError | tf.errors.UnimplementedError):
-        return "unsupported", reason
-    return "crashed", reason
-
-
-def telling_line(message: str) -> str:
-    """The first line that says something: Keras puts which layer was called before what went wrong."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
-    lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
-    if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
-        return f"{lines[0].removesuffix('.')}: {lines[1]}"
-    if lines[0].startswith("Graph execution error") and len(lines) > 1:
-        # Keras puts where the op was made between this line and what went wrong.
-        said = [line for line in lines[1:] if not line.startswith(("[[", "File ", "Detected at node", "Stack trace"))]
-        return said[-1] if said else lines[0]
-    if lines[0].startswith("No OpKernel was registered"):
-        # The node's attributes come in no fixed order; what matters is which devices have the kernel.
-        devices = next((line for line in lines if line.startswith("Registered devices")), "")
-        kernels = ", ".join(dict.fromkeys(re.findall(r"^device='(\w+)'", "\n".join(lines), re.MULTILINE)))
-        return f"{lines[0].partition(' used by')[0]} ({devices}; kernels for: {kernels or 'none'})"
-    return lines[0]
+    return ("unsupported" if isinstance(error, NotImplementedError) else "crashed"), reason
 
 
 def traceback_without_paths() -> str:

@@ -1,7 +1,7 @@
-"""The zygote: TensorFlow imported once, then a fork a trial.
+"""The zygote: an engine's framework imported once, then a fork a trial.
 
-`python -m harness.trial.zygote FD PID [ROOT]` runs it over a control socket. A fork of it is a fresh process
-whose TensorFlow runtime has not started, in hundredths of a second instead of an import's seconds.
+`python -m harness.trial.zygote FD PID ENGINE [ROOT]` runs it over a control socket. A fork of it is a fresh process
+whose framework is imported and has not started, in hundredths of a second instead of an import's seconds.
 It is not the standard library's forkserver because that is one a program with one environment and
 one interpreter, speaks pickle, imports the caller's `__main__` into every child and does not say how
 a child ended.
@@ -13,9 +13,7 @@ negative status for a signal.
 """
 
 import contextlib
-import ctypes
 import gc
-import importlib
 import json
 import os
 import re
@@ -26,28 +24,23 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.trial.guardian import guard
+from harness.trial.parent import die_with_parent
 from harness.trial.revision import keep_out
 
-PR_SET_PDEATHSIG = 1
+if TYPE_CHECKING:
+    from harness.protocol.engine import Engine
+
 OOM_SCORE = "800"
 """Trials are what the kernel should end first when memory runs out, not the parent that records it."""
 PARENT_ENDS_S = 2.0
 """How long the parent that hung up without a word may take to be gone."""
 
 
-def die_with_parent(parent_pid: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to send this process a signal when its parent ends; exit if that happened already."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, by)
-    if os.getppid() != parent_pid:
-        os._exit(1)
-
-
-class Zygote:
-    """The fork server's loop."""
+class ForkServer:
+    """The loop of a zygote."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -60,8 +53,9 @@ class Zygote:
         for fd in (self._wake_read, self._wake_write):
             os.set_blocking(fd, False)
 
-    def serve(self) -> None:
-        """Serve until the parent closes the control socket."""
+    def serve(self, engine: "Engine") -> None:
+        """Fork trials of `engine`, which is preloaded, until the parent closes the control socket."""
+        self._engine = engine
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write)
         while True:
@@ -114,7 +108,7 @@ class Zygote:
         self._tell({"spawned": child, "pid": pid})
 
     def _be_a_trial(self, zygote_pid: int, request: dict[str, Any], channel: int, stderr: int) -> None:
-        """Never returns: a trial leaves by os._exit, since TensorFlow's own teardown takes seconds."""
+        """Never returns: a trial leaves by os._exit, since a framework's own teardown takes seconds."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -127,9 +121,9 @@ class Zygote:
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
             _prefer_as_victim()
-            from harness.engines.tensorflow.trial import run_trial
+            from harness.trial.life import live
 
-            run_trial(socket.socket(fileno=channel), json.dumps(request))
+            live(socket.socket(fileno=channel), json.dumps(request), self._engine)
             code = 0
         finally:
             if code:
@@ -161,26 +155,22 @@ def _prefer_as_victim() -> None:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
-def preload() -> dict[str, str]:
-    """Import what every trial needs, without starting TensorFlow's runtime; returns versions."""
+def preload(name: str) -> tuple["Engine", dict[str, str]]:
+    """Import what every trial with the engine needs, without starting its framework; the engine, and its versions."""
     start = time.perf_counter()
-    import keras
-    import tensorflow as tf
+    import harness.trial.life  # noqa: F401  what every fork will call
+    from harness.protocol.engine import IMPORT_S
+    from harness.trial.engines import engine_of
 
-    from harness.engines.tensorflow.data import PRELOAD
-
-    for name in PRELOAD:
-        with contextlib.suppress(ImportError):  # a data source that needs it will say so, with the remedy
-            importlib.import_module(name)
-    for name in ("harness.engines.tensorflow.trial", "harness.engines.tensorflow.catalogue"):
-        importlib.import_module(name)
+    engine = engine_of(name)
+    engine.catalogue()
+    versions = engine.preload()
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.
-    return {
-        "tensorflow": tf.__version__,
-        "keras": keras.__version__,
+    return engine, {
+        **versions,
         "python": sys.version.split()[0],
-        "import_s": f"{time.perf_counter() - start:.3f}",
+        IMPORT_S: f"{time.perf_counter() - start:.3f}",
     }
 
 
@@ -192,19 +182,19 @@ def remove_scratch() -> None:
 
 
 def main() -> None:
-    """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, and, where a git
-    revision is measured, the working tree that no module must come from."""
+    """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, the engine's name, and, where a
+    git revision is measured, the working tree that no module must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
     parent_pid = int(sys.argv[2])
-    zygote = Zygote(control)
+    server = ForkServer(control)
 
     def clean_up(*_: object) -> None:
         # A process that is killed closes its sockets first, and is gone a moment later.
         until = time.monotonic() + PARENT_ENDS_S
-        while not zygote.dismissed and os.getppid() == parent_pid and time.monotonic() < until:
+        while not server.dismissed and os.getppid() == parent_pid and time.monotonic() < until:
             time.sleep(0.01)
         if os.getppid() != parent_pid:
-            zygote.end_trials()
+            server.end_trials()
             remove_scratch()
         os._exit(0)
 
@@ -212,11 +202,11 @@ def main() -> None:
     die_with_parent(parent_pid, signal.SIGTERM)
     guard(parent_pid, remove_scratch)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for root in sys.argv[3:]:
+    for root in sys.argv[4:]:
         keep_out(root)
-    versions = preload()
+    engine, versions = preload(sys.argv[3])
     control.sendall(json.dumps({"ready": versions}).encode() + b"\n")
-    zygote.serve()
+    server.serve(engine)
     clean_up()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from harness.cli import run
 from harness.cli.sweep import read_values
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import expand, load_sweep, sweep_from
+from harness.trial.engines import catalogue_of
 
 ROOT = Path(__file__).parents[2]
 OF_OTHER_VERBS = ("faults",)
@@ -40,7 +40,7 @@ def test_the_default_spec_is_the_one_that_a_sweep_without_a_spec_runs() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda path: path.stem)
 def test_a_spec_loads_and_expands_with_its_base_cases(spec: Path) -> None:
     sweep = sweep_from(load_sweep(spec), spec.name)
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     assert matrix.cells
     assert any(cell.strategy == "none" for cell in matrix.cells), "a base case is always measured"
     assert sweep.name == spec.stem
@@ -66,14 +66,14 @@ def test_flags_and_the_spec_are_two_spellings_of_one_sweep(spec: Path, capsys: p
 
 def test_strong_scaling_lists_what_the_replicas_do_not_divide() -> None:
     sweep = sweep_from(load_sweep(ROOT / "benchmarks" / "strong_scaling.toml"))
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     assert any("3 replicas do not divide" in left.reason for left in matrix.left_out)
     assert {cell.global_batch_size for cell in matrix.cells} == {128, 512}
 
 
 def test_the_eight_gpu_spec_covers_every_op_at_every_replica_count() -> None:
     sweep = sweep_from(load_sweep(ROOT / "benchmarks" / "eight_gpus.toml"))
-    catalogue = load_catalogue()
+    catalogue = catalogue_of()
     cells = expand(sweep, catalogue).cells
     mirrored = {(cell.replicas, cell.cross_device_op) for cell in cells if cell.strategy == "mirrored"}
     taken = [
@@ -85,7 +85,7 @@ def test_the_eight_gpu_spec_covers_every_op_at_every_replica_count() -> None:
 
 def test_packing_is_swept_where_an_op_takes_it_and_listed_where_not() -> None:
     sweep = sweep_from(load_sweep(ROOT / "benchmarks" / "cross_device_ops.toml"))
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     packings = {(cell.cross_device_op, cell.packing) for cell in matrix.cells if cell.replicas == 2}
     assert packings == {
         ("auto", "bytes_per_pack=0"), ("auto", "bytes_per_pack=262144"),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from harness import cli
 from harness.analysis.estimates import steady
 from harness.analysis.faults import summarise_faults
-from harness.engines.tensorflow import checks, reference
+from harness.engines.tensorflow import reference
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
     FAULT_STATUSES,
@@ -43,7 +43,7 @@ from harness.report.values import Keys
 from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
-from harness.trial import clock
+from harness.trial import clock, judgement
 from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
 from tests.synthetic import make_run
@@ -92,8 +92,8 @@ def test_every_check_of_the_gate_is_explained() -> None:
 def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
-    assert checks.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
-    assert (checks.NOISE_FACTOR, reference.SIGNAL, reference.PERTURBED_RUNS, checks.POWERS) == (10, 10, 2, 15)
+    assert judgement.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+    assert (judgement.NOISE_FACTOR, reference.SIGNAL, reference.PERTURBED_RUNS, judgement.POWERS) == (10, 10, 2, 15)
 
 
 def test_the_python_of_the_records_page_runs(

@@ -67,7 +67,7 @@ class KindBench(ABC):
         return path
 
     @contextlib.contextmanager
-    def _alive(self, *_: object) -> Iterator[FakeZygote]:
+    def _alive(self, *_: object, **__: object) -> Iterator[FakeZygote]:
         if self.no_process is not None:
             raise self.no_process
         yield self.zygote

@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.engines.tensorflow.catalogue import load_catalogue
-from harness.protocol.messages import Channel, Outcome, Report, Request, Turn, WindowTimes
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Outcome, Report, Request, Turn, WindowTimes
 from harness.record import Checks, RunManifest, RunStore
+from harness.record.cluster import ClusterRecord
 from harness.record.trial import PhaseName
 from harness.run.kinds.sweep import SweepRun, live_limits
-from harness.run.process.zygote import Spawned
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
+from harness.trial.engines import catalogue_of
 from tests.record.examples import manifest
 
 PROVED = Checks(
@@ -134,6 +135,56 @@ class Actor:
         )  # fmt: skip
 
 
+class FakeChild:
+    """An actor as its parent handles it; see `harness.protocol.hosting.Child`."""
+
+    who = ""
+    gone = "the preloaded parent process ended"
+    host: str | None = None
+
+    def __init__(self, zygote: "FakeZygote", actor: Actor, channel: Channel, thread: threading.Thread) -> None:
+        self.channel = channel
+        self.status: int | None = None
+        self._zygote, self._actor, self._thread = zygote, actor, thread
+
+    @property
+    def lost(self) -> bool:
+        return not self._zygote.alive
+
+    def stderr_tail(self, characters: int = 4000) -> str:
+        return self._actor.log.read_text()[-characters:]
+
+    def awaited(self) -> str:
+        return ""
+
+    def cluster(self) -> ClusterRecord | None:
+        return None
+
+    def signal(self, number: int) -> None:
+        if number == signal.SIGUSR1:
+            self._actor.log.write_text("Thread 0x01 (most recent call first):\n  in hang")
+        elif number == signal.SIGKILL:
+            self._zygote.statuses.setdefault(self._actor.channel, -signal.SIGKILL)
+            self._actor.killed.set()
+
+    def kill(self) -> None:
+        self._zygote.killing()
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def wait(self, limit_s: float = 5.0) -> int | None:
+        deadline = time.monotonic() + limit_s
+        while self._actor.channel not in self._zygote.statuses and self._thread.is_alive():
+            if time.monotonic() >= deadline:
+                break
+            self._thread.join(0.01)
+        self.status = self._zygote.statuses.get(self._actor.channel)
+        return self.status
+
+    def release(self) -> None:
+        self.channel.close()
+
+
 class FakeZygote:
     """Stands in for `harness.run.process.zygote.Zygote`; `plays` says what each trial does.
 
@@ -158,7 +209,10 @@ class FakeZygote:
         self.spawned: list[Request] = []
         self.statuses: dict[Channel, int] = {}
         self._plays = plays
-        self._actors: dict[int, tuple[Actor, threading.Thread]] = {}
+        self.engine = "tensorflow"
+        self.check: Callable[[], None] = lambda: None
+        self.killing: Callable[[], None] = lambda: None
+        """Called before a trial is killed."""
 
     def note(self, actor: Actor, what: str) -> None:
         self.diary.append((self.name or actor.cell_id, what))
@@ -167,7 +221,7 @@ class FakeZygote:
         """The cell ids of the trials that were started, in order."""
         return [request.cell.cell_id for request in self.spawned if request.task == "trial"]
 
-    def spawn(self, request: Request) -> Spawned:
+    def spawn(self, request: Request) -> FakeChild:
         number = len(self.spawned)
         attempt = 1 + sum((old.cell, old.task) == (request.cell, request.task) for old in self.spawned)
         self.spawned.append(request)
@@ -179,35 +233,8 @@ class FakeZygote:
         actor = Actor(self, request, Channel(theirs), log, self._plays(request))
         actor.attempt = attempt
         thread = threading.Thread(target=actor.run, daemon=True)
-        self._actors[number] = actor, thread
         thread.start()
-        return Spawned(number, Channel(ours), log)
-
-    def signal(self, spawned: Spawned, number: int) -> None:
-        actor, _ = self._actors[spawned.number]
-        if number == signal.SIGUSR1:
-            actor.log.write_text("Thread 0x01 (most recent call first):\n  in hang")
-        elif number == signal.SIGKILL:
-            self.statuses.setdefault(actor.channel, -signal.SIGKILL)
-            actor.killed.set()
-
-    def kill(self, spawned: Spawned) -> None:
-        self.signal(spawned, signal.SIGKILL)
-        self.wait(spawned)
-
-    def wait(self, spawned: Spawned, limit_s: float = 5.0) -> int | None:
-        actor, thread = self._actors[spawned.number]
-        deadline = time.monotonic() + limit_s
-        while actor.channel not in self.statuses and thread.is_alive() and time.monotonic() < deadline:
-            thread.join(0.01)
-        spawned.status = self.statuses.get(actor.channel)
-        return spawned.status
-
-    def lost(self, spawned: Spawned) -> bool:
-        return not self.alive
-
-    def release(self, spawned: Spawned) -> None:
-        spawned.forget()
+        return FakeChild(self, actor, Channel(ours), thread)
 
 
 @dataclass
@@ -229,7 +256,7 @@ class Bench:
         short = {"trials": 1, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01}
         settings = {**short, "data_dir": str(self.folder / "data"), **self.sweep}
         sweep = Sweep(**settings)
-        limits = live_limits(sweep, load_catalogue())
+        limits = live_limits(sweep, catalogue_of())
         plan = make_plan(self.cells, sweep.trials, sweep.seed, limits)
         return manifest(sweep=sweep, cells=list(self.cells), plans=[plan])
 

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
+from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
 
 
@@ -26,7 +26,7 @@ def test_networks_are_named() -> None:
 def tried() -> dict[tuple[str, str], Finding]:
     """What `doctor` finds here, by kind and name."""
     with handed_in():
-        return {(finding.kind, finding.name): finding for finding in examine(load_catalogue())}
+        return {(finding.kind, finding.name): finding for finding in examine(catalogue_of())}
 
 
 @pytest.mark.slow
@@ -38,7 +38,7 @@ def test_clusters_of_two_workers_are_really_tried(tried: dict[tuple[str, str], F
 
 @pytest.mark.slow
 def test_an_op_is_tried_with_the_strategies_that_take_it_and_no_others(tried: dict[tuple[str, str], Finding]) -> None:
-    places = {name: {kind for kind, of in tried if of == name} for name in load_catalogue().cross_device_ops}
+    places = {name: {kind for kind, of in tried if of == name} for name in catalogue_of().cross_device_ops}
     alone, together = {"op, 2 replicas", "op, 3 replicas"}, {"op, 2 workers"}
     assert places == {
         "auto": alone, "hierarchical_copy": alone, "reduction_to_one_device": alone,

@@ -24,7 +24,7 @@ def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> Tria
     try:
         trial.start()
         trial.set_up()
-        trial.measured_from = 0
+        trial.measure_from(0, steady=False)
         take_turns(trial, 2)
         trial.finish()
     except Ended:

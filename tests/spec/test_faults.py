@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
+from harness.trial.engines import catalogue_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,5 +61,5 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
 
 
 def test_every_strategy_of_a_sweep_is_offered_or_refused_with_its_reason() -> None:
-    assert set(STRATEGY_NAMES) | set(NOT_OFFERED) == set(load_catalogue().strategies)
+    assert set(STRATEGY_NAMES) | set(NOT_OFFERED) == set(catalogue_of().strategies)
     assert not set(STRATEGY_NAMES) & set(NOT_OFFERED)

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.spec import Cell, Sweep, expand
 from harness.spec.mesh import Mesh, split_values
 from harness.spec.text import text_of, value_of
+from harness.trial.engines import catalogue_of
 
 
 def cells_of(**axes: Any) -> list[Cell]:
     """The cells of a sweep of `dtensor` that are no mere base cases."""
-    matrix = expand(Sweep(**{"strategy": ["dtensor"], **axes}), load_catalogue())
+    matrix = expand(Sweep(**{"strategy": ["dtensor"], **axes}), catalogue_of())
     return [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
 
 
@@ -92,7 +92,7 @@ def test_a_mesh_with_another_number_of_replicas_than_asked_is_refused_with_the_r
 
 
 def test_a_number_of_replicas_that_no_mesh_has_is_left_out_with_the_reason() -> None:
-    matrix = expand(Sweep(strategy=["dtensor"], replicas=[1, 2], mesh=["batch:2"]), load_catalogue())
+    matrix = expand(Sweep(strategy=["dtensor"], replicas=[1, 2], mesh=["batch:2"]), catalogue_of())
     [left_out] = matrix.left_out
     assert left_out.reason == "no mesh that was given has 1 replicas (batch:1)"
 
@@ -108,6 +108,6 @@ def test_the_same_mesh_spelled_twice_is_refused() -> None:
 
 
 def test_the_base_case_has_no_mesh() -> None:
-    matrix = expand(Sweep(strategy=["dtensor"], replicas=[2], mesh=["batch:2,model:2"]), load_catalogue())
+    matrix = expand(Sweep(strategy=["dtensor"], replicas=[2], mesh=["batch:2,model:2"]), catalogue_of())
     [base] = [cell for cell in matrix.cells if cell.cell_id in matrix.added_base]
     assert (base.strategy, base.mesh, base.devices) == ("none", "", 1)

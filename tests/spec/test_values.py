@@ -47,6 +47,7 @@ FLAGS = {
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
+    "engine": "mine:engine",
     "launcher": "local",
     "isolate": "false",
     "hosts": "4",
@@ -86,6 +87,7 @@ intra_op_threads = 1
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"
+engine = "mine:engine"
 launcher = "local"
 hosts = 4
 listen = "10.0.0.1:7000"

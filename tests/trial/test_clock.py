@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from harness.protocol.messages import Channel, Report, Turn
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Report, Turn
 from harness.trial.clock import PILOT_WINDOWS, Clock
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.trial.ending import classify, telling_line, traceback_without_paths
+from harness.engines.tensorflow.ending import classify, telling_line
+from harness.trial.ending import traceback_without_paths
 
 
 def test_a_missing_kernel_is_unsupported_and_says_where_there_is_one(tf: Any) -> None:

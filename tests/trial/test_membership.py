@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.engines.tensorflow.membership import join
 from harness.errors import HarnessError
 from harness.protocol.messages import Membership
-from harness.trial.membership import await_listening, join
+from harness.trial.membership import await_listening
 
 
 @pytest.fixture(autouse=True)

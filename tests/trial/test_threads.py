@@ -2,9 +2,9 @@
 
 import pytest
 
+from harness.engines.tensorflow import threads
+from harness.engines.tensorflow.threads import with_threads
 from harness.protocol.messages import Request
-from harness.trial import threads
-from harness.trial.threads import with_threads
 from tests.record.examples import cell
 
 

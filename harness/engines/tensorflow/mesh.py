@@ -3,19 +3,17 @@
 The devices of a mesh are numbered row by row: replica r's shard m is device r·M + m of a `batch:R,model:M` mesh.
 """
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.server_state import Served, ServedModel
+from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from harness.engines.tensorflow.training import Training
     from harness.engines.tensorflow.workloads import Workload
 
     Array = np.ndarray[Any, Any]
@@ -134,34 +132,6 @@ def cuts_of(workload: "Workload", model: Any, sizes: Mesh) -> Mapping[str, int]:
             f"a mesh of batch alone, such as batch:{sizes.devices}, needs none"
         )
     return workload.cut(model)
-
-
-def batches(training: "Training") -> Iterator[tuple[Any, Any]]:
-    """The gate's global batches, then the pipeline's, each cut over the mesh's `batch` axis.
-
-    One pipeline serves all replicas, as under every other strategy: tf.experimental.dtensor.DTensorDataset runs the
-    whole of it once for each replica.
-    """
-    on: DeviceMesh = training.strategy
-    if training.source.on_device:
-        placed = [(on.batch(x), on.batch(y)) for x, y in training.batches]
-        return itertools.chain(placed, itertools.repeat(placed[-1]))
-    return _from_pipeline(training, on)
-
-
-def _from_pipeline(training: "Training", on: DeviceMesh) -> Iterator[tuple[Any, Any]]:
-    import tensorflow as tf
-    from tensorflow.experimental import dtensor
-
-    whole = [dtensor.UNSHARDED] * len(training.input_shape)
-    replicas, shards = on.sizes.batch, on.sizes.model
-    layouts = dtensor.Layout(["batch", *whole], on.mesh), dtensor.Layout(["batch"], on.mesh)
-    shares = training.dataset().map(lambda x, y: (tf.split(x, replicas), tf.split(y, replicas))).prefetch(1)
-    for x, y in shares:
-        yield tuple(
-            dtensor.pack([share for share in parts for _ in range(shards)], layout)
-            for parts, layout in zip((x, y), layouts, strict=True)
-        )
 
 
 def layouts_of(model: ServedModel) -> dict[str, str]:

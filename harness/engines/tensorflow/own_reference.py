@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.engines.tensorflow.checks import STATE_TOLERANCE
 from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.ending import classify
 from harness.errors import UsageError
 from harness.protocol.messages import Request
-from harness.trial.ending import classify
+from harness.trial.judgement import STATE_TOLERANCE
 from harness.trial.own_function import own_function, wants_arguments
-from harness.trial.zygote import die_with_parent
+from harness.trial.parent import die_with_parent
 
 LIMIT_S = 60.0
 """Uncompiled steps of a large model are slow; beyond this the comparison is not made."""

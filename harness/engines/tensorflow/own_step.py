@@ -10,8 +10,9 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-from harness.engines.tensorflow.checks import check_losses
 from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.own_reference import (
     OwnReference,
     as_number,
@@ -19,14 +20,14 @@ from harness.engines.tensorflow.own_reference import (
     compare_losses,
     run_own_reference,
 )
+from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.trace import tracer_of
-from harness.engines.tensorflow.training import GATE_UPDATES
 from harness.errors import UsageError
+from harness.protocol.engine import GATE_UPDATES
 from harness.record.trial import Resources
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
-from harness.trial.ending import classify
-from harness.trial.memory import peak_device_memory_bytes
+from harness.trial.judgement import check_losses
 
 GATE_STEPS = GATE_UPDATES + 1
 """The loss of step 1 shows no update yet, so one more shows them all."""
@@ -38,6 +39,7 @@ class OwnStep(Attempt):
     def _measure(self) -> None:
         import keras
 
+        check_loop(self._request.plant, None)
         self._checks["gate"] = "own_step"
         self._path = self._request.cell.subject
         self._enter("check")

@@ -11,11 +11,13 @@ few units in the last place, and what changes then is the noise that the compari
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.state import VariableState, capture
+from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build_model
+from harness.protocol.state import Reference, VariableState
 from harness.trial.array_cache import kept
 
 if TYPE_CHECKING:
@@ -31,27 +33,12 @@ SIGNAL = 10
 
 
 @dataclass(frozen=True)
-class Reference:
-    """What the updates do on one device.
-
-    `states[u][v]` is variable v (model's, then optimizer's) after update u, a statistic with a leading
-    axis of replicas, since each keeps its own; `noise[u][v]` the largest
-    norm of its change under perturbation, for weights over trusted elements only; `trusted[w]` marks
-    the elements of trained weight w whose gradients rise above their noise in every update.
-    """
-
-    states: "list[list[Array]]"
-    noise: list[list[float]]
-    trusted: "list[Array]"
-
-
-@dataclass(frozen=True)
 class _Run:
     states: "list[list[Array]]"
     gradients: "list[list[Array]]"
 
 
-def run_reference(training: Training, initial: list[VariableState]) -> Reference:
+def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:
     """Train a second model, started from `initial`, on the gate's batches.
 
     The result is kept in the run's scratch folder under a hash of all that it depends on: cells that
@@ -65,7 +52,7 @@ def run_reference(training: Training, initial: list[VariableState]) -> Reference
     return Reference(states, arrays["noise"].tolist(), [arrays[f"trusted-{w}"] for w in range(weights)])
 
 
-def _key(training: Training, initial: list[VariableState]) -> bytes:
+def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
     """The initial state, the batches, and the keys of the cell that bear on a single device."""
     cell = training.cell
     parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla)
@@ -82,7 +69,7 @@ def _arrays(reference: Reference) -> "dict[str, Array]":
     return arrays | {"noise": np.array(reference.noise)}
 
 
-def _compute(training: Training, initial: list[VariableState]) -> Reference:
+def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
     """Run once as it is, and again from perturbed weights to learn what rounding alone can do."""
     import numpy as np
     import tensorflow as tf
@@ -144,7 +131,7 @@ def _trusted(exact: _Run, perturbed: list[_Run]) -> "list[Array]":
 
 
 def _noise_after(
-    update: int, initial: list[VariableState], exact: _Run, perturbed: list[_Run], trusted: "list[Array]"
+    update: int, initial: Sequence[VariableState], exact: _Run, perturbed: list[_Run], trusted: "list[Array]"
 ) -> list[float]:
     """Norm of each variable's change under perturbation; for weights beyond the perturbation itself."""
     import numpy as np

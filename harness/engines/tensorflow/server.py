@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.devices.base import Served
-from harness.protocol.messages import Channel, Membership, Outcome, Report, Request, Turn
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Membership, Outcome, Report, Request, Turn
 from harness.record.trial import Resources
 from harness.trial.memory import peak_memory_bytes
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
+from harness.errors import Unsupported
 
 if TYPE_CHECKING:
     import tensorflow as tf

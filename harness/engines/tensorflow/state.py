@@ -1,26 +1,9 @@
 """Training state as arrays: every variable's copy on every replica."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.engines.tensorflow.server_state import Served
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-@dataclass(frozen=True)
-class VariableState:
-    """One variable. `copies` has an array a replica, or one where there is a single copy.
-
-    `kind` is `weight` (trained), `slot:<name>` (optimizer state), or `statistic`: untrained model
-    state such as batch normalisation's moving averages. Copies of the first two must be identical;
-    Keras 3 keeps statistics apart on every replica and never averages them.
-    """
-
-    name: str
-    kind: str
-    copies: "tuple[np.ndarray[Any, Any], ...]"
+from harness.protocol.state import VariableState
 
 
 def capture(model: Any, optimizer: Any) -> list[VariableState]:

@@ -5,15 +5,17 @@ from pathlib import Path
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.devices import device_kinds
-from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.own_reference import build_step
+from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.recovery import run_job
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import load_workload
-from harness.errors import HarnessError
-from harness.protocol.messages import Channel, Outcome, Request
+from harness.errors import HarnessError, Unsupported
+from harness.protocol.channel import Channel
+from harness.protocol.engine import Task
+from harness.protocol.messages import Outcome, Request
 from harness.spec.work import OwnStepCell
-from harness.trial.ending import classify
 
 
 def _prepare(request: Request, _: Channel) -> Outcome:
@@ -56,5 +58,12 @@ def _preflight(request: Request, _: Channel) -> Outcome:
     return Outcome(status="ok")
 
 
-OTHER_TASKS = {"prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job}
+def _own_step(request: Request, channel: Channel) -> Outcome:
+    """A trial of a user's own training step."""
+    return OwnStep(request, channel, classify).run()
+
+
+TASKS: dict[str, Task] = {
+    "prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job, "own_step": _own_step,
+}  # fmt: skip
 """By `Request.task`."""

@@ -11,11 +11,12 @@ from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.devices import Devices, device_kinds
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import ServedModel, ServedOptimizer, on_servers
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of
+from harness.errors import Unsupported
+from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
 from harness.spec.cell import TrainingCell
 from harness.trial.array_cache import kept
@@ -23,9 +24,6 @@ from harness.trial.array_cache import kept
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
-
-GATE_UPDATES = 2
-"""Distinct batches that the gate trains on: one shows a wrong update, the second a delayed one."""
 
 
 @dataclass(frozen=True)

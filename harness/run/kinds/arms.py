@@ -69,7 +69,7 @@ class ArmBlocks:
                 trial.start()
                 trial.set_up()
                 trial.take_turn(0)
-                trial.measured_from = 0
+                trial.measure_from(0, steady=False)
                 trial.finish()
             if trial.status != "ok":
                 raise HarnessError(f"{trial.cell.label}, {arm.name}: {trial.status}: {trial.reason}")

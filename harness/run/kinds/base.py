@@ -73,7 +73,7 @@ class LiveRun(ABC, Generic[Listener]):
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
-        with Zygote() as zygote:
+        with Zygote(engine=self.store.manifest.sweep.engine) as zygote:
             yield {"": zygote}
 
     def arms(self) -> Sequence[Arm]:

@@ -6,7 +6,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.plan import make_plan
 from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
@@ -16,6 +15,7 @@ from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell
 from harness.spec.expand import Matrix, base_of
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 
 def measure(
@@ -43,6 +43,6 @@ def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequenc
         cells=list(matrix.cells),
         base_cell_ids=sorted(matrix.added_base),
         left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
-        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, load_catalogue()))],
+        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue_of(sweep.engine)))],
     )
     return begin(SweepRun, results, manifest, progress)

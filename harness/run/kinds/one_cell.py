@@ -8,11 +8,11 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.spec.axes import SETTINGS
-from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_of
+from harness.trial.engines import catalogue_of
 
 ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
@@ -74,9 +74,7 @@ def refuse_what_is_of_the_comparison(keys: Collection[str], flag: str = "") -> N
             raise UsageError(f"{name}: {OF_THE_COMPARISON[key]}")
 
 
-def one_cell(
-    side: str, base: Mapping[str, Any], settings: Mapping[str, str], catalogue: Catalogue
-) -> tuple[Sweep, TrainingCell]:
+def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) -> tuple[Sweep, TrainingCell]:
     """The only cell of `base` with `settings` laid over it, and the sweep that it is all of.
 
     An axis that nobody gave takes the first of its default values. UsageError, which names the side,
@@ -91,7 +89,7 @@ def one_cell(
             if len(getattr(sweep, axis)) > 1:
                 raise UsageError(f"{axis}: given {text_of(axis, getattr(sweep, axis))}, expected one value")
         sweep = sweep.model_copy(update={axis: getattr(sweep, axis)[:1] for axis in AXES})
-        matrix = expand(sweep, catalogue)
+        matrix = expand(sweep, catalogue_of(sweep.engine))
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):
                 raise UsageError(f"{item.combination}: {item.reason}")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
+from harness.protocol.engine import IMPORT_S
 from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
@@ -29,7 +29,6 @@ NAMES: tuple[Name, Name] = ("a", "b")
 Both = tuple[str | None, str | None]
 SHORT = 7
 """Digits of a commit's hash that people are shown."""
-VERSIONS = ("python", "tensorflow", "keras")
 SOURCES = "src"
 """Where many projects keep their packages, below the root of the repository."""
 
@@ -73,10 +72,9 @@ def sides_of(
     compared with itself. UsageError, in one line, when a side does not come to exactly one cell, the
     sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
     """
-    catalogue = load_catalogue()
     given = [given_for(name, texts) for name, texts in zip(NAMES, (a, b), strict=True)]
     bases = (base, base if base_b is None else base_b)
-    found = [one_cell(n, keys, own.settings, catalogue) for n, keys, own in zip(NAMES, bases, given, strict=True)]
+    found = [one_cell(n, keys, own.settings) for n, keys, own in zip(NAMES, bases, given, strict=True)]
     check_turns(found[0][0], found[1][0])
     words = _words((found[0][0], found[1][0]), given)
     if not any([*words, *pythons, *revisions]) and (a or b):
@@ -180,7 +178,7 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         for side in sides:
             if repository is not None and side.commit is not None and side.commit not in trees:
                 trees[side.commit] = stack.enter_context(repository.tree(side.commit))
-            key = (side.python, side.commit, *sorted(side.environment.items()))
+            key = (side.sweep.engine, side.python, side.commit, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, repository, trees)))
                 zygotes[key].launch()
@@ -195,15 +193,16 @@ def _zygote(side: Side, repository: Repository | None, trees: Mapping[str, Path]
     if repository is None:
         # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
         path = None if side.python is None else [Path.cwd()]
-        return Zygote(side.environment, python, path=path)
+        return Zygote(side.environment, python, path=path, engine=side.sweep.engine)
     if side.commit is None:
         here = repository.root
-        return Zygote(side.environment, python, path=_places(here, repository.below))
+        return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.sweep.engine)
     tree = trees[side.commit]
     named = [Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
     path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))
-    return Zygote(side.environment, python, tree / repository.below, path, not_from=repository.root)
+    folder = tree / repository.below
+    return Zygote(side.environment, python, folder, path, not_from=repository.root, engine=side.sweep.engine)
 
 
 def _places(root: Path, below: Path) -> list[Path]:
@@ -237,7 +236,7 @@ def with_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> RunMa
     record = manifest.part(ComparisonRecord)
     sides = []
     for side in record.sides:
-        now = {key: value for key, value in zygotes[side.name].versions.items() if key in VERSIONS}
+        now = {key: value for key, value in zygotes[side.name].versions.items() if key != IMPORT_S}
         for name, then in side.versions.items():
             if now.get(name) != then:
                 raise UsageError(

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.estimates.intervals import stein_trials
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.plan import beside_bases, estimate, make_plan, missing_groups
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
@@ -22,6 +21,7 @@ from harness.run.turns.steps import StepCounts
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
@@ -228,7 +228,9 @@ class SweepRun(LiveRun[Progress]):
             return None
         cells = list(self.cells.values())
         first = len(plans[0].blocks)
-        return make_plan(cells, extra, self.sweep.seed, live_limits(self.sweep, load_catalogue()), 2, first)
+        return make_plan(
+            cells, extra, self.sweep.seed, live_limits(self.sweep, catalogue_of(self.sweep.engine)), 2, first
+        )
 
 
 def is_final(trial: TrialRecord) -> bool:

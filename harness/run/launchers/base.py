@@ -5,9 +5,10 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from harness.errors import HarnessError
+from harness.protocol.hosting import Host
 from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
 from harness.run.process.zygote import Zygote
@@ -33,13 +34,7 @@ class Seat:
     """One process's place: its membership, and the preloaded process that it is forked from, here or elsewhere."""
 
     member: Membership
-    zygote: Any
-    """A Zygote, or what does the same on another host (`harness.run.launchers.agents.remote.Agent`)."""
-
-    @property
-    def machine(self) -> str:
-        """The same for seats that share processors: an emulated network's hosts are one machine."""
-        return str(self.zygote.machine)
+    host: Host
 
 
 class Links(Protocol):
@@ -97,7 +92,7 @@ class Launcher(ABC):
         What cannot be had is told by `place`, as every trial's reason.
         """
 
-    def host_for(self, request: Request, zygote: Zygote) -> Any:
+    def host_for(self, request: Request, zygote: Zygote) -> Host:
         """What a trial of one process is forked from, where `elsewhere`; raises what `place` does."""
         return zygote
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.protocol.messages import Channel
+from harness.protocol.channel import Channel
 
 HERE = Path(__file__).parent
 PYTHON = (sys.executable, "-I", "-S")

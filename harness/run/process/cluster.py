@@ -1,23 +1,21 @@
-"""A trial of several processes as its parent handles it: like one process, that is several.
-
-`Cluster` and `ClusterSpawned` do what `Zygote` and `Spawned` do for a single process, so that turns, time limits,
-ends and records are the same code for both.
-"""
+"""A trial of several processes as its parent handles it: one child, whose processes are children of their own."""
 
 import contextlib
 import select
 import signal
 import socket
 import time
-from typing import Any
 
-from harness.engines.tensorflow.catalogue import load_catalogue
-from harness.protocol.messages import Channel, Outcome, Report, Request, Turn
-from harness.run.launchers import CannotPlace, NotNow, launchers
+from harness.protocol.hosting import EXIT_LIMIT_S, Child
+from harness.protocol.hosting import TAIL as WHOLE_TAIL
+from harness.protocol.messages import Report, Request, Turn
+from harness.record.cluster import ClusterRecord
+from harness.run.launchers import CannotPlace, launchers
 from harness.run.launchers.base import Links
 from harness.run.process.cluster_report import Merged, Process
-from harness.run.process.zygote import EXIT_LIMIT_S, Zygote
-from harness.spec.cell import TrainingCell
+from harness.run.process.refused import RefusedChild
+from harness.run.process.waiting import awaited_words
+from harness.run.process.zygote import Zygote
 
 GRACE_S = 1.0
 """How long the others may report, too, once one process has failed: the first to speak is not always the cause."""
@@ -37,13 +35,13 @@ class ClusterChannel:
     @property
     def connections(self) -> list[socket.socket]:
         """Sockets on which something may arrive."""
-        return [process.spawned.channel.connection for process in self._speaking()]
+        return [c for process in self._speaking() for c in process.child.channel.connections]
 
     @property
     def holds_line(self) -> bool:
         """Whether a report has arrived already, or is due."""
         due = self._failed_at is not None and time.monotonic() >= self._failed_at + GRACE_S
-        return due or bool(self.merged.out) or any(p.spawned.channel.holds_line for p in self._speaking())
+        return due or bool(self.merged.out) or any(p.child.channel.holds_line for p in self._speaking())
 
     def send(self, turn: Turn) -> None:
         """Pass the turn to every worker at once; OSError when one is gone."""
@@ -73,14 +71,14 @@ class ClusterChannel:
 
     def _take_in(self, timeout_s: float | None) -> None:
         speaking = self._speaking()
-        ready = [process for process in speaking if process.spawned.channel.holds_line]
+        ready = [process for process in speaking if process.child.channel.holds_line]
         if not ready:
-            sockets = {process.spawned.channel.connection: process for process in speaking}
+            sockets = {connection: process for process in speaking for connection in process.child.channel.connections}
             readable, _, _ = select.select(list(sockets), [], [], timeout_s)
             ready = [sockets[connection] for connection in readable]
         for process in ready:
             try:
-                line = process.spawned.channel.receive_line(0.0)
+                line = process.child.channel.receive_line(0.0)
             except EOFError:
                 self._hung_up(process)
                 continue
@@ -104,14 +102,12 @@ class ClusterChannel:
             self.lost = process
             raise EOFError(f"{process.member.name} is gone")
 
-    def close(self) -> None:
-        """Close every channel."""
-        for process in self.merged.processes:
-            process.spawned.channel.close()
 
+class ClusterChild:
+    """The processes of a trial as one; see `harness.protocol.hosting.Child`."""
 
-class ClusterSpawned:
-    """The processes of a trial as one; see `harness.run.process.zygote.Spawned`."""
+    host: str | None = None
+    status: int | None = None
 
     def __init__(self, merged: Merged) -> None:
         self.merged = merged
@@ -123,179 +119,83 @@ class ClusterSpawned:
         return "" if self.channel.lost is None else f"{self.channel.lost.member.name} "
 
     @property
+    def lost(self) -> bool:
+        """Whether nobody knows how some process ended, as its preloaded parent is gone."""
+        return any(process.child.lost for process in self.merged.processes)
+
+    @property
     def gone(self) -> str:
         """Why nobody knows how a process ended."""
         lost = self.channel.lost
         if lost is None:
-            lost = next((p for p in self.merged.processes if p.seat.zygote.lost(p.spawned)), self.merged.processes[0])
-        return f"{lost.member.name}: {lost.spawned.gone}"
+            lost = next((p for p in self.merged.processes if p.child.lost), self.merged.processes[0])
+        return f"{lost.member.name}: {lost.child.gone}"
 
     @property
     def links(self) -> Links | None:
         """The processes' cables, to pull and plug in while the trial runs; None unless the network is emulated."""
         return self.merged.placement.links
 
-    def stderr_tail(self, characters: int = 4000) -> str:
+    def stderr_tail(self, characters: int = WHOLE_TAIL) -> str:
         """The end of what each process wrote, and its phase; `characters` are shared out, but each has TAIL."""
         each = max(TAIL, characters // len(self.merged.processes))
         trouble = self.merged.placement.trouble()
         parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:
-            if tail := process.spawned.stderr_tail(each).strip():
+            if tail := process.child.stderr_tail(each).strip():
                 parts.append(f"{process.member.name}, in {process.phase}:\n{tail}")
         return "\n\n".join(parts)
 
+    def awaited(self) -> str:
+        """Those of whom something is still to come."""
+        return awaited_words(self.merged)
 
-class Refused:
-    """Stands for processes that could not be started: its one report says why."""
+    def cluster(self) -> ClusterRecord:
+        """The processes as they are now."""
+        return self.merged.record()
 
-    def __init__(self, error: CannotPlace) -> None:
-        self.who = self.gone = ""
-        self.status = 0
-        ours, theirs = socket.socketpair()
-        self.channel = Channel(ours)
-        with theirs:
-            outcome = Outcome(status="unsupported", reason=str(error), may_pass=isinstance(error, NotNow))
-            Channel(theirs).send(Report(outcome=outcome))
-
-    def stderr_tail(self, characters: int = 4000) -> str:
-        """Nothing was started, so nothing was written."""
-        return ""
-
-
-class Cluster:
-    """Starts, signals and sees out the processes of a trial through its launcher, as a `Zygote` does those of one."""
-
-    host = None
-    """Each of its processes has its own."""
-
-    def __init__(self, zygote: Zygote) -> None:
-        self._zygote = zygote
-        self.scratch = zygote.scratch
-
-    def spawn(self, request: Request) -> Any:
-        """Start every process of `request`."""
-        try:
-            placement = launchers()[request.launcher].place(request, self._zygote)
-        except CannotPlace as error:
-            return Refused(error)
-        processes = []
-        for seat in placement.seats:
-            own = request.model_copy(update={"member": seat.member, "scratch": seat.zygote.scratch})
-            processes.append(Process(seat, seat.zygote.spawn(own)))
-        return ClusterSpawned(Merged(processes, placement, request.launcher))
-
-    def signal(self, spawned: Any, number: int) -> None:
+    def signal(self, number: int) -> None:
         """Send a signal to every process that still lives."""
-        for process in _processes(spawned):
-            process.seat.zygote.signal(process.spawned, number)
+        for process in self.merged.processes:
+            process.child.signal(number)
 
-    def kill(self, spawned: Any) -> None:
+    def kill(self) -> None:
         """End every process at once and wait until all are gone."""
-        self.signal(spawned, signal.SIGKILL)
-        for process in _processes(spawned):
-            process.seat.zygote.wait(process.spawned)
+        self.signal(signal.SIGKILL)
+        for process in self.merged.processes:
+            process.child.wait()
 
-    def wait(self, spawned: Any, limit_s: float = EXIT_LIMIT_S) -> int | None:
+    def wait(self, limit_s: float = EXIT_LIMIT_S) -> int | None:
         """See the processes out: the status of the one that was lost, else 0; None where one does not end."""
-        if isinstance(spawned, Refused):
-            return 0
-        lost = spawned.channel.lost
+        lost = self.channel.lost
         if lost is not None:
-            status: int | None = lost.seat.zygote.wait(lost.spawned, limit_s)
-            self.kill(spawned)
-            return status
-        if spawned.merged.failed:
-            self.kill(spawned)
+            self.status = lost.child.wait(limit_s)
+            self.kill()
+            return self.status
+        if self.merged.failed:
+            self.kill()
             return 0
-        for process in spawned.merged.processes:
+        for process in self.merged.processes:
             with contextlib.suppress(OSError):
                 process.tell(Turn(do="leave"))
         deadline = time.monotonic() + limit_s
-        statuses = [p.seat.zygote.wait(p.spawned, deadline - time.monotonic()) for p in spawned.merged.processes]
+        statuses = [process.child.wait(deadline - time.monotonic()) for process in self.merged.processes]
         return None if None in statuses else 0
 
-    def lost(self, spawned: Any) -> bool:
-        """Whether nobody knows how some process ended, as its preloaded parent is gone."""
-        return any(process.seat.zygote.lost(process.spawned) for process in _processes(spawned))
-
-    def release(self, spawned: Any) -> None:
-        """Forget the trial's processes and give back what the launcher took for them."""
-        if isinstance(spawned, Refused):
-            spawned.channel.close()
-            return
-        for process in spawned.merged.processes:
-            process.seat.zygote.release(process.spawned)
-        spawned.merged.placement.release()
+    def release(self) -> None:
+        """Forget the processes and give back what the launcher took for them."""
+        for process in self.merged.processes:
+            process.child.release()
+        self.merged.placement.release()
 
 
-class Elsewhere:
-    """A trial of one process on another host; see `harness.run.process.zygote.Zygote`."""
-
-    def __init__(self, zygote: Zygote) -> None:
-        self._zygote = zygote
-        self._host: Any = None
-        self.scratch = zygote.scratch
-
-    @property
-    def host(self) -> str | None:
-        """The name of the host that it was started on."""
-        return None if self._host is None else str(self._host.host)
-
-    def spawn(self, request: Request) -> Any:
-        """Start the process on the launcher's first host."""
-        try:
-            self._host = launchers()[request.launcher].host_for(request, self._zygote)
-        except CannotPlace as error:
-            return Refused(error)
-        return self._host.spawn(request.model_copy(update={"scratch": self._host.scratch}))
-
-    def signal(self, spawned: Any, number: int) -> None:
-        """Send a signal, if it still lives."""
-        if self._host is not None:
-            self._host.signal(spawned, number)
-
-    def kill(self, spawned: Any) -> None:
-        """End it at once and wait until it is gone."""
-        if self._host is not None:
-            self._host.kill(spawned)
-
-    def wait(self, spawned: Any, limit_s: float = EXIT_LIMIT_S) -> int | None:
-        """Its exit status, or None after `limit_s`."""
-        status: int | None = 0 if self._host is None else self._host.wait(spawned, limit_s)
-        return status
-
-    def lost(self, spawned: Any) -> bool:
-        """Whether nobody knows how it ended."""
-        return self._host is not None and bool(self._host.lost(spawned))
-
-    def release(self, spawned: Any) -> None:
-        """Forget it."""
-        if self._host is None:
-            spawned.channel.close()
-        else:
-            self._host.release(spawned)
-
-
-def handler_of(request: Request, zygote: Zygote) -> "Zygote | Cluster | Elsewhere":
-    """What starts and sees out the process, or processes, of `request`."""
-    if several_processes(request):
-        return Cluster(zygote)
-    launcher = launchers().get(request.launcher)
-    if request.task == "trial" and launcher is not None and launcher.elsewhere:
-        return Elsewhere(zygote)
-    return zygote
-
-
-def several_processes(request: Request) -> bool:
-    """Whether the trial that is asked for is a cluster."""
-    if request.task != "trial":
-        return False
-    if not isinstance(request.cell, TrainingCell):
-        return request.cell.shape.workers > 1
-    traits = load_catalogue().strategies.get(request.cell.strategy)
-    return traits is not None and traits.multi_worker
-
-
-def _processes(spawned: Any) -> list[Process]:
-    return [] if isinstance(spawned, Refused) else list(spawned.merged.processes)
+def spawn_cluster(request: Request, zygote: Zygote) -> Child:
+    """Start every process of `request` where its launcher places it."""
+    try:
+        placement = launchers()[request.launcher].place(request, zygote)
+    except CannotPlace as error:
+        return RefusedChild(error)
+    processes = [
+        Process(seat, seat.host.spawn(request.model_copy(update={"member": seat.member}))) for seat in placement.seats
+    ]
+    return ClusterChild(Merged(processes, placement, request.launcher))

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from harness.protocol.hosting import Child
 from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.run.launchers.base import Placement, Seat
 from harness.run.process.processors import resources_of
-from harness.run.process.zygote import Spawned
 
 
 @dataclass
@@ -16,7 +16,7 @@ class Process:
     """One process of the trial."""
 
     seat: Seat
-    spawned: Spawned
+    child: Child
     phase: str = "start"
     ready: Report | None = None
     window: WindowTimes | None = None
@@ -33,7 +33,7 @@ class Process:
 
     def tell(self, turn: Turn) -> None:
         """Send `turn`; OSError when it is gone."""
-        self.spawned.channel.send(turn)
+        self.child.channel.send(turn)
 
 
 @dataclass
@@ -205,7 +205,7 @@ def _member_record(process: Process) -> MemberRecord:
     return MemberRecord(
         name=member.name,
         address=member.cluster[member.task][member.index],
-        host=process.seat.zygote.host,
+        host=process.child.host,
         phase=None if ended_well else process.phase,
         reason=outcome.reason if outcome is not None else None,
         peak_memory_bytes=outcome.peak_memory_bytes if outcome is not None else None,

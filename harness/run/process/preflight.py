@@ -47,7 +47,7 @@ def _fault(trial: LiveTrial) -> str | None:
         return trial.reason
     # Status 1 is Python's own, for an exception; a fault in native code ends the process by a signal.
     raised = RAISED.findall(trial.evidence or "")
-    if trial.spawned.status != 1 or not raised or any(name in raised[-1] for name in MEMORY):
+    if trial.child.status != 1 or not raised or any(name in raised[-1] for name in MEMORY):
         return None
     names = ", ".join(f"{key}: '{value}'" for key, value in _own_names(trial.cell).items())
     return f"{names} cannot be built: {raised[-1]}"

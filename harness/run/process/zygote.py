@@ -16,14 +16,17 @@ from typing import Any, BinaryIO
 import harness
 from harness.environment import Facts
 from harness.errors import HarnessError
-from harness.protocol.messages import Channel, Request, encode
+from harness.protocol.channel import Channel, encode
+from harness.protocol.hosting import EXIT_LIMIT_S, TAIL
+from harness.protocol.messages import Request
+from harness.record.cluster import ClusterRecord
 from harness.run.process.interpreters import inherited
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
+from harness.trial.engines import TENSORFLOW, engine_of
 
 START_LIMIT_S = 180.0
-"""Importing TensorFlow takes 4–10 s; on a cold network disk it can take minutes."""
-EXIT_LIMIT_S = 10.0
+"""Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
 SLICE_S = 0.2
 """How often who waits for long looks whether the person asked to stop."""
 LOG = "zygote.log"
@@ -35,29 +38,66 @@ class ZygoteError(HarnessError):
     """The preloaded parent process could not start or is gone."""
 
 
-class Spawned:
-    """A trial's process. `status` is its exit code, negative for a signal, None while it lives."""
+class ForkedChild:
+    """A process that a zygote has forked; see `harness.protocol.hosting.Child`."""
 
     who = ""
-    """Which of a trial's processes it is, for a reason; one alone needs no name."""
+    host: str | None = None
     gone = "the preloaded parent process ended"
-    """Why nobody knows how it ended, where nobody does."""
 
-    def __init__(self, number: int, channel: Channel, stderr: Path) -> None:
+    def __init__(self, zygote: "Zygote", number: int, channel: Channel, stderr: Path) -> None:
         self.number = number
         self.channel = channel
         self.pid: int | None = None
         self.status: int | None = None
+        self._zygote = zygote
         self._stderr = stderr
 
-    def stderr_tail(self, characters: int = 4000) -> str:
+    @property
+    def lost(self) -> bool:
+        """Whether the fork server is gone, or another one, so that nobody knows how this ended."""
+        return not self._zygote.knows(self)
+
+    def stderr_tail(self, characters: int = TAIL) -> str:
         """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
         try:
             return excerpt(self._stderr.read_text(errors="replace"), characters)
         except OSError:
             return ""
 
-    def forget(self) -> None:
+    def awaited(self) -> str:
+        """Nobody else is."""
+        return ""
+
+    def cluster(self) -> ClusterRecord | None:
+        """It is one process."""
+        return None
+
+    def signal(self, number: int) -> None:
+        """Send a signal; the zygote knows whether it still lives, so no other pid is ever hit."""
+        if self.status is None:
+            self._zygote.send_signal(self, number)
+
+    def kill(self) -> None:
+        """End it at once and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def wait(self, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """Its exit status, once it is ending; None after `limit_s`."""
+        deadline = time.monotonic() + limit_s
+        while self.status is None and self._zygote.has(self):
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._zygote.take_in(left):
+                break
+        return self.status
+
+    def release(self) -> None:
+        """Forget it: close the channel and remove the scratch file."""
+        self._zygote.forget(self)
+        self.close()
+
+    def close(self) -> None:
         """Close the channel and remove the scratch file."""
         self.channel.close()
         with contextlib.suppress(OSError):
@@ -70,10 +110,11 @@ class Zygote:
     Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
     with it every trial.
 
-    `environment` is laid over this process's own variables, `python` is the interpreter, `folder` the
-    working folder. With `path`, modules are looked for in those folders first, and this harness comes from
-    here whatever the interpreter has installed; without it the working folder comes first, as for
-    `python -m`. `not_from` is a folder that modules must not come from (see `harness.trial.revision`).
+    `engine` names what is preloaded (`harness.trial.engines`). `environment` is laid over this process's own
+    variables, `python` is the interpreter, `folder` the working folder. With `path`, modules are looked for in those
+    folders first, and this harness comes from here whatever the interpreter has installed; without it the working
+    folder comes first, as for `python -m`. `not_from` is a folder that modules must not come from (see
+    `harness.trial.revision`).
     """
 
     machine = ""
@@ -88,18 +129,20 @@ class Zygote:
         folder: Path | None = None,
         path: Sequence[Path] | None = None,
         not_from: Path | None = None,
+        engine: str = TENSORFLOW,
     ) -> None:
+        self.engine = engine
         self._python = python
-        self.plain = not environment and python == sys.executable and path is None
-        """Whether what it forks is as this process is: no environment, interpreter or revision of its own."""
+        self.plain = not environment and python == sys.executable and path is None and engine == TENSORFLOW
+        """Whether what it forks is as this process is: no environment, interpreter, revision or engine of its own."""
         self.hosts: dict[str, Facts] = {}
         """What launchers know of hosts elsewhere that have joined the run, by name."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._folder = folder
-        self._arguments = [] if not_from is None else [str(not_from)]
+        self._arguments = [engine] if not_from is None else [engine, str(not_from)]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
-        self._spawned: dict[int, Spawned] = {}
+        self._children: dict[int, ForkedChild] = {}
         self._next = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
@@ -173,7 +216,7 @@ class Zygote:
         self._starting = True
 
     def start(self) -> None:
-        """Start (or restart) the process, unless `launch` has, and wait until TensorFlow is imported.
+        """Start (or restart) the process, unless `launch` has, and wait until the engine is preloaded.
 
         Raises ZygoteError when it cannot be, and what `check` does.
         """
@@ -191,7 +234,8 @@ class Zygote:
             self.stop()
             tail = (self._scratch.path / LOG).read_text(errors="replace").strip().splitlines()
             raise ZygoteError(
-                f"TensorFlow could not be imported by {self._python}: {tail[-1] if tail else 'no answer'}"
+                f"{engine_of(self.engine).title} could not be imported by {self._python}: "
+                f"{tail[-1] if tail else 'no answer'}"
             )
         self.versions = json.loads(line)["ready"]
 
@@ -206,9 +250,13 @@ class Zygote:
         """Whether the fork server still runs."""
         return self._process is not None and not self._hung_up and self._process.poll() is None
 
-    def lost(self, spawned: Spawned) -> bool:
-        """Whether the fork server of this trial is gone, so that nobody knows how the trial ended."""
-        return spawned.number not in self._spawned or not self.alive
+    def has(self, child: ForkedChild) -> bool:
+        """Whether the child was forked since the process started, and is not released."""
+        return child.number in self._children
+
+    def knows(self, child: ForkedChild) -> bool:
+        """Whether it can still be learnt how the child ended."""
+        return self.has(child) and self.alive
 
     def stop(self) -> None:
         """End the zygote; trials that still live end with it."""
@@ -222,24 +270,25 @@ class Zygote:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        for spawned in self._spawned.values():
-            spawned.forget()
-        self._spawned.clear()
+        for child in self._children.values():
+            child.close()
+        self._children.clear()
 
-    def spawn(self, request: Request) -> Spawned:
-        """Fork a fresh trial process for `request`."""
+    def spawn(self, request: Request) -> ForkedChild:
+        """Fork a fresh process for `request`."""
         if not self.alive:
             self.stop()
             self.start()
         number, self._next = self._next, self._next + 1
         ours, theirs = socket.socketpair()
         stderr = self._scratch.path / f"trial-{number}.log"
-        spawned = Spawned(number, Channel(ours), stderr)
+        child = ForkedChild(self, number, Channel(ours), stderr)
+        request = request.model_copy(update={"scratch": self.scratch})
         with theirs, self._log(stderr) as log:
             message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"
             self._send_fds(message.encode(), [theirs.fileno(), log.fileno()])
-        self._spawned[number] = spawned
-        return spawned
+        self._children[number] = child
+        return child
 
     def _log(self, path: Path) -> BinaryIO:
         try:
@@ -257,32 +306,17 @@ class Zygote:
         except OSError as error:
             raise ZygoteError(f"the preloaded process is gone: {error}") from error
 
-    def signal(self, spawned: Spawned, number: int) -> None:
-        """Send a signal to a trial, if it still lives; the zygote knows, so no other pid is ever hit."""
-        if self._channel is not None and spawned.status is None and self.alive:
+    def send_signal(self, child: ForkedChild, number: int) -> None:
+        """Have the fork server send a signal to a child of its own."""
+        if self._channel is not None and self.alive:
             with contextlib.suppress(OSError):
-                self._channel.send_json(encode({"kill": spawned.number, "signal": number}))
+                self._channel.send_json(encode({"kill": child.number, "signal": number}))
 
-    def kill(self, spawned: Spawned) -> None:
-        """End a trial at once and wait until it is gone."""
-        self.signal(spawned, signal.SIGKILL)
-        self.wait(spawned)
+    def forget(self, child: ForkedChild) -> None:
+        """What is heard of this child is of no more interest."""
+        self._children.pop(child.number, None)
 
-    def wait(self, spawned: Spawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
-        """The exit status of a trial that is ending, or None after `limit_s`."""
-        deadline = time.monotonic() + limit_s
-        while spawned.status is None and spawned.number in self._spawned:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._read_control(left):
-                break
-        return spawned.status
-
-    def release(self, spawned: Spawned) -> None:
-        """Forget a trial that has ended."""
-        self._spawned.pop(spawned.number, None)
-        spawned.forget()
-
-    def _read_control(self, timeout_s: float) -> bool:
+    def take_in(self, timeout_s: float) -> bool:
         """Take in one message of the zygote; False when none came or it is gone."""
         assert self._channel is not None
         try:
@@ -293,7 +327,7 @@ class Zygote:
         if line is None:
             return False
         message: dict[str, Any] = json.loads(line)
-        target = self._spawned.get(message.get("spawned", message.get("exited", -1)))
+        target = self._children.get(message.get("spawned", message.get("exited", -1)))
         if target is not None and "pid" in message:
             target.pid = message["pid"]
         elif target is not None:
@@ -304,5 +338,5 @@ class Zygote:
         """Take in every message that has arrived, without waiting."""
         while self._channel is not None and self.alive:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
-            if not (readable or self._channel.holds_line) or not self._read_control(0.0):
+            if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return

@@ -1,30 +1,47 @@
 """A trial's figures from its raw windows (`docs/protocol.md#estimators`)."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from harness.protocol.messages import WindowTimes
 from harness.record.trial import Windows
 from harness.spec.cell import Cell
 
-if TYPE_CHECKING:
-    from harness.run.turns.live import LiveTrial
+
+@dataclass
+class Taken:
+    """What a live trial has taken so far."""
+
+    windows: list[WindowTimes] = field(default_factory=list)
+    measured_from: int | None = None
+    """The round from which its windows are measured; None before its group has agreed on one."""
+    steady: bool = False
+    """Whether it was in steady state by then."""
+    sync_seconds: float = 0.0
+
+    @property
+    def first_measured(self) -> int:
+        """Index of the first measured window; a trial that ended before the steady state has none."""
+        taken = len(self.windows)
+        return taken if self.measured_from is None else min(self.measured_from, taken)
 
 
-def windows_of(trial: "LiveTrial") -> Windows | None:
-    """Every window of the trial, raw; None where it took none."""
-    taken = trial.windows
-    if not taken:
+def windows_of(taken: Taken) -> Windows | None:
+    """Every window, raw; None where there is none."""
+    windows = taken.windows
+    if not windows:
         return None
     return Windows(
-        steps_per_window=taken[0].steps,
-        seconds=[window.seconds for window in taken],
-        cpu_seconds=[window.cpu_seconds for window in taken],
-        rounds=[window.round for window in taken],
-        measured_from=_measured_from(trial),
-        steady=trial.steady,
-        sync_seconds=trial.sync_seconds,
-        waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
-        workers=[list(times) for times in zip(*(window.workers for window in taken), strict=True)],
+        steps_per_window=windows[0].steps,
+        seconds=[window.seconds for window in windows],
+        cpu_seconds=[window.cpu_seconds for window in windows],
+        rounds=[window.round for window in windows],
+        measured_from=taken.first_measured,
+        steady=taken.steady,
+        sync_seconds=taken.sync_seconds,
+        waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in windows),
+        workers=[list(times) for times in zip(*(window.workers for window in windows), strict=True)],
     )
 
 
@@ -41,23 +58,17 @@ def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
     }
 
 
-def _measured_from(trial: "LiveTrial") -> int:
-    """Index of the first measured window; a trial that ended before the steady state has none."""
-    taken = len(trial.windows)
-    return taken if trial.measured_from is None else min(trial.measured_from, taken)
-
-
-def phases_of(trial: "LiveTrial", clocked: dict[str, float]) -> dict[str, float]:
+def phases_of(taken: Taken, clocked: Mapping[str, float]) -> dict[str, float]:
     """Seconds of each phase: set-up as the parent clocked it, the rest from the windows.
 
     The pilot is warm-up. Waiting is what the trial spent blocked between its windows.
     """
     phases = {f"{name}_s": seconds for name, seconds in clocked.items()}
-    if not trial.windows:
+    if not taken.windows:
         return phases
-    first = _measured_from(trial)
-    before = math.fsum(window.seconds for window in trial.windows[:first])
+    first = taken.first_measured
+    before = math.fsum(window.seconds for window in taken.windows[:first])
     phases["warmup_s"] = phases.get("warmup_s", 0.0) + before
-    phases["steady_s"] = math.fsum(window.seconds for window in trial.windows[first:])
-    phases["waiting_s"] = math.fsum(window.waiting_seconds for window in trial.windows)
+    phases["steady_s"] = math.fsum(window.seconds for window in taken.windows[first:])
+    phases["waiting_s"] = math.fsum(window.waiting_seconds for window in taken.windows)
     return phases

@@ -128,12 +128,12 @@ class TurnGroup:
             except Ended:
                 self._ended(trial)
                 continue
-            if trial.windows:
-                self._progress.window(trial.cell, trial.windows[-1].seconds, trial.windows[-1].steps)
+            if trial.taken.windows:
+                self._progress.window(trial.cell, trial.taken.windows[-1].seconds, trial.taken.windows[-1].steps)
 
     def _judge(self, rounds: int) -> int | None:
         """The round from which windows are measured: steady state of all, or the cap on warm-up."""
-        times = {_name(trial): [window.seconds for window in trial.windows] for trial in self._live}
+        times = {_name(trial): [window.seconds for window in trial.taken.windows] for trial in self._live}
         cap = self._rules.max_warmup
         start = block_steady_from(times)
         if start is not None and start > cap:
@@ -143,9 +143,7 @@ class TurnGroup:
         steady = trials_steady_from(times)
         for trial in self._live:
             own = steady.get(_name(trial))
-            trial.steady = start is not None or (own is not None and own <= cap)
-            trial.measured_from = cap if start is None else start
-            trial.phase = "steady"
+            trial.measure_from(cap if start is None else start, start is not None or (own is not None and own <= cap))
         return cap if start is None else start
 
     def _ended(self, trial: LiveTrial) -> None:
@@ -169,13 +167,13 @@ def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:
     if len(trials) == 1:
         return list(trials)
     trials[0].interrupts.check()
-    if held := [trial for trial in trials if trial.spawned.channel.holds_line]:
+    if held := [trial for trial in trials if trial.child.channel.holds_line]:
         return held
-    waited_for = [connection for trial in trials for connection in trial.spawned.channel.connections]
+    waited_for = [connection for trial in trials for connection in trial.child.channel.connections]
     readable, _, _ = select.select(waited_for, [], [], SLICE_S)
     now = time.monotonic()
     heard = set(readable)
-    return [t for t in trials if heard & set(t.spawned.channel.connections) or now >= t.deadline]
+    return [t for t in trials if heard & set(t.child.channel.connections) or now >= t.deadline]
 
 
 def _name(trial: LiveTrial) -> str:

@@ -6,18 +6,16 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
-from harness.protocol.messages import Outcome, Report, Request, Turn, WindowTimes
-from harness.record.cluster import ClusterRecord
+from harness.protocol.messages import Outcome, Report, Request, Turn
 from harness.record.trial import PhaseName, Phases, Status, TrialRecord
 from harness.run.interrupts import Interrupts
-from harness.run.process.cluster import Cluster, ClusterSpawned, Elsewhere, handler_of
 from harness.run.process.memory import OutOfMemoryCounter
+from harness.run.process.spawning import spawn
 from harness.run.process.stacks import settled
-from harness.run.process.waiting import awaited_words
 from harness.run.process.zygote import Zygote
-from harness.run.turns.figures import figures_of, phases_of, windows_of
+from harness.run.turns.figures import Taken, figures_of, phases_of, windows_of
 from harness.spec.cell import Cell
 
 SLICE_S = 0.2
@@ -49,7 +47,7 @@ class LiveTrial:
 
     cell: Cell
     place: Place
-    zygote: Zygote | Cluster | Elsewhere
+    zygote: Zygote
     request: Request
     timeout_s: float
     interrupts: Interrupts
@@ -60,10 +58,7 @@ class LiveTrial:
     evidence: str | None = None
     phase: PhaseName = "start"
     outcome: Outcome | None = None
-    windows: list[WindowTimes] = field(default_factory=list)
-    measured_from: int | None = None
-    steady: bool = False
-    sync_seconds: float = 0.0
+    taken: Taken = field(default_factory=Taken)
     steps: int | None = None
     """Steps of a window: what the trial's pilot chose, unless the group agreed on another number."""
     watch: Callable[[Cell, str], None] | None = None
@@ -76,13 +71,9 @@ class LiveTrial:
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
         self._taking_turns = False
-        if isinstance(self.zygote, Zygote):
-            self.zygote.check = self.interrupts.check
-            self.zygote = handler_of(self.request, self.zygote)
+        self.zygote.check = self.interrupts.check
         alone = self.place.block < ALONE_BLOCKS
-        request = self.request.model_copy(update={"scratch": self.zygote.scratch, "times_alone": alone})
-        self.spawned: Any = self.zygote.spawn(request)
-        """A Spawned, or what a Cluster has for one."""
+        self.child = spawn(self.request.model_copy(update={"times_alone": alone}), self.zygote)
         self.deadline = time.monotonic() + self.timeout_s
         """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
 
@@ -97,7 +88,7 @@ class LiveTrial:
         if report.ready:
             self._close_phase()
             self._taking_turns = True
-            self.sync_seconds = report.sync_seconds or 0.0
+            self.taken.sync_seconds = report.sync_seconds or 0.0
             self.steps = report.steps
         return bool(report.ready)
 
@@ -106,7 +97,12 @@ class LiveTrial:
         self._tell(Turn(do="window", round=round_number, steps=self.steps))
         report = self._receive(time.monotonic() + self.timeout_s)
         if report.window is not None:
-            self.windows.append(report.window)
+            self.taken.windows.append(report.window)
+
+    def measure_from(self, first_round: int, steady: bool) -> None:
+        """From this round on its windows are measured; `steady` says whether it was in steady state by then."""
+        self.taken.measured_from, self.taken.steady = first_round, steady
+        self.phase = "steady"
 
     def finish(self) -> None:
         """Let the trial prove what can only be shown afterwards, and see it out."""
@@ -147,12 +143,12 @@ class LiveTrial:
         """End the trial because the person asked; what it measured is kept."""
         if self.status is None:
             self._close_phase()
-            self.zygote.kill(self.spawned)
+            self.child.kill()
             self._end("interrupted", "interrupted before it was complete")
 
     def _tell(self, turn: Turn) -> None:
         try:
-            self.spawned.channel.send(turn)
+            self.child.channel.send(turn)
         except OSError:
             self._died()
 
@@ -160,7 +156,7 @@ class LiveTrial:
         while True:
             self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
             try:
-                line = self.spawned.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
+                line = self.child.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
             except EOFError:
                 self._died()
             if line is not None:
@@ -189,24 +185,24 @@ class LiveTrial:
         failed_in, self.phase = self.phase, "exit"
         self._taking_turns = False
         self.outcome = outcome
-        if self.zygote.wait(self.spawned) is None:
-            self.zygote.kill(self.spawned)
+        if self.child.wait() is None:
+            self.child.kill()
         self._close_phase()
         self.phase = failed_in
         self.evidence = outcome.evidence
-        if outcome.status == "ok" and self.request.task == "trial" and self.measured_from is None:
+        if outcome.status == "ok" and self.request.task == "trial" and self.taken.measured_from is None:
             self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
         self._end(outcome.status, outcome.reason)
 
     def _died(self) -> NoReturn:
         self._close_phase()
-        status = self.zygote.wait(self.spawned)
-        who = self.spawned.who
-        self.evidence = self.spawned.stderr_tail() or None
-        if status is None and self.zygote.lost(self.spawned):
-            self._end("crashed", f"{self.spawned.gone} during {self.phase}")
+        status = self.child.wait()
+        who = self.child.who
+        self.evidence = self.child.stderr_tail() or None
+        if status is None and self.child.lost:
+            self._end("crashed", f"{self.child.gone} during {self.phase}")
         if status is None:
-            self.zygote.kill(self.spawned)
+            self.child.kill()
             self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")
         if status == -signal.SIGKILL and self._ooms.grew():
             self._end("out_of_memory", f"{who}ended by the kernel for want of memory during {self.phase}")
@@ -216,22 +212,22 @@ class LiveTrial:
 
     def _hung(self) -> NoReturn:
         self._close_phase()
-        missing = awaited_words(self.spawned.merged) if isinstance(self.spawned, ClusterSpawned) else ""
-        self.zygote.signal(self.spawned, signal.SIGUSR1)
-        self.evidence = settled(self.spawned.stderr_tail) or None
-        self.zygote.kill(self.spawned)
+        missing = self.child.awaited()
+        self.child.signal(signal.SIGUSR1)
+        self.evidence = settled(self.child.stderr_tail) or None
+        self.child.kill()
         reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
         self._end("timeout", f"{reason}: {missing}" if missing else reason)
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
         self.status, self.reason = status, reason
-        self.zygote.release(self.spawned)
+        self.child.release()
         raise Ended(status)
 
     def record(self) -> TrialRecord:
         """The trial's record; call once it has ended."""
         outcome = self.outcome or Outcome(status="crashed")
-        windows = windows_of(self)
+        windows = windows_of(self.taken)
         ended_well = self.status == "ok"
         figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
         return TrialRecord(
@@ -250,7 +246,7 @@ class LiveTrial:
             reason=self.reason,
             may_pass=outcome.may_pass,
             started_utc=self._started_utc,
-            phases=Phases(**phases_of(self, self._seconds)),
+            phases=Phases(**phases_of(self.taken, self._seconds)),
             windows=windows,
             peak_memory_bytes=outcome.peak_memory_bytes,
             peak_device_memory_bytes=outcome.peak_device_memory_bytes,
@@ -258,17 +254,13 @@ class LiveTrial:
             checks=outcome.checks,
             executed=outcome.executed,
             resources=outcome.resources,
-            host=self.zygote.host,
-            cluster=outcome.cluster or self._cluster(),
+            host=self.child.host,
+            cluster=outcome.cluster or self.child.cluster(),
             updates=outcome.updates,
             trace=outcome.trace,
             evidence=self.evidence,
             **figures,
         )
-
-    def _cluster(self) -> ClusterRecord | None:
-        """The processes of a trial that ended without an outcome: killed, hung, interrupted."""
-        return self.spawned.merged.record() if isinstance(self.spawned, ClusterSpawned) else None
 
 
 def _signal_name(number: int) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.alone import ROUND_S, ROUNDS, times_alone
 from harness.engines.tensorflow.loops.custom import make_gradients, make_pass
 from harness.engines.tensorflow.plants import planted
+from harness.trial.alone import ROUND_S, ROUNDS, times_alone
 
 
 class Worker:

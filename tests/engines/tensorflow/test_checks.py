@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.checks import (
-    check_agreement,
-    check_applied,
-    check_losses,
-    check_reduction,
-    check_update,
-    note_statistics,
-)
-from harness.engines.tensorflow.reference import Reference
-from harness.engines.tensorflow.state import VariableState
+from harness.engines.tensorflow.reduction import check_reduction
+from harness.protocol.state import Reference, VariableState
+from harness.trial.judgement import check_agreement, check_applied, check_losses, check_update, note_statistics
 
 
 def mirrored(tf: Any, n: int, op: Any) -> Any:

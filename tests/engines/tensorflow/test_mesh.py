@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.checks import check_agreement
-from harness.engines.tensorflow.devices.base import Devices, Unsupported
+from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.mesh import DeviceMesh, Laid, placing
-from harness.engines.tensorflow.state import VariableState, copies_of
+from harness.engines.tensorflow.state import copies_of
 from harness.engines.tensorflow.strategies import strategies
+from harness.errors import Unsupported
+from harness.protocol.state import VariableState
 from harness.spec.mesh import Mesh
+from harness.trial.judgement import check_agreement
 from tests.record.examples import cell
 
 

@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.engines.tensorflow.own_reference import as_number, build_step, compare_losses
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
@@ -17,6 +16,7 @@ from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
 from harness.spec.expand import base_of
 from harness.spec.work import OwnStepCell
+from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
 from tests.record.examples import trial
 
@@ -71,7 +71,7 @@ def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> Non
 
 def test_a_sweep_over_own_steps_is_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match=r"loop: 'own' is a training step of your own, .* expected custom or fit") as e:
-        expand(Sweep(loop=["own"], model=["mine:make"]), load_catalogue())
+        expand(Sweep(loop=["own"], model=["mine:make"]), catalogue_of())
     assert "\n" not in str(e.value)
 
 

@@ -4,17 +4,15 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.errors import UsageError
 from harness.run.kinds.one_cell import check_turns, differing, given_for, one_cell, variable_words, words_of
 from harness.spec import Cell, Sweep
 
-CATALOGUE = load_catalogue()
 MIRRORED = {"strategy": ["mirrored"], "replicas": [2]}
 
 
 def side(base: dict[str, Any], *texts: str) -> tuple[Sweep, Cell]:
-    return one_cell("a", base, given_for("a", texts).settings, CATALOGUE)
+    return one_cell("a", base, given_for("a", texts).settings)
 
 
 def said(base: dict[str, Any], *texts: str) -> str:

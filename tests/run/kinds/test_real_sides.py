@@ -45,7 +45,7 @@ def trial(side: Side, zygote: Zygote, folder: Path) -> TrialRecord:
     with contextlib.suppress(Ended):
         while not live.set_up_step():
             pass
-        live.measured_from = 0
+        live.measure_from(0, steady=False)
         for number in range(2):
             live.take_turn(number)
         live.finish()

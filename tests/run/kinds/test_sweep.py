@@ -11,6 +11,7 @@ import pytest
 from harness.errors import Interrupted, StorageError
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record import RunStore, TrialRecord, load_run
+from harness.run.launchers import launchers
 from harness.run.progress.base import Quiet
 from harness.spec.expand import base_of
 from tests.record.examples import cell
@@ -139,6 +140,7 @@ def test_data_are_prepared_here_only_for_trials_that_run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, tasks: list[str]
 ) -> None:
     monkeypatch.setattr("harness.run.runner.open_launchers", lambda *_: None)  # which would wait for hosts to join
+    monkeypatch.setattr(launchers()["attach"], "host_for", lambda _, zygote: zygote)
     bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
     bench.start()
     assert [request.task for request in bench.zygote.spawned] == tasks
@@ -214,7 +216,7 @@ def test_a_second_ctrl_c_while_trials_are_being_ended_ends_it_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()))
-    monkeypatch.setattr(bench.zygote, "kill", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(bench.zygote, "killing", lambda: os.kill(os.getpid(), signal.SIGINT))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted):
         bench.start()

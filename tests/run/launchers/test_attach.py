@@ -52,7 +52,7 @@ def measured(trial: LiveTrial, windows: int = 2) -> TrialRecord:
     with contextlib.suppress(Ended):
         trial.start()
         trial.set_up()
-        trial.measured_from = 0
+        trial.measure_from(0, steady=False)
         for number in range(windows):
             trial.take_turn(number)
         trial.finish()

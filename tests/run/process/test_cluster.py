@@ -40,7 +40,7 @@ def measured(zygote: Zygote, windows: int = 3, **keys: Any) -> TrialRecord:
     try:
         trial.start()
         trial.set_up()
-        trial.measured_from = 0
+        trial.measure_from(0, steady=False)
         take_turns(trial, windows)
         trial.finish()
     except Ended:
@@ -117,18 +117,18 @@ def test_a_process_that_is_killed_ends_the_trial_which_says_who_it_was(
     trial = live(zygote, cell(**keys))
     trial.start()
     trial.set_up()
-    trial.measured_from = 0
-    processes = trial.spawned.merged.processes
+    trial.measure_from(0, steady=False)
+    processes = trial.child.merged.processes
     [victim] = [process for process in processes if process.member.name == name]
     zygote.drain()
-    pids = [process.spawned.pid for process in processes]
-    zygote.signal(victim.spawned, signal.SIGKILL)
+    pids = [process.child.pid for process in processes]
+    victim.child.signal(signal.SIGKILL)
     with pytest.raises(Ended):
         take_turns(trial, 2)
     record = trial.record()
-    assert (record.status, record.reason) == ("crashed", f"{name} ended by SIGKILL during warmup")
+    assert (record.status, record.reason) == ("crashed", f"{name} ended by SIGKILL during steady")
     assert record.cluster is not None
-    assert (record.cluster.launcher, record.cluster.isolated) == ("local", trial.spawned.merged.placement.isolated)
+    assert (record.cluster.launcher, record.cluster.isolated) == ("local", trial.child.merged.placement.isolated)
     assert {member.name for member in record.cluster.members} == {process.member.name for process in processes}
     assert all(member.phase for member in record.cluster.members)
     deadline = time.monotonic() + 10
@@ -143,8 +143,8 @@ def test_a_worker_that_hangs_is_recorded_with_its_stacks_by_name(zygote: Zygote)
     trial.start()
     trial.set_up()
     trial.timeout_s = 2.0
-    victim = trial.spawned.merged.processes[1]
-    zygote.signal(victim.spawned, signal.SIGSTOP)
+    victim = trial.child.merged.processes[1]
+    victim.child.signal(signal.SIGSTOP)
     with pytest.raises(Ended):
         trial.take_turn(0)
     record = trial.record()
@@ -160,8 +160,8 @@ def test_a_worker_that_hangs_is_recorded_with_its_stacks_by_name(zygote: Zygote)
 def test_a_cluster_that_one_worker_does_not_join_says_who_has_not_reported(zygote: Zygote) -> None:
     trial = live(zygote, cell(**SYNCHRONOUS), timeout_s=6.0)
     trial.start()
-    victim = trial.spawned.merged.processes[1]
-    zygote.signal(victim.spawned, signal.SIGSTOP)
+    victim = trial.child.merged.processes[1]
+    victim.child.signal(signal.SIGSTOP)
     with pytest.raises(Ended):
         trial.set_up()
     record = trial.record()

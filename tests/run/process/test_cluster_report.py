@@ -9,7 +9,7 @@ from harness.record.trial import Checks
 from harness.run.launchers import Placement, Seat
 from harness.run.process.cluster_report import Merged, Process
 from harness.run.process.waiting import awaited_words
-from harness.run.process.zygote import Spawned, Zygote
+from harness.run.process.zygote import ForkedChild, Zygote
 
 PROVED = Checks(
     reduction=True, update=True, replicas_agree=True, updates_applied=4, updates_scheduled=4, loss_finite=True
@@ -28,7 +28,7 @@ class Told(Process):
 
 def merged(cluster: dict[str, list[str]]) -> Merged:
     """The trial of a cluster whose processes have just started."""
-    zygote, spawned = Zygote(), object.__new__(Spawned)
+    zygote, spawned = Zygote(), object.__new__(ForkedChild)
     members = [
         Membership(task=task, index=i, cluster=cluster)  # type: ignore[arg-type]
         for task, addresses in cluster.items()

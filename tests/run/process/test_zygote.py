@@ -15,7 +15,7 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.protocol.messages import Report, Request
-from harness.run.process.zygote import Spawned, Zygote, ZygoteError
+from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from tests.record.examples import cell
 from tests.run.stubs import WITNESS, install, told_by
 
@@ -23,9 +23,10 @@ WITHOUT_TENSORFLOW = f"""#!{sys.executable}
 import os, signal, sys, time, types
 sys.path.insert(0, {str(Path.cwd())!r})
 import harness.trial.zygote as zygote
-from harness.protocol.messages import Channel, Outcome, Report, Request
+from harness.protocol.messages import Outcome, Report, Request
+from harness.protocol.channel import Channel
 
-def run_trial(connection, text):
+def live(connection, text, engine):
     request, channel = Request.model_validate_json(text), Channel(connection)
     print("the trial says", request.seed)
     channel.send(Report(phase="build"))
@@ -38,8 +39,8 @@ def run_trial(connection, text):
     else:
         time.sleep(60)
 
-zygote.preload = lambda: {{"tensorflow": "none"}}
-sys.modules["harness.engines.tensorflow.trial"] = types.SimpleNamespace(run_trial=run_trial)
+zygote.preload = lambda name: (name, {{"tensorflow": "none"}})
+sys.modules["harness.trial.life"] = types.SimpleNamespace(live=live)
 sys.argv = ["zygote", *sys.argv[sys.argv.index("harness.trial.zygote") + 1 :]]
 zygote.main()
 """
@@ -62,21 +63,21 @@ def zygote(python: str) -> Iterator[Zygote]:
         yield started
 
 
-def spawn(zygote: Zygote, seed: int) -> Spawned:
+def spawn(zygote: Zygote, seed: int) -> ForkedChild:
     """A trial that has said that it builds."""
-    spawned = zygote.spawn(
+    child = zygote.spawn(
         Request(cell=cell(), seed=seed, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
     )
-    line = spawned.channel.receive_line(10)
+    line = child.channel.receive_line(10)
     assert line is not None
     assert Report.model_validate_json(line).phase == "build"
-    return spawned
+    return child
 
 
-def pid_of(zygote: Zygote, spawned: Spawned) -> int:
-    while spawned.pid is None:
+def pid_of(zygote: Zygote, child: ForkedChild) -> int:
+    while child.pid is None:
         zygote.drain()
-    return spawned.pid
+    return child.pid
 
 
 def gone(pid: int, within_s: float = 5.0) -> bool:
@@ -118,54 +119,54 @@ def test_who_asks_to_stop_while_a_dead_fork_server_starts_again_does_not_wait_fo
 
 
 def test_a_trial_that_leaves_normally_has_status_zero(zygote: Zygote) -> None:
-    spawned = spawn(zygote, 0)
-    assert zygote.wait(spawned) == 0
-    assert spawned.stderr_tail() == "the trial says 0\n"
+    child = spawn(zygote, 0)
+    assert child.wait() == 0
+    assert child.stderr_tail() == "the trial says 0\n"
 
 
 def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:
-    spawned = spawn(zygote, 1)
-    assert zygote.wait(spawned) == 1
-    assert spawned.stderr_tail().endswith("ValueError: so be it\n")
+    child = spawn(zygote, 1)
+    assert child.wait() == 1
+    assert child.stderr_tail().endswith("ValueError: so be it\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, 40])
 def test_a_trial_that_is_ended_by_a_signal_tells_which(zygote: Zygote, number: int) -> None:
-    assert zygote.wait(spawn(zygote, number)) == -number
+    assert spawn(zygote, number).wait() == -number
 
 
 def test_several_trials_live_at_once_and_are_told_apart(zygote: Zygote) -> None:
     one, two, three = (spawn(zygote, HANGS) for _ in range(3))
-    zygote.kill(two)
+    two.kill()
     assert (one.status, two.status, three.status) == (None, -signal.SIGKILL, None)
     assert gone(pid_of(zygote, two))
     assert not gone(pid_of(zygote, one), within_s=0.1)
-    zygote.kill(one)
-    zygote.kill(three)
+    one.kill()
+    three.kill()
 
 
 def test_a_trial_that_does_not_end_is_waited_for_only_so_long(zygote: Zygote) -> None:
-    spawned = spawn(zygote, HANGS)
+    child = spawn(zygote, HANGS)
     begin = time.monotonic()
-    assert zygote.wait(spawned, 0.2) is None
+    assert child.wait(0.2) is None
     assert time.monotonic() - begin < 2
-    assert not zygote.lost(spawned)
+    assert not child.lost
 
 
 def test_a_fork_server_that_is_killed_takes_its_trials_along_and_a_new_one_goes_on(zygote: Zygote) -> None:
-    spawned = spawn(zygote, HANGS)
-    pid = pid_of(zygote, spawned)
+    child = spawn(zygote, HANGS)
+    pid = pid_of(zygote, child)
     assert zygote._process is not None
     os.kill(zygote._process.pid, signal.SIGKILL)
     with pytest.raises(EOFError):
-        spawned.channel.receive_line(5)
+        child.channel.receive_line(5)
     assert gone(pid)
-    assert zygote.wait(spawned) is None
-    assert zygote.lost(spawned)
-    assert zygote.wait(spawn(zygote, 0)) == 0
+    assert child.wait() is None
+    assert child.lost
+    assert spawn(zygote, 0).wait() == 0
     begin = time.monotonic()
-    assert zygote.lost(spawned)
-    assert zygote.wait(spawned) is None
+    assert child.lost
+    assert child.wait() is None
     assert time.monotonic() - begin < 1
 
 

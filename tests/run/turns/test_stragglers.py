@@ -59,9 +59,9 @@ def measured(zygote: Zygote, slow: int | None) -> TrialRecord:
     trial = LiveTrial(CELL, Place("r", 0, "b0.0", 0, 1, "none"), zygote, request, 60.0, Interrupts())
     trial.start()
     trial.set_up()
-    trial.measured_from = 0
+    trial.measure_from(0, steady=False)
     zygote.drain()
-    pid = None if slow is None else trial.spawned.merged.processes[slow].spawned.pid
+    pid = None if slow is None else trial.child.merged.processes[slow].child.pid
     with contextlib.nullcontext() if pid is None else a_sixth_as_fast(pid):
         for number in range(4):
             trial.take_turn(number)

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from harness.protocol.messages import Membership, Request
 
 
-class Unsupported(Exception):
-    """The cell cannot run here; the text is the reason that TensorFlow or the machine gave."""
-
-
 @dataclass(frozen=True)
 class Devices:
     """The devices that the replicas of one trial got.

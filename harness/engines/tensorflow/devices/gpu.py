@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Served, Unsupported, no_gpu_reason, set_threads
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Served, no_gpu_reason, set_threads
+from harness.errors import Unsupported
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:

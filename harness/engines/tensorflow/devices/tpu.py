@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Unsupported, set_threads
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, set_threads
+from harness.errors import Unsupported
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:

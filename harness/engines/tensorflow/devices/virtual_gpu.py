@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Unsupported, no_gpu_reason, set_threads
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, no_gpu_reason, set_threads
+from harness.errors import Unsupported
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:

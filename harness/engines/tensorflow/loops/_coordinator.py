@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import pipeline
-from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.loops.base import Loop
+from harness.errors import Unsupported
+from harness.protocol.engine import Pace
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -16,7 +18,7 @@ UPDATES_A_WORKER = 10
 """A window has at least so many updates a worker: at its end workers wait for the last one."""
 
 
-class CoordinatorLoop:
+class CoordinatorLoop(Loop):
     """Schedules updates and waits for all of them at the end of a window.
 
     The gate's updates go one by one, each with its own batch; the timed ones take theirs from a data set on the
@@ -26,7 +28,7 @@ class CoordinatorLoop:
     def __init__(self, training: "Training") -> None:
         import tensorflow as tf
 
-        self._training = training
+        super().__init__(training)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
         self._update = make_update(training)
         self._timed = self._with_own_input()
@@ -35,7 +37,7 @@ class CoordinatorLoop:
 
     @property
     def least_steps(self) -> int:
-        """Updates that a window has at least."""
+        """So many updates a worker."""
         return UPDATES_A_WORKER * self._training.cell.workers
 
     @property
@@ -43,7 +45,7 @@ class CoordinatorLoop:
         """How many updates had how many others pass between their read and their write."""
         return dict(sorted(self._passed.items()))
 
-    def run(self, pace: Any) -> None:
+    def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         import tensorflow as tf
 

@@ -1,21 +1,24 @@
 """The loop of DTensor: one tf.function step over the whole batch, which TensorFlow cuts over the mesh."""
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.executed import inspect_expanded
-from harness.engines.tensorflow.loops.base import Pace
-from harness.engines.tensorflow.mesh import DeviceMesh, batches, layouts_of
+from harness.engines.tensorflow.loops.base import Loop
+from harness.engines.tensorflow.mesh import DeviceMesh, layouts_of
+from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
 
-class MeshLoop:
+class MeshLoop(Loop):
     """The step is written for one device and the global batch; the layouts of its arguments say the rest."""
 
     def __init__(self, training: "Training") -> None:
-        self._training = training
+        super().__init__(training)
         self._on: DeviceMesh = training.strategy
         self._step = make_step(training)
         self._example: Any = None
@@ -98,3 +101,31 @@ def loss_of_batch(training: "Training", y: Any, outputs: Any) -> Any:
     import tensorflow as tf
 
     return tf.reduce_sum(training.loss(y, outputs)) / training.cell.global_batch_size
+
+
+def batches(training: "Training") -> Iterator[tuple[Any, Any]]:
+    """The gate's global batches, then the pipeline's, each cut over the mesh's `batch` axis.
+
+    One pipeline serves all replicas, as under every other strategy: tf.experimental.dtensor.DTensorDataset runs the
+    whole of it once for each replica.
+    """
+    on: DeviceMesh = training.strategy
+    if training.source.on_device:
+        placed = [(on.batch(x), on.batch(y)) for x, y in training.batches]
+        return itertools.chain(placed, itertools.repeat(placed[-1]))
+    return _from_pipeline(training, on)
+
+
+def _from_pipeline(training: "Training", on: DeviceMesh) -> Iterator[tuple[Any, Any]]:
+    import tensorflow as tf
+    from tensorflow.experimental import dtensor
+
+    whole = [dtensor.UNSHARDED] * len(training.input_shape)
+    replicas, shards = on.sizes.batch, on.sizes.model
+    layouts = dtensor.Layout(["batch", *whole], on.mesh), dtensor.Layout(["batch"], on.mesh)
+    shares = training.dataset().map(lambda x, y: (tf.split(x, replicas), tf.split(y, replicas))).prefetch(1)
+    for x, y in shares:
+        yield tuple(
+            dtensor.pack([share for share in parts for _ in range(shards)], layout)
+            for parts, layout in zip((x, y), layouts, strict=True)
+        )

@@ -1,34 +1,85 @@
 """What a loop must be able to do."""
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.state import copies_of
+from harness.protocol.engine import Pace
+from harness.record.trial import Executed
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
 
-class Pace(Protocol):
-    """Says how many steps come next, and is told when they are done (`harness.trial.clock.Clock`)."""
-
-    def begin(self) -> int:
-        """Steps to run now; blocks while others have the turn; 0 ends the loop."""
-
-    def end(self, loss: Any) -> None:
-        """The steps were issued; `loss` is the last one's, possibly still on its way."""
-
-
-class Loop(Protocol):
+class Loop(ABC):
     """A training loop over a Training."""
 
+    def __init__(self, training: "Training") -> None:
+        self._training = training
+
+    @property
+    def least_steps(self) -> int:
+        """Steps that a window has at least."""
+        return 1
+
+    @property
+    def alone(self) -> Callable[[], None] | None:
+        """One pass on this process's replicas, to its end, without reduction or update; None where there is none."""
+        return None
+
+    @property
+    def staleness(self) -> dict[int, int] | None:
+        """How many updates had how many others pass meanwhile; None where all replicas wait for each other."""
+        return None
+
+    @abstractmethod
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
 
+    @abstractmethod
     def program(self) -> Any:
         """The traced program of one step, a tf.types.experimental.ConcreteFunction, or None before it ran."""
 
+    @abstractmethod
     def traces(self) -> int:
         """How often the step was traced: more than before means a retracing happened."""
+
+    def executed(self) -> Executed:
+        """What the traced program really does."""
+        return inspect(self.program(), self._training.cell)
+
+    def synchronise(self) -> None:
+        """Return when every replica has done its last update."""
+        self._last_update()
+
+    @functools.cached_property
+    def _last_update(self) -> Callable[[], None]:
+        """A function that waits for every replica.
+
+        It brings one element of a trained variable of every replica to the host; updates are ordered
+        before reads of the same variable, and accelerators are drained besides.
+        """
+        import tensorflow as tf
+
+        probes = copies_of(self._training.model.trainable_variables[-1])
+
+        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+        def read() -> list[Any]:
+            return [tf.reshape(probe, [-1])[0] for probe in probes]
+
+        accelerated = any("CPU" not in probe.device for probe in probes)
+
+        def wait() -> None:
+            if accelerated:
+                tf.test.experimental.sync_devices()
+            for value in read():
+                value.numpy()
+
+        return wait
 
 
 @dataclass(frozen=True)

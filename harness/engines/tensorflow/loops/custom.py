@@ -2,26 +2,27 @@
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
-from harness.engines.tensorflow.loops.base import Loop, LoopKind, Pace
+from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.plants import Planted, planted
 from harness.engines.tensorflow.state import capture, copies_of
+from harness.errors import Unsupported
+from harness.protocol.engine import Pace
 from harness.trial.array_cache import kept
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
 
-class CustomLoop:
+class CustomLoop(Loop):
     """One tf.function call a step, as a user would write it; XLA compiles forward and backward."""
 
     def __init__(self, training: "Training") -> None:
-        self._training = training
+        super().__init__(training)
         self._plant = planted(training.request.plant, training.devices.names)
         gradients_of = make_gradients(training)
         self._step = make_step(training, self._plant, gradients_of)
@@ -62,7 +63,12 @@ class CustomLoop:
             for copy, value in zip(copies_of(variable), state.copies, strict=True):
                 copy.assign(value)
 
-    def alone(self) -> None:
+    @property
+    def alone(self) -> Callable[[], None]:
+        """The pass with the last batch."""
+        return self._alone
+
+    def _alone(self) -> None:
         """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
         weight is changed."""
         for number in self._training.strategy.experimental_local_results(self._pass(*self._example)):

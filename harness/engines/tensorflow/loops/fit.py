@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
-from harness.engines.tensorflow.loops.base import LoopKind, Pace
+from harness.engines.tensorflow.loops.base import Loop, LoopKind
+from harness.errors import Unsupported
+from harness.protocol.engine import Pace
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -12,11 +13,11 @@ ENDLESS = 1 << 40
 """Steps of the one epoch; the callback ends it."""
 
 
-class FitLoop:
+class FitLoop(Loop):
     """One call of `Model.fit`, one epoch; what fit itself costs a step is part of its time."""
 
     def __init__(self, training: "Training") -> None:
-        self._training = training
+        super().__init__(training)
         if training.request.member is not None:
             raise Unsupported(
                 "loop 'fit': Keras 3's Model.fit does not run in a cluster (MultiWorkerMirroredStrategy: ValueError: "

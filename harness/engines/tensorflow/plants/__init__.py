@@ -8,10 +8,9 @@ critical path of the step itself and takes the same share of it whatever the mac
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.plants._timed import PLACEBO as PLACEBO
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
-from harness.errors import not_one_of
+from harness.errors import Unsupported, not_one_of
 from harness.record.trial import Plant
 from harness.registry import registered
 

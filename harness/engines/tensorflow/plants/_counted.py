@@ -5,8 +5,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.plants._products import Chain
+from harness.errors import Unsupported
 
 SAMPLES = 60
 SAMPLE_PRODUCTS = 200

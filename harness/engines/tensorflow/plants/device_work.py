@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.engines.tensorflow.plants._calibration import calibrated_rate
 from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
-from harness.engines.tensorflow.plants._delay import Delay
+from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants._timed import TimedWork, above_placebo
 from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
 
@@ -30,7 +30,7 @@ class CountedDeviceWork(Planted):
 
 def _build(share: float, devices: Sequence[str]) -> Planted:
     if on_processors(devices):
-        return Delay(above_placebo(share), TimedWork(devices))
+        return PlantedDelay(above_placebo(share), TimedWork(devices))
     return CountedDeviceWork(share, devices)
 
 

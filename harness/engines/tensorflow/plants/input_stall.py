@@ -3,12 +3,12 @@
 import time
 from collections.abc import Sequence
 
-from harness.engines.tensorflow.plants._delay import Delay
+from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
 
 
 def _build(share: float, _: Sequence[str]) -> Planted:
-    return Delay(share, time.sleep)
+    return PlantedDelay(share, time.sleep)
 
 
 PLANT = PlantKind("input_stall", "the input makes the steps wait and burns no processor time", _build)

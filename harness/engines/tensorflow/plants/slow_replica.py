@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.plants._calibration import calibrated_rate
 from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
-from harness.engines.tensorflow.plants._delay import Delay
+from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants._timed import TimedWork, above_placebo
 from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
+from harness.errors import Unsupported
 
 
 class CountedSlowReplica(Planted):
@@ -39,7 +39,7 @@ def _build(share: float, devices: Sequence[str]) -> Planted:
     if len(devices) < 2:
         raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
     if on_processors(devices):
-        return Delay(above_placebo(share), TimedWork(devices[:1]))
+        return PlantedDelay(above_placebo(share), TimedWork(devices[:1]))
     return CountedSlowReplica(share, devices)
 
 

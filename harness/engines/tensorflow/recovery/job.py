@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines.tensorflow.data.pipeline import gate_batches
-from harness.engines.tensorflow.devices.base import Unsupported
+from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.membership import join
 from harness.engines.tensorflow.recovery.state import write_state
 from harness.engines.tensorflow.server import serve
-from harness.engines.tensorflow.state import VariableState, capture
+from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build
-from harness.errors import HarnessError
-from harness.protocol.messages import Channel, JobOrder, JobReport, Outcome, Report, Request
+from harness.errors import HarnessError, Unsupported
+from harness.protocol.channel import Channel
+from harness.protocol.messages import JobOrder, JobReport, Outcome, Report, Request
+from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.trial import Resources
 from harness.trial.array_cache import kept
-from harness.trial.ending import classify, traceback_without_paths
-from harness.trial.membership import join
+from harness.trial.ending import traceback_without_paths
 
 BATCHES = 16
 """Distinct global batches. Step s trains on number s modulo this: the order of the data follows from the step alone,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.checks import NOISE_FACTOR, STATE_TOLERANCE
-from harness.engines.tensorflow.state import VariableState
+from harness.protocol.state import VariableState
+from harness.trial.judgement import NOISE_FACTOR, STATE_TOLERANCE
 
 if TYPE_CHECKING:
     import numpy as np

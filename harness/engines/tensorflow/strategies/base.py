@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import Devices
+from harness.engines.tensorflow.reduction import check_reduction
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
 
@@ -39,6 +40,4 @@ class Strategy(ABC):
 
     def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
         """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""
-        from harness.engines.tensorflow.checks import check_reduction
-
         return check_reduction(built)

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Devices, Unsupported
+from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
+from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.mesh import Mesh
@@ -50,7 +51,7 @@ def _check_sum(on: "DeviceMesh", axis: str, size: int) -> str | None:
     import tensorflow as tf
     from tensorflow.experimental import dtensor
 
-    from harness.engines.tensorflow.checks import judge_sums, known_values
+    from harness.trial.judgement import judge_sums, known_values
 
     weights, patterns = known_values(size)
 

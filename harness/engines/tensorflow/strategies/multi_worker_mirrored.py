@@ -5,11 +5,12 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Devices, Unsupported
+from harness.engines.tensorflow.devices.base import Devices
+from harness.engines.tensorflow.membership import cluster_resolver
 from harness.engines.tensorflow.strategies.base import Strategy
+from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
-from harness.trial.membership import cluster_resolver
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import Devices
+from harness.engines.tensorflow.membership import cluster_resolver
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
-from harness.trial.membership import await_listening, cluster_resolver
+from harness.trial.membership import await_listening
 
 if TYPE_CHECKING:
     import tensorflow as tf

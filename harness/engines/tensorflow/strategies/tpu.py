@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import Devices, Unsupported
+from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
+from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
 

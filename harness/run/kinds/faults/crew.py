@@ -2,25 +2,26 @@
 
 import contextlib
 import select
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from harness.protocol.hosting import EXIT_LIMIT_S, Child, ChildChannel, Host
 from harness.protocol.messages import Membership, Outcome, Report, Request, Turn
 from harness.run.launchers.base import Seat
-from harness.run.process.zygote import EXIT_LIMIT_S, Zygote
+from harness.run.process.zygote import Zygote
 
 
 @dataclass
 class Hand:
-    """One process of the job; after a restart it has another `spawned`."""
+    """One process of the job; after a restart it has another `child`."""
 
     name: str
     member: Membership | None
-    zygote: Zygote
+    host: Host
     request: Request
-    spawned: Any = None
+    child: Child | None = None
     outcome: Outcome | None = None
     gone: bool = False
     """Its channel is closed: the process has ended, or is about to."""
@@ -63,12 +64,11 @@ class Crew:
     def of(cls, request: Request, seats: Sequence[Seat], zygote: Zygote) -> "Crew":
         """A process for each seat; without seats, the one process of a strategy that has no others."""
         if not seats:
-            return cls([Hand("the process", None, zygote, request.model_copy(update={"scratch": zygote.scratch}))])
+            return cls([Hand("the process", None, zygote, request)])
         return cls(
             [
                 Hand(
-                    seat.member.name, seat.member, seat.zygote,
-                    request.model_copy(update={"member": seat.member, "scratch": seat.zygote.scratch}),
+                    seat.member.name, seat.member, seat.host, request.model_copy(update={"member": seat.member}),
                 )
                 for seat in seats
             ]
@@ -82,64 +82,68 @@ class Crew:
         """Start a process, or start it again once it has ended."""
         hand.outcome, hand.gone, hand.preempted = None, False, False
         hand.ready_at_s = hand.asked_at_s = None
-        hand.spawned = hand.zygote.spawn(hand.request)
+        hand.child = hand.host.spawn(hand.request)
 
     def signal(self, hand: Hand, number: int) -> None:
         """Send a signal to a process."""
-        hand.zygote.signal(hand.spawned, number)
+        if hand.child is not None:
+            hand.child.signal(number)
 
     def ask(self, hand: Hand) -> None:
         """Ask a server for a sign of life."""
         hand.asked_at_s = time.monotonic()
-        with contextlib.suppress(OSError):  # its end is heard by itself
-            hand.spawned.channel.send(Turn(do="usage"))
+        self._tell(hand, Turn(do="usage"))
 
     def leave(self) -> None:
         """Tell all that they may go, now that the job is done."""
         for hand in self.hands:
-            with contextlib.suppress(OSError):
-                hand.spawned.channel.send(Turn(do="leave"))
+            self._tell(hand, Turn(do="leave"))
+
+    def _tell(self, hand: Hand, turn: Turn) -> None:
+        if hand.child is not None:
+            with contextlib.suppress(OSError):  # its end is heard by itself
+                hand.child.channel.send(turn)
 
     def status(self, hand: Hand) -> int | None:
         """The exit status of a process whose channel is closed."""
-        found: int | None = hand.zygote.wait(hand.spawned, 1.0)
-        return found
+        return None if hand.child is None else hand.child.wait(1.0)
 
     def end(self, hands: Sequence[Hand]) -> list[str]:
         """End processes at once; the names of those that did not end within EXIT_LIMIT_S."""
-        there = [hand for hand in hands if hand.spawned is not None]
-        for hand in there:
-            hand.zygote.signal(hand.spawned, 9)
-        left = [h.name for h in there if h.zygote.wait(h.spawned, EXIT_LIMIT_S) is None and h.zygote.alive]
-        for hand in there:
-            hand.zygote.release(hand.spawned)
-            hand.spawned = None
+        there = [(hand, hand.child) for hand in hands if hand.child is not None]
+        for _, child in there:
+            child.signal(signal.SIGKILL)
+        left = [hand.name for hand, child in there if child.wait(EXIT_LIMIT_S) is None and hand.host.alive]
+        for hand, child in there:
+            child.release()
+            hand.child = None
         return left
 
     def words(self, characters: int = 1500) -> str:
         """The end of what each process wrote to standard error."""
-        there = [hand for hand in self.hands if hand.spawned is not None]
-        parts = [(hand.name, hand.spawned.stderr_tail(characters).strip()) for hand in there]
+        parts = [(h.name, h.child.stderr_tail(characters).strip()) for h in self.hands if h.child is not None]
         return "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
 
     def hear(self, limit_s: float) -> list[Event]:
         """What has arrived, waiting at most `limit_s` for the first of it."""
-        speaking = [hand for hand in self.hands if hand.spawned is not None and not hand.gone]
-        if not any(hand.spawned.channel.holds_line for hand in speaking):
-            select.select([hand.spawned.channel.connection for hand in speaking], [], [], limit_s)
+        speaking = [(h, h.child.channel) for h in self.hands if h.child is not None and not h.gone]
+        if not any(channel.holds_line for _, channel in speaking):
+            waited_for = [connection for _, channel in speaking for connection in channel.connections]
+            select.select(waited_for, [], [], limit_s)
         events = []
-        for hand in speaking:
-            events += self._all_of(hand)
+        for hand, channel in speaking:
+            events += _all_of(hand, channel)
         return events
 
-    def _all_of(self, hand: Hand) -> list[Event]:
-        events: list[Event] = []
-        while True:
-            try:
-                line = hand.spawned.channel.receive_line(0.0)
-            except EOFError:
-                hand.gone = True
-                return [*events, Event(time.monotonic(), hand, None)]
-            if line is None:
-                return events
-            events.append(Event(time.monotonic(), hand, Report.model_validate_json(line)))
+
+def _all_of(hand: Hand, channel: ChildChannel) -> list[Event]:
+    events: list[Event] = []
+    while True:
+        try:
+            line = channel.receive_line(0.0)
+        except EOFError:
+            hand.gone = True
+            return [*events, Event(time.monotonic(), hand, None)]
+        if line is None:
+            return events
+        events.append(Event(time.monotonic(), hand, Report.model_validate_json(line)))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.protocol.messages import Membership
 from harness.record.faults import UNDISTURBED, FaultsPlan, PlannedFault
 from harness.record.manifest import PlanRecord
@@ -18,6 +17,7 @@ from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
 from harness.spec.faults import OF_SERVERS, OF_SWEEP, ONE_PROCESS, Faults
 from harness.spec.sweep import Sweep, sweep_from
+from harness.trial.engines import catalogue_of
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | No
 
 def _cell(settings: Faults, strategy: str) -> TrainingCell:
     """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
-    catalogue, alone = load_catalogue(), strategy in ONE_PROCESS
+    catalogue, alone = catalogue_of(), strategy in ONE_PROCESS
     most = catalogue.strategies[strategy].max_replicas or settings.workers
     axes: dict[str, list[Any]] = {
         "strategy": [strategy],
@@ -126,7 +126,7 @@ def _each(names: Sequence[str], number: int) -> Callable[[Crew], None]:
     """Sends a signal to the processes of these names that are there."""
 
     def send(crew: Crew) -> None:
-        hit: list[Hand] = [hand for hand in crew.hands if hand.name in names and hand.spawned is not None]
+        hit: list[Hand] = [hand for hand in crew.hands if hand.name in names and hand.child is not None]
         for hand in hit:
             crew.signal(hand, number)
 

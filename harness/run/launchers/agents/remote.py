@@ -12,10 +12,12 @@ from pydantic import ValidationError
 
 from harness.environment import Facts
 from harness.errors import HarnessError
-from harness.protocol.messages import Channel, Report, Request
+from harness.protocol.channel import Channel
+from harness.protocol.hosting import EXIT_LIMIT_S, TAIL
+from harness.protocol.messages import Report, Request
+from harness.record.cluster import ClusterRecord
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
-from harness.run.process.zygote import EXIT_LIMIT_S
 
 ANSWER_LIMIT_S = 5.0
 """How long an agent may take to answer a question that it need not wait for anything to answer."""
@@ -46,8 +48,8 @@ class RemoteChannel(Channel):
         super().close()
 
 
-class RemoteSpawned:
-    """A process that an agent has forked; see `harness.run.process.zygote.Spawned`."""
+class RemoteChild:
+    """A process that an agent has forked; see `harness.protocol.hosting.Child`."""
 
     who = ""
 
@@ -58,18 +60,58 @@ class RemoteSpawned:
         self.channel = RemoteChannel(agent, number)
 
     @property
+    def host(self) -> str:
+        """The agent's."""
+        return self.agent.host
+
+    @property
+    def lost(self) -> bool:
+        """Whether the agent is gone, so that nobody knows how this ended."""
+        return self.agent.gone is not None and self.status is None
+
+    @property
     def gone(self) -> str:
         """Why nobody knows how it ended."""
         return f"{self.agent.name} is gone ({self.agent.gone})"
 
-    def stderr_tail(self, characters: int = 4000) -> str:
+    def stderr_tail(self, characters: int = TAIL) -> str:
         """The end of what it wrote to standard error and output."""
         answer = self.agent.question(Order(do="tail", number=self.number, count=characters), "tail")
         return answer.text if answer is not None else ""
 
+    def awaited(self) -> str:
+        """Nobody else is."""
+        return ""
+
+    def cluster(self) -> ClusterRecord | None:
+        """It is one process."""
+        return None
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if it still lives."""
+        if self.status is None:
+            with contextlib.suppress(OSError):
+                self.agent.order(Order(do="signal", number=self.number, signal=number))
+
+    def kill(self) -> None:
+        """End it at once and wait until it is gone; an agent that cannot say so is given up."""
+        self.signal(signal.SIGKILL)
+        if self.wait() is None:
+            self.agent.hang_up(f"it did not end a process within {EXIT_LIMIT_S:g} s")
+
+    def wait(self, limit_s: float = EXIT_LIMIT_S) -> int | None:
+        """Its exit status, once it is ending; None after `limit_s`."""
+        self.agent.wait_for(lambda: self.status is not None, limit_s)
+        return self.status
+
+    def release(self) -> None:
+        """Forget it, here and there."""
+        self.agent.forget(self)
+        self.channel.close()
+
 
 class Agent:
-    """One agent. `spawn`, `signal`, `kill`, `wait`, `lost` and `release` do what a Zygote's do, on its host."""
+    """One agent, which hosts children; see `harness.protocol.hosting.Host`."""
 
     def __init__(self, wire: Wire, identity: Identity, peer: str, joined: int, news: Callable[["Agent"], None]) -> None:
         self.identity = identity
@@ -91,13 +133,18 @@ class Agent:
         """Data sets, with their folders, that are known to be there."""
         self._wire = wire
         self._news = news
-        self._spawned: dict[int, RemoteSpawned] = {}
+        self._children: dict[int, RemoteChild] = {}
         self._next = 0
         self._heard = threading.Condition()
         self._asked: set[tuple[str, int]] = set()
         """Questions that somebody waits for."""
         self._answers: dict[tuple[str, int], News] = {}
         self._left_with: int | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still there."""
+        return self.gone is None
 
     def listen(self) -> None:
         """Take in what the agent says until it is gone; for a thread."""
@@ -121,7 +168,7 @@ class Agent:
             return
         late = False
         with self._heard:
-            target = self._spawned.get(news.number)
+            target = self._children.get(news.number)
             if news.of in ("tail", "held"):
                 late = (news.of, news.number) not in self._asked
                 if not late:
@@ -132,7 +179,7 @@ class Agent:
         if late:
             self.free(news.ports)  # nobody waits for these ports any more, and nobody else would give them back
 
-    def _about(self, target: RemoteSpawned, news: News) -> None:
+    def _about(self, target: RemoteChild, news: News) -> None:
         if news.of == "exited":
             target.status = news.status
         with contextlib.suppress(OSError):  # nobody reads it any more
@@ -193,9 +240,9 @@ class Agent:
             if self.gone is not None:
                 return
             self.gone = reason
-            for spawned in self._spawned.values():
+            for child in self._children.values():
                 with contextlib.suppress(OSError):
-                    spawned.channel.arriving.shutdown(socket.SHUT_WR)
+                    child.channel.arriving.shutdown(socket.SHUT_WR)
             self._heard.notify_all()
         self._wire.close()
         self._news(self)
@@ -205,56 +252,39 @@ class Agent:
             number, self._next = self._next, self._next + 1
         return number
 
-    def spawn(self, request: Request) -> RemoteSpawned:
+    def spawn(self, request: Request) -> RemoteChild:
         """Fork a fresh process for `request` there; one that is gone at once when the agent is."""
-        spawned = RemoteSpawned(self, self._number())
+        child = RemoteChild(self, self._number())
         with self._heard:
-            self._spawned[spawned.number] = spawned
+            self._children[child.number] = child
         try:
-            self.order(Order(do="spawn", number=spawned.number, request=request))
+            own = request.model_copy(update={"scratch": self.scratch})
+            self.order(Order(do="spawn", number=child.number, request=own))
         except OSError:
-            spawned.channel.arriving.shutdown(socket.SHUT_WR)
-        return spawned
+            child.channel.arriving.shutdown(socket.SHUT_WR)
+        return child
 
-    def signal(self, spawned: RemoteSpawned, number: int) -> None:
-        """Send a signal to a process, if it still lives."""
-        if spawned.status is None:
-            with contextlib.suppress(OSError):
-                self.order(Order(do="signal", number=spawned.number, signal=number))
-
-    def kill(self, spawned: RemoteSpawned) -> None:
-        """End a process at once and wait until it is gone; an agent that cannot say so is given up."""
-        self.signal(spawned, signal.SIGKILL)
-        if self.wait(spawned) is None:
-            self.hang_up(f"it did not end a process within {EXIT_LIMIT_S:g} s")
-
-    def wait(self, spawned: RemoteSpawned, limit_s: float = EXIT_LIMIT_S) -> int | None:
-        """The exit status of a process that is ending, or None after `limit_s`."""
+    def wait_for(self, done: Callable[[], bool], limit_s: float) -> None:
+        """Return once what the agent has said makes `done` true, or it is gone, or after `limit_s`."""
         with self._heard:
-            self._heard.wait_for(lambda: spawned.status is not None or self.gone is not None, max(0.0, limit_s))
-        return spawned.status
+            self._heard.wait_for(lambda: done() or self.gone is not None, max(0.0, limit_s))
 
-    def lost(self, spawned: RemoteSpawned) -> bool:
-        """Whether nobody knows how it ended."""
-        return self.gone is not None and spawned.status is None
-
-    def release(self, spawned: RemoteSpawned) -> None:
-        """Forget a process that has ended."""
+    def forget(self, child: RemoteChild) -> None:
+        """A process that has ended is of no more interest, there neither."""
         with self._heard:
-            self._spawned.pop(spawned.number, None)
+            self._children.pop(child.number, None)
         with contextlib.suppress(OSError):
-            self.order(Order(do="release", number=spawned.number))
-        spawned.channel.close()
+            self.order(Order(do="release", number=child.number))
 
     def alone(self, request: Request, limit_s: float, check: Callable[[], None]) -> str | None:
         """What a process that does one task says of it: None when it went well, else the reason."""
-        spawned = self.spawn(request.model_copy(update={"scratch": self.scratch}))
+        child = self.spawn(request)
         deadline = time.monotonic() + limit_s
         try:
             while time.monotonic() < deadline:
                 check()
-                select.select([spawned.channel.connection], [], [], 0.2)
-                line = spawned.channel.receive_line(0.0)
+                select.select([child.channel.connection], [], [], 0.2)
+                line = child.channel.receive_line(0.0)
                 outcome = None if line is None else Report.model_validate_json(line).outcome
                 if outcome is not None:
                     return None if outcome.status == "ok" else outcome.reason
@@ -262,5 +292,5 @@ class Agent:
         except EOFError:
             return "its process ended without a word"
         finally:
-            self.kill(spawned)
-            self.release(spawned)
+            child.kill()
+            child.release()

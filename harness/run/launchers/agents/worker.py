@@ -20,7 +20,7 @@ from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, held_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
-from harness.run.process.zygote import Spawned, Zygote, ZygoteError
+from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
 
 RETRY_S = 0.5
@@ -136,7 +136,7 @@ class Session:
         self._zygote = zygote
         self._settings = settings
         self._asked = asked
-        self._processes: dict[int, Spawned] = {}
+        self._processes: dict[int, ForkedChild] = {}
         self._open: set[int] = set()
         """Those whose channel is open."""
         self._reported: set[int] = set()
@@ -189,7 +189,7 @@ class Session:
                 with contextlib.suppress(OSError):  # its end of the channel is closed, which is told by itself
                     process.channel.send_json(order.text)
             case "signal" if process is not None:
-                self._zygote.signal(process, order.signal)
+                process.signal(order.signal)
             case "hang_up" if process is not None and order.number in self._open:
                 self._open.discard(order.number)
                 process.channel.close()
@@ -262,10 +262,10 @@ class Session:
     def _forget(self, number: int) -> None:
         process = self._processes.pop(number)
         if process.status is None:
-            self._zygote.kill(process)
+            process.kill()
         self._open.discard(number)
         self._reported.discard(number)
-        self._zygote.release(process)
+        process.release()
 
 
 def token_from(given: str | None, file: Path | None) -> str | None:

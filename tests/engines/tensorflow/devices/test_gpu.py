@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.devices import device_kinds, gpu
-from harness.engines.tensorflow.devices.base import Devices, Unsupported
+from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.server import server_config
 from harness.engines.tensorflow.strategies import strategies
+from harness.errors import Unsupported
 from harness.protocol.messages import Membership, Request
 from tests.record.examples import cell
 

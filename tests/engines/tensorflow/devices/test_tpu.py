@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines.tensorflow.devices import tpu
-from harness.engines.tensorflow.devices.base import Unsupported
+from harness.errors import Unsupported
 from harness.run.request import request_for
 from harness.spec import Sweep
 from tests.record.examples import cell

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.engines.tensorflow.plants._delay import Delay
+from harness.trial.delay import Delay
 
 
 class Time:

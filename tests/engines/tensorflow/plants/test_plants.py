@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.devices.base import Unsupported
 from harness.engines.tensorflow.loops.custom import LOOP, make_step
 from harness.engines.tensorflow.plants import PLACEBO, Planted, check_loop, planted, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.device_work import CountedDeviceWork
 from harness.engines.tensorflow.plants.slow_replica import CountedSlowReplica
-from harness.errors import UsageError
+from harness.errors import Unsupported, UsageError
 from harness.record.trial import Plant
 from tests.record.examples import cell
 

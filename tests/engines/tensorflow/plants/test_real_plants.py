@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record.trial import Plant, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
 from harness.run.turns.live import Ended, LiveTrial, Place
 from harness.spec import Cell, Sweep, expand
+from harness.trial.engines import catalogue_of
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
     """A trial of a few windows of the one cell that `keys` name."""
     values = {"strategy": "mirrored", "replicas": 2, "model": "mlp", "data": "synthetic", "batch_size": 256} | keys
     sweep = Sweep(window=0.02, **{key: [value] for key, value in values.items()})  # type: ignore[arg-type]
-    matrix = expand(sweep, load_catalogue())
+    matrix = expand(sweep, catalogue_of())
     cell: Cell = next(cell for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     request = request_for(cell, sweep, Path(), plant)
     trial = LiveTrial(cell, Place("planted", 0, "b0", 0, 1, "none"), zygote, request, 120.0, Interrupts())
@@ -29,7 +29,7 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
         trial.set_up()
         for number in range(3):
             trial.take_turn(number)
-        trial.measured_from = 0
+        trial.measure_from(0, steady=False)
         trial.finish()
     return trial.record()
 

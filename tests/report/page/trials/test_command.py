@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harness.cli import run
-from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.record.manifest import RunManifest
 from harness.report.page.trials.command import repeat_command
 from harness.spec import Cell, Sweep, expand
 from harness.spec.work import OwnStepCell
+from harness.trial.engines import catalogue_of
 from tests.synthetic import default_cells, make_cell, make_run
 
 
@@ -54,7 +54,7 @@ def test_the_command_of_every_cell_plans_that_cell_with_the_same_settings(
     keys: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     sweep = Sweep(**keys)
-    for cell in expand(sweep, load_catalogue()).cells:
+    for cell in expand(sweep, catalogue_of()).cells:
         found = planned(sweep, capsys, cell)
         added = set(found["base_cell_ids"])
         assert [item["cell_id"] for item in found["cells"] if item["cell_id"] not in added] == [cell.cell_id]

@@ -59,7 +59,7 @@ class FakeCrew(Crew):
     def start(self, hand: Hand) -> None:
         hand.outcome, hand.gone, hand.preempted = None, False, False
         hand.ready_at_s = hand.asked_at_s = None
-        hand.spawned = object()
+        hand.child = object()
         self.starts.append(hand.name)
         self.silent.discard(hand.name)
         self.plays[hand.name](self, self.starts.count(hand.name))
@@ -80,7 +80,7 @@ class FakeCrew(Crew):
 
     def end(self, hands: Any) -> list[str]:
         for hand in hands:
-            hand.spawned = None
+            hand.child = None
             self.coming = [event for event in self.coming if event[1] != hand.name]
         return []
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.recovery.state import read_state, write_state
-from harness.engines.tensorflow.state import VariableState
+from harness.protocol.state import VariableState
 from harness.record.faults import Detection, FaultRecord, PlannedFault, UpdateCounts
 from harness.run.kinds.faults.history import History
 from harness.run.kinds.faults.judging import Case, Reference, judge, unsupported

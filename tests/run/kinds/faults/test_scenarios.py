@@ -88,7 +88,7 @@ class Signalled(Crew):
     """Notes what is sent to whom."""
 
     def __init__(self, members: list[Membership]) -> None:
-        super().__init__([Hand(member.name, member, None, None, spawned=object()) for member in members])  # type: ignore[arg-type]
+        super().__init__([Hand(member.name, member, None, None, child=object()) for member in members])  # type: ignore[arg-type]
         self.sent: list[tuple[str, int]] = []
 
     def signal(self, hand: Hand, number: int) -> None:
@@ -123,6 +123,6 @@ def test_a_fault_hits_one_of_its_kind(fault: FaultName, sent: list[tuple[str, in
         assert strike.heals is not None
         strike.heals(crew)
         assert crew.sent[-1] == (strike.targets[0], signal.SIGCONT)
-        crew.named(strike.targets[0]).spawned = None  # ended meanwhile
+        crew.named(strike.targets[0]).child = None  # ended meanwhile
         strike.heals(crew)
         assert len(crew.sent) == 2

@@ -236,7 +236,7 @@ def test_a_network_that_breaks_under_the_job_leaves_none_of_its_processes() -> N
 
     with pytest.raises(NetworkError, match="is gone"):
         supervised(crew, strike(cut, "worker 1", heals=cut, outage_s=2.0))
-    assert [hand.spawned for hand in crew.hands] == [None, None]
+    assert [hand.child for hand in crew.hands] == [None, None]
 
 
 def test_ctrl_c_during_an_outage_is_heeded_although_the_outage_cannot_be_taken_back() -> None:
@@ -252,4 +252,4 @@ def test_ctrl_c_during_an_outage_is_heeded_although_the_outage_cannot_be_taken_b
     job = strike(cut, "the process", heals=gone, outage_s=90.0)
     with pytest.raises(Interrupted):
         Supervisor(crew, Rules(5.0, 100.0), job, interrupts, clock=crew.clock).run()
-    assert crew.hands[0].spawned is None
+    assert crew.hands[0].child is None

@@ -16,7 +16,7 @@ import pytest
 from harness.environment import facts
 from harness.protocol.messages import Report
 from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
-from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteSpawned
+from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteChild
 from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
@@ -27,12 +27,12 @@ from tests.run.process.test_zygote import HANGS
 GONE_WITHIN_S = 10.0
 
 
-def lines_of(spawned: RemoteSpawned) -> list[Report]:
+def lines_of(child: RemoteChild) -> list[Report]:
     """All that a process says until its channel is closed."""
     found = []
     while True:
         try:
-            line = spawned.channel.receive_line(20)
+            line = child.channel.receive_line(20)
         except EOFError:
             return found
         assert line is not None
@@ -40,33 +40,33 @@ def lines_of(spawned: RemoteSpawned) -> list[Report]:
 
 
 def test_a_process_elsewhere_is_heard_and_its_end_is_known(agent: Agent) -> None:
-    spawned = agent.spawn(request(0))
-    said = lines_of(spawned)
+    child = agent.spawn(request(0))
+    said = lines_of(child)
     assert said[0].phase == "build"
     assert said[-1].outcome is not None
     assert said[-1].outcome.status == "ok"
-    assert agent.wait(spawned) == 0
-    agent.release(spawned)
+    assert child.wait() == 0
+    child.release()
 
 
 def test_one_that_raises_leaves_its_traceback_and_its_status(agent: Agent) -> None:
-    spawned = agent.spawn(request(1))
-    lines_of(spawned)
-    assert agent.wait(spawned) == 1
-    assert "so be it" in spawned.stderr_tail()
+    child = agent.spawn(request(1))
+    lines_of(child)
+    assert child.wait() == 1
+    assert "so be it" in child.stderr_tail()
 
 
 def test_one_that_a_signal_ended_says_which(agent: Agent) -> None:
-    spawned = agent.spawn(request(signal.SIGSEGV))
-    assert agent.wait(spawned) == -signal.SIGSEGV
+    child = agent.spawn(request(signal.SIGSEGV))
+    assert child.wait() == -signal.SIGSEGV
 
 
 def test_several_at_once_are_kept_apart(agent: Agent) -> None:
     hanging, raising, well = (agent.spawn(request(seed)) for seed in (HANGS, 1, 0))
-    assert agent.wait(well) == 0
-    assert agent.wait(raising) == 1
+    assert well.wait() == 0
+    assert raising.wait() == 1
     assert hanging.status is None
-    agent.kill(hanging)
+    hanging.kill()
     assert hanging.status == -signal.SIGKILL
 
 
@@ -118,8 +118,8 @@ def test_when_the_preloaded_process_of_an_agent_dies_both_sides_are_told_why(
 ) -> None:
     worker = start("--connect", meeting.address())
     [agent] = joined(meeting, 1)
-    spawned = agent.spawn(request(HANGS))
-    assert spawned.channel.receive_line(20) is not None
+    child = agent.spawn(request(HANGS))
+    assert child.channel.receive_line(20) is not None
     [zygote] = psutil.Process(worker.pid).children()
     zygote.kill()
     out, error = worker.communicate(timeout=30)
@@ -136,8 +136,8 @@ def test_nobody_who_reads_what_it_says_costs_a_sweep_its_host(meeting: Meeting, 
     assert worker.stdout.readline().startswith("joined")
     worker.stdout.close()
     [agent] = joined(meeting, 1)
-    spawned = agent.spawn(request(0))
-    assert agent.wait(spawned) == 0
+    child = agent.spawn(request(0))
+    assert child.wait() == 0
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(GONE_WITHIN_S) == 0
     assert worker.stderr is not None
@@ -187,13 +187,13 @@ def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
 ) -> None:
     process = start("--connect", meeting.address())
     [agent] = joined(meeting, 1)
-    spawned = agent.spawn(request(HANGS))
-    assert comes_true(lambda: bool(select.select([spawned.channel.connection], [], [], 0)[0])), "it has been forked"
+    child = agent.spawn(request(HANGS))
+    assert comes_true(lambda: bool(select.select([child.channel.connection], [], [], 0)[0])), "it has been forked"
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
-    assert [report.phase for report in lines_of(spawned)] == ["build"]
-    assert agent.lost(spawned)
-    assert agent.name in spawned.gone
+    assert [report.phase for report in lines_of(child)] == ["build"]
+    assert child.lost
+    assert agent.name in child.gone
     assert comes_true(lambda: not any(alive(child) for child in children), GONE_WITHIN_S)
     assert meeting.living() == []
     assert comes_true(lambda: any(f"{agent.name} is gone" in text for text in told))
@@ -216,8 +216,8 @@ meeting = Meeting({listen!r}, TOKEN, lambda text: None)
 print(meeting.address(), flush=True)
 while not meeting.living():
     time.sleep(0.02)
-spawned = meeting.living()[0].spawn(request(100))
-spawned.channel.receive_line()
+child = meeting.living()[0].spawn(request(100))
+child.channel.receive_line()
 print("forked", flush=True)
 agent = meeting.living()[0]
 while agent.gone is None:
@@ -291,13 +291,13 @@ def test_a_frozen_agent_is_given_up_when_it_cannot_end_a_process(
 ) -> None:
     process = start("--connect", meeting.address())
     [agent] = joined(meeting, 1)
-    spawned = agent.spawn(request(HANGS))
-    assert spawned.channel.receive_line(20) is not None
+    child = agent.spawn(request(HANGS))
+    assert child.channel.receive_line(20) is not None
     os.kill(process.pid, signal.SIGSTOP)
-    monkeypatch.setattr(Agent.wait, "__defaults__", (0.3,))
-    agent.kill(spawned)
+    monkeypatch.setattr(RemoteChild.wait, "__defaults__", (0.3,))
+    child.kill()
     assert agent.gone is not None
-    assert agent.lost(spawned)
+    assert child.lost
 
 
 def test_a_worker_with_a_wrong_token_ends_with_the_reason_and_the_sweep_has_it_too(

@@ -1,6 +1,7 @@
-"""The correctness gate: a cell that computes the wrong thing has no throughput (`docs/protocol.md#correctness-gate`).
+"""The gate's judgement: a cell that computes the wrong thing has no throughput (`docs/protocol.md#correctness-gate`).
 
-Each check returns None when it passes, else the evidence in plain words.
+Arrays come in, evidence goes out; which framework computed them does not matter here. Each check returns None when it
+passes, else the evidence in plain words.
 """
 
 import hashlib
@@ -9,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.reference import Reference
-from harness.engines.tensorflow.state import VariableState
+from harness.protocol.state import Reference, VariableState
 
 if TYPE_CHECKING:
     import numpy as np
-    import tensorflow as tf
 
     Array = np.ndarray[Any, Any]
 
@@ -34,31 +33,11 @@ NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
 
 
-def check_reduction(strategy: "tf.distribute.Strategy") -> str | None:
-    """Sum known values, distinct per replica, through the batched path that gradients take.
-
-    Replica r sends 2^r (r + 1 beyond POWERS replicas) times a pattern of integers, so sums are exact
-    in float32 and the sum itself tells whose value is missing or counted twice.
-    """
-    import tensorflow as tf
-
-    weights, patterns = known_values(strategy.num_replicas_in_sync)
-
-    def replica() -> Any:
-        context = tf.distribute.get_replica_context()
-        weight = tf.gather(tf.constant(weights), context.replica_id_in_sync_group)
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, [weight * pattern for pattern in patterns])
-
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def reduce_all() -> Any:
-        return strategy.run(replica)
-
-    results = [[value.numpy() for value in strategy.experimental_local_results(result)] for result in reduce_all()]
-    return judge_sums(results, patterns, weights)
-
-
 def known_values(n: int) -> "tuple[list[float], list[Array]]":
-    """(each replica's weight, each tensor's pattern): replica r sends its weight times the patterns."""
+    """(each replica's weight, each tensor's pattern): replica r sends its weight times the patterns.
+
+    Weights are 2^r (r + 1 beyond POWERS replicas) and patterns are integers, so that sums are exact in float32.
+    """
     import numpy as np
 
     weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]

@@ -1,0 +1,81 @@
+"""TensorFlow as an engine. Everything else of its folder is imported when it is asked for."""
+
+import contextlib
+import importlib
+from collections.abc import Mapping
+
+from harness.protocol.channel import Channel
+from harness.protocol.engine import Ending, Task, Trainer
+from harness.protocol.messages import Membership, Outcome, Request
+from harness.spec.catalogue import Catalogue
+
+
+class TensorFlowClusters:
+    """TensorFlow's own: a worker learns of the others from TF_CONFIG or Slurm, a server carries out what is sent."""
+
+    def join(self, member: Membership) -> None:
+        """Before the runtime starts; HarnessError with the reason."""
+        from harness.engines.tensorflow.membership import join
+
+        join(member)
+
+    def serve(self, request: Request, member: Membership, channel: Channel) -> Outcome:
+        """A worker under a coordinator, or a parameter server."""
+        from harness.engines.tensorflow.server import serve
+
+        return serve(request, member, channel)
+
+
+class TensorFlow:
+    """TensorFlow 2 with Keras 3."""
+
+    name = "tensorflow"
+    title = "TensorFlow"
+    clusters = TensorFlowClusters()
+
+    def catalogue(self) -> Catalogue:
+        """Every registered name."""
+        from harness.engines.tensorflow.catalogue import load_catalogue
+
+        return load_catalogue()
+
+    def preload(self) -> dict[str, str]:
+        """TensorFlow, Keras, what data sources want, and the modules of a trial; the runtime does not start."""
+        import keras
+        import tensorflow as tf
+
+        from harness.engines.tensorflow.data import PRELOAD
+
+        for name in PRELOAD:
+            with contextlib.suppress(ImportError):  # a data source that needs it will say so, with the remedy
+                importlib.import_module(name)
+        for name in ("trainer", "tasks"):
+            importlib.import_module(f"{__package__}.{name}")
+        return {"tensorflow": tf.__version__, "keras": keras.__version__}
+
+    def on_host(self, request: Request) -> Request:
+        """With the size of the inter-op pool."""
+        from harness.engines.tensorflow.threads import with_threads
+
+        return with_threads(request)
+
+    def classify(self, error: Exception) -> Ending:
+        """What TensorFlow's and Keras' exceptions mean."""
+        from harness.engines.tensorflow.ending import classify
+
+        return classify(error)
+
+    def trainer(self, request: Request) -> Trainer:
+        """Strategy, model, optimizer, input and loop."""
+        from harness.engines.tensorflow.trainer import TensorFlowTrainer
+
+        return TensorFlowTrainer(request)
+
+    def tasks(self) -> Mapping[str, Task]:
+        """Data, probes, a user's own step, jobs that faults are done to."""
+        from harness.engines.tensorflow.tasks import TASKS
+
+        return TASKS
+
+
+ENGINE = TensorFlow()

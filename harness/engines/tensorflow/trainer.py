@@ -1,0 +1,99 @@
+"""A cell under TensorFlow, as a trial sees it: built, trained by a loop, and open to the gate."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+from harness.engines.tensorflow.loops import loops
+from harness.engines.tensorflow.memory import peak_device_memory_bytes
+from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.reference import run_reference
+from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.trace import tracer_of
+from harness.engines.tensorflow.training import build
+from harness.protocol.engine import Pace, Tracer
+from harness.protocol.messages import Request
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources
+
+
+class TensorFlowTrainer:
+    """See `harness.protocol.engine.Trainer`."""
+
+    def __init__(self, request: Request) -> None:
+        cell = request.training
+        check_loop(request.plant, cell.loop)
+        self._request = request
+        self._training = build(request)
+        self._strategy = strategies()[cell.strategy]
+        self._loop = loops()[cell.loop].build(self._training)
+
+    @property
+    def resources(self) -> Resources:
+        """The replicas' devices, and the sizes of the thread pools."""
+        devices = self._training.devices
+        return Resources(
+            logical_devices=list(devices.names),
+            physical_devices=devices.physical,
+            shared=devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+        )
+
+    @property
+    def least_steps(self) -> int:
+        """As the loop says."""
+        return self._loop.least_steps
+
+    def check_reduction(self) -> str | None:
+        """Known values through the strategy."""
+        return self._strategy.check_reduction(self._training.strategy)
+
+    def state(self) -> list[VariableState]:
+        """The model's variables, then the optimizer's."""
+        return capture(self._training.model, self._training.optimizer)
+
+    def updates(self) -> int:
+        """The optimizer's iterations."""
+        return int(self._training.optimizer.iterations.numpy())
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """A second model, on one device, eagerly and without tf.distribute."""
+        return run_reference(self._training, initial)
+
+    def run(self, pace: Pace) -> None:
+        """The loop."""
+        self._loop.run(pace)
+
+    def synchronise(self) -> None:
+        """As the loop says."""
+        self._loop.synchronise()
+
+    @functools.cached_property
+    def agree(self) -> Callable[[float], float]:
+        """As the strategy says."""
+        return self._strategy.agree(self._training.strategy)
+
+    def executed(self) -> Executed:
+        """What the traced program holds, and the stages of the input, which it does not hold."""
+        return self._loop.executed().model_copy(update={"input": self._training.input})
+
+    def tracer(self, leads: bool) -> Tracer | None:
+        """TensorFlow's profiler."""
+        return tracer_of(self._request, leads)
+
+    @property
+    def alone(self) -> Callable[[], None] | None:
+        """As the loop says."""
+        return self._loop.alone
+
+    @property
+    def staleness(self) -> dict[int, int] | None:
+        """Of parameter servers."""
+        return self._loop.staleness
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Of the replicas' GPUs, where they are this process's: TensorFlow counts its own alone."""
+        if self._request.training.asynchronous:
+            return None
+        return peak_device_memory_bytes(self._training.devices.names)

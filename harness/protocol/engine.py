@@ -1,0 +1,149 @@
+"""What an engine is: a framework that trains, as everything else of a trial sees it.
+
+An engine is one folder of `harness/engines/` with an object `ENGINE`, or a user's own, named `package.module:function`.
+It says what it can train (`Engine.catalogue`) and builds a `Trainer` for one cell in a fresh process. Phases, turns,
+the clock, the gate's judgement, time limits and records are the same for all engines (`harness.trial`, `harness.run`).
+Its module must not import the framework at the top: the parent reads the catalogue and never pays for the rest.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Membership, Outcome, Request
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources, TraceRecord
+from harness.spec.catalogue import Catalogue
+
+GATE_UPDATES = 2
+"""Single steps that every trial begins with, each on another batch: one shows a wrong update, the second a delayed
+one."""
+
+IMPORT_S = "import_s"
+"""Beside the versions: seconds that it took to import what they are of."""
+
+Ending = tuple[Literal["unsupported", "out_of_memory", "crashed"], str]
+"""How a trial that raised has ended, and the reason in one line."""
+Task = Callable[[Request, Channel], Outcome]
+"""Something that a fresh process is asked to do."""
+
+
+class Pace(Protocol):
+    """Says how many steps come next, and is told when they are done (`harness.trial.clock.Clock`)."""
+
+    def begin(self) -> int:
+        """Steps to run now; blocks while others have the turn; 0 ends the loop."""
+
+    def end(self, loss: Any) -> None:
+        """The steps were issued; `loss` is the last one's, possibly still on its way: what `float` takes."""
+
+
+class Tracer(Protocol):
+    """Profiles a few steps after the last window."""
+
+    @property
+    def record(self) -> TraceRecord | None:
+        """What became of it; None before it was tried, and in the processes that do not lead."""
+
+    def begin(self, window_steps: int) -> int:
+        """Start to profile; how many steps to run."""
+
+    def end(self) -> None:
+        """The steps are done."""
+
+
+class Trainer(Protocol):
+    """One cell that has been built in this process: it trains as a pace says, and shows what it did."""
+
+    @property
+    def resources(self) -> Resources:
+        """The devices that its replicas got, and how many processors bound them."""
+
+    @property
+    def least_steps(self) -> int:
+        """Steps that a window has at least."""
+
+    def check_reduction(self) -> str | None:
+        """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""
+
+    def state(self) -> list[VariableState]:
+        """Weights, statistics and optimizer state now, in an order that stays."""
+
+    def updates(self) -> int:
+        """Updates that the optimizer itself has counted."""
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """The first GATE_UPDATES updates from `initial`, on one device and by a way of their own."""
+
+    def run(self, pace: Pace) -> None:
+        """Train until `pace` says 0. The first GATE_UPDATES steps are single ones, each on another batch."""
+
+    def synchronise(self) -> None:
+        """Return when every replica has done its last update."""
+
+    def agree(self, value: float) -> float:
+        """One number of what each process of a cluster has measured by itself; `value` where there is one process."""
+
+    def executed(self) -> Executed:
+        """What really ran, as far as the framework tells; asked once the first GATE_UPDATES steps are done."""
+
+    def tracer(self, leads: bool) -> Tracer | None:
+        """What profiles this trial; None where it is not to be, and Tracer.record None where this does not lead."""
+
+    @property
+    def alone(self) -> Callable[[], None] | None:
+        """One pass, forward and backward, on this process's replicas alone, to its end; None where there is none."""
+
+    @property
+    def staleness(self) -> dict[int, int] | None:
+        """How many updates had how many others pass between their read and their write; None where all wait."""
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Largest sum of accelerator memory over the replicas; None where nobody counts it."""
+
+
+class Clusters(Protocol):
+    """How a process takes its place among several."""
+
+    def join(self, member: Membership) -> None:
+        """Tell the framework, before it starts, which process this is; HarnessError with the reason."""
+
+    def serve(self, request: Request, member: Membership, channel: Channel) -> Outcome:
+        """Carry out what a coordinator sends until the parent says leave; raises what the framework does."""
+
+
+class Engine(Protocol):
+    """A framework that trains. Only `catalogue` and the attributes are used in the parent."""
+
+    @property
+    def name(self) -> str:
+        """Its name in specs."""
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+
+    @property
+    def clusters(self) -> Clusters | None:
+        """None where its trials are single processes."""
+
+    def catalogue(self) -> Catalogue:
+        """The names that a spec may use with it; it must have a strategy `none`, the base of every speed-up."""
+
+    def preload(self) -> dict[str, str]:
+        """Import what every trial needs and start nothing; the versions that name what was measured."""
+
+    def on_host(self, request: Request) -> Request:
+        """`request` with what it leaves open decided on the host where the trial runs."""
+
+    def classify(self, error: Exception) -> Ending:
+        """What an exception of the framework, or of a user's model, means (`harness.trial.ending.plain_ending`)."""
+
+    def trainer(self, request: Request) -> Trainer:
+        """Build the cell; raises Unsupported, or HarnessError, with the reason."""
+
+    def tasks(self) -> Mapping[str, Task]:
+        """What a process may be asked besides a trial, by `Request.task`; `own_step` is a user's own training step.
+
+        Where there is no `prepare` or `preflight`, nothing is to be prepared or tried beforehand.
+        """

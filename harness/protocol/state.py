@@ -1,0 +1,38 @@
+"""Training state as arrays: what an engine shows of it, and what the correctness gate holds it against."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class VariableState:
+    """One variable. `copies` has an array a replica, or one where there is a single copy.
+
+    `kind` is `weight` (trained), `slot:<name>` (optimizer state), or `statistic`: untrained model
+    state such as batch normalisation's moving averages. Copies of the first two must be identical;
+    of a statistic every replica may keep its own (Keras 3 does, and never averages them).
+    """
+
+    name: str
+    kind: str
+    copies: "tuple[Array, ...]"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the gate's updates do on one device.
+
+    `states[u][v]` is variable v, in the order of the trainer's `state`, after update u, a statistic with a leading
+    axis of replicas, since each keeps its own; `noise[u][v]` the largest
+    norm of its change under perturbation, for weights over trusted elements only; `trusted[w]` marks
+    the elements of trained weight w whose gradients rise above their noise in every update.
+    """
+
+    states: "list[list[Array]]"
+    noise: list[list[float]]
+    trusted: "list[Array]"

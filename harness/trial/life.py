@@ -1,0 +1,62 @@
+"""What a fresh process does from its first instruction to its outcome, whatever engine it was forked with."""
+
+import faulthandler
+import gc
+import os
+import signal
+import socket
+
+from harness.protocol.channel import Channel
+from harness.protocol.engine import Engine
+from harness.protocol.messages import Membership, Outcome, Report, Request
+from harness.spec.work import OwnStepCell
+from harness.trial.ending import traceback_without_paths
+from harness.trial.membership import await_leave
+from harness.trial.trial import Trial
+
+BEFOREHAND = ("prepare", "preflight")
+"""Tasks that an engine need not have: nothing is then to be done before the trials."""
+
+
+def live(connection: socket.socket, request_json: str, engine: Engine) -> None:
+    """Entry point of a forked process; the zygote's fork leaves by os._exit afterwards."""
+    channel = Channel(connection)
+    channel.send(Report(phase="start"))
+    gc.disable()  # Tracing makes garbage that is not worth a fifth of the set-up's time; on again before any window.
+    faulthandler.enable(all_threads=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    request = engine.on_host(Request.model_validate_json(request_json))
+    channel.send(Report(outcome=_outcome(request, channel, engine)))
+    if request.member is not None:
+        await_leave(channel)
+
+
+def _outcome(request: Request, channel: Channel, engine: Engine) -> Outcome:
+    if request.task == "trial" and request.member is not None:
+        return _as_member(request, request.member, channel, engine)
+    own_step = request.task == "trial" and isinstance(request.cell, OwnStepCell)
+    if request.task == "trial" and not own_step:
+        return Trial(request, channel, engine).run()
+    name = "own_step" if own_step else request.task
+    task = engine.tasks().get(name)
+    if task is not None:
+        return task(request, channel)
+    if name in BEFOREHAND:
+        return Outcome(status="ok")
+    return Outcome(status="unsupported", reason=f"engine '{engine.name}' has no {name.replace('_', ' ')}")
+
+
+def _as_member(request: Request, member: Membership, channel: Channel, engine: Engine) -> Outcome:
+    """What a process of a cluster does: the trial itself, or what a coordinator sends it."""
+    if engine.clusters is None:
+        return Outcome(status="unsupported", reason=f"engine '{engine.name}' has trials of one process only")
+    try:
+        engine.clusters.join(member)
+        if not member.serves:
+            return Trial(request, channel, engine).run()
+        return engine.clusters.serve(request, member, channel)
+    except EOFError:
+        os._exit(1)  # the parent is gone
+    except Exception as error:  # noqa: BLE001  whatever keeps a process from its place is the trial's end
+        status, reason = engine.classify(error)
+        return Outcome(status=status, reason=reason, evidence=traceback_without_paths())

@@ -1,0 +1,102 @@
+"""A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
+
+import gc
+
+from harness.protocol.channel import Channel
+from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
+from harness.protocol.messages import Request
+from harness.protocol.state import VariableState
+from harness.record.cluster import AsynchronousUpdates
+from harness.trial.alone import times_alone
+from harness.trial.attempt import Attempt
+from harness.trial.clock import Clock
+from harness.trial.judgement import (
+    check_agreement,
+    check_applied,
+    check_losses,
+    check_update,
+    digests_of,
+    note_statistics,
+)
+
+LARGEST_SHARE = 1e9
+"""JSON has no infinity."""
+
+
+class Trial(Attempt):
+    """Builds, proves, lets the clock measure, proves again."""
+
+    def __init__(self, request: Request, channel: Channel, engine: Engine) -> None:
+        super().__init__(request, channel, engine.classify)
+        self._engine = engine
+        self._states: list[list[VariableState]] = []
+
+    def _measure(self) -> None:
+        self._enter("build")
+        trainer = self._engine.trainer(self._request)
+        self._initial = trainer.state()
+        self._outcome["resources"] = trainer.resources
+        self._enter("check")
+        self._judge("reduction", trainer.check_reduction())
+        counted_before = trainer.updates()
+        tracer = trainer.tracer(self._leads)
+        clock = Clock(
+            self._channel,
+            trainer.synchronise,
+            self._request.window_s,
+            GATE_UPDATES,
+            lambda step: self._gate(trainer, clock, step),
+            trainer.agree,
+            trainer.least_steps,
+            tracer,
+        )
+        self._enter("first_step")
+        trainer.run(clock)
+        self._outcome["trace"] = tracer.record if tracer else None
+        self._enter("check")
+        self._prove_afterwards(trainer, clock, trainer.updates() - counted_before)
+        if self._request.times_alone and self._request.training.workers > 1 and (alone := trainer.alone) is not None:
+            self._enter("alone")
+            self._outcome["compute_s"] = times_alone(alone, trainer.agree)
+
+    @property
+    def _leads(self) -> bool:
+        """Whether this process is held against the reference; the others only against this one."""
+        return self._request.member is None or self._request.member.leads
+
+    def _gate(self, trainer: Trainer, clock: Clock, step: int) -> None:
+        """After each of the first single steps; after the last of them all that they show is judged."""
+        self._states.append(trainer.state())
+        if step < GATE_UPDATES:
+            return
+        self._enter("check")
+        self._judge("loss_finite", check_losses(clock.losses))
+        if self._leads:
+            reference = trainer.reference(self._initial)
+            update = check_update(self._states, self._initial, reference, self._request.training.precision)
+            self._checks["update_error"] = min(update.share, LARGEST_SHARE)
+            self._judge("update", update.evidence)
+            self._outcome["executed"] = trainer.executed()
+        gc.enable()
+        self._enter("warmup")
+
+    def _prove_afterwards(self, trainer: Trainer, clock: Clock, applied: int) -> None:
+        """What can only be shown after the last update."""
+        self._outcome["final_loss"] = clock.losses[-1]
+        self._outcome["peak_device_memory_bytes"] = trainer.peak_device_memory_bytes()
+        self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
+        if (staleness := trainer.staleness) is not None:
+            self._outcome["updates"] = AsynchronousUpdates(
+                scheduled=clock.scheduled, applied=max(0, applied), staleness=staleness
+            )
+        state = trainer.state()
+        if remark := note_statistics(state):
+            self._checks["detail"]["statistics"] = remark
+        evidence = {
+            "replicas_agree": check_agreement(state),
+            "updates_applied": check_applied(applied, clock.scheduled),
+            "loss_finite": check_losses(clock.losses),
+        }
+        if self._request.member is not None and not self._request.training.asynchronous:
+            self._outcome["digests"] = digests_of(state)
+        self._judge_all(evidence)

@@ -1,0 +1,222 @@
+"""An engine of the tests' own: least squares by momentum, a thread a replica, in NumPy alone.
+
+It goes through everything that a sweep is (zygote, gate, turns, record, report) in seconds and imports no framework:
+a trial that finds TensorFlow in its process crashes. To use it, lay `FLAGS` under the flags of `python -m harness
+sweep`, or `SPEC` under the keys of a Sweep, from the root of the repository or with that on PYTHONPATH:
+
+    subprocess.run([sys.executable, "-m", "harness", "sweep", *flags(replicas="1,2", results=str(tmp_path))])
+
+A trial's model says how it ends. `line` goes well. `loses_a_gradient` leaves one replica's gradient out of the sum, so
+the gate finds a `wrong_result`. `dies` is a `crashed` and `hangs` a `timeout`, both once the gate has been passed.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import Unsupported
+from harness.protocol.engine import GATE_UPDATES, Ending, Pace, Task
+from harness.protocol.messages import Request
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
+from harness.trial.delay import Delay
+from harness.trial.ending import plain_ending
+from harness.trial.judgement import judge_sums, known_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+SPEC: dict[str, Any] = {
+    "engine": f"{__name__}:NumpyEngine", "device": ["core"], "strategy": ["none", "threads"], "replicas": [1, 2],
+    "model": ["line"], "data": ["noise"], "optimizer": ["momentum"], "loop": ["plain"], "batch_size": [32],
+    "trials": 2, "windows": 5, "max_warmup": 2, "window": 0.005, "timeout": 5.0,
+}  # fmt: skip
+FEATURES = 64
+BATCHES = 4
+RATE, MOMENTUM = 0.05, 0.9
+FAULT_AFTER = GATE_UPDATES + 1
+"""The update in which `dies` and `hangs` do what they are called."""
+MODELS = {
+    "line": "least squares",
+    "loses_a_gradient": "the last replica's gradient is missing",
+    "dies": "is ended by a signal",
+    "hangs": "takes a step that never ends",
+}
+
+
+def flags(**more: str) -> list[str]:
+    """`SPEC` as flags of the command line, with `more` laid over it."""
+    given = {key: ",".join(map(str, value)) if isinstance(value, list) else value for key, value in SPEC.items()}
+    return [text for key, value in {**given, **more}.items() for text in (f"--{key.replace('_', '-')}", str(value))]
+
+
+class LeastSquares:
+    """One cell: every replica has its own copy of weights and velocity, and all apply the sum of their gradients."""
+
+    least_steps = 1
+    staleness: dict[int, int] | None = None
+    alone: Callable[[], None] | None = None
+
+    def __init__(self, request: Request) -> None:
+        import numpy as np
+
+        if "tensorflow" in sys.modules:
+            raise RuntimeError("TensorFlow is imported in a trial of an engine that has no use for it")
+        if request.plant is not None and request.plant.kind != "input_stall":
+            raise Unsupported(f"plant: this engine stalls its input and plants nothing else ('{request.plant.kind}')")
+        self._cell = request.cell
+        self._delay = Delay(0.0 if request.plant is None else request.plant.share, time.sleep)
+        self._threads = ThreadPoolExecutor(self._cell.replicas)
+        generator = np.random.default_rng(request.seed)
+        shape = (BATCHES, self._cell.global_batch_size, FEATURES)
+        self._x = generator.normal(size=shape).astype(np.float32)
+        self._y = (self._x @ generator.normal(size=FEATURES)).astype(np.float32)
+        start = generator.normal(size=FEATURES).astype(np.float32)
+        self._weights = [start.copy() for _ in range(self._cell.replicas)]
+        self._velocity = [np.zeros_like(start) for _ in range(self._cell.replicas)]
+        self._updates = 0
+
+    @property
+    def resources(self) -> Resources:
+        """A thread a replica; they share cores where there are fewer of these."""
+        cores = len(os.sched_getaffinity(0))
+        names = [f"thread:{replica}" for replica in range(self._cell.replicas)]
+        return Resources(logical_devices=names, physical_devices=cores, shared=len(names) > cores)
+
+    def check_reduction(self) -> str | None:
+        """Known values through the sum that gradients take."""
+        weights, patterns = known_values(self._cell.replicas)
+        sums = [self._summed([weight * pattern for weight in weights]) for pattern in patterns]
+        return judge_sums([[total] * self._cell.replicas for total in sums], patterns, weights)
+
+    def state(self) -> list[VariableState]:
+        """Weights and velocity of every replica."""
+        return [
+            VariableState("weights", "weight", tuple(copy.copy() for copy in self._weights)),
+            VariableState("velocity", "slot:velocity", tuple(copy.copy() for copy in self._velocity)),
+        ]
+
+    def updates(self) -> int:
+        """Updates so far."""
+        return self._updates
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """The same updates on whole batches, in double precision."""
+        import numpy as np
+
+        weights, velocity = (variable.copies[0].astype(np.float64) for variable in initial)
+        states = []
+        for x, y in zip(self._x[:GATE_UPDATES], self._y[:GATE_UPDATES], strict=True):
+            velocity = MOMENTUM * velocity - RATE * (x.T @ (x @ weights - y)) / len(x)
+            weights = weights + velocity
+            states.append([weights, velocity])
+        return Reference(states, [[0.0, 0.0]] * GATE_UPDATES, [np.ones(FEATURES, dtype=bool)])
+
+    def run(self, pace: Pace) -> None:
+        """Batch after batch, over and over."""
+        while steps := pace.begin():
+            self._delay.window_begins()
+            for _ in range(steps):
+                loss = self._step()
+            self._delay.window_ends(self.synchronise)
+            pace.end(loss)
+
+    def synchronise(self) -> None:
+        """Every step waits for its threads."""
+
+    def agree(self, value: float) -> float:
+        """There is one process."""
+        return value
+
+    def executed(self) -> Executed:
+        """A sum of as many gradients as there are replicas."""
+        return Executed(operations={"sum": self._cell.replicas}, fingerprint=self._cell.cell_id)
+
+    def tracer(self, leads: bool) -> None:
+        """It has no profiler."""
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """It has no accelerator."""
+        return None
+
+    def _step(self) -> float:
+        if self._updates == FAULT_AFTER:
+            self._go_wrong()
+        batch, size = self._updates % BATCHES, self._cell.replica_batch_size
+
+        def of_replica(replica: int) -> "tuple[Array, float]":
+            share = slice(replica * size, (replica + 1) * size)
+            x, error = self._x[batch, share], self._x[batch, share] @ self._weights[replica] - self._y[batch, share]
+            return x.T @ error / self._cell.global_batch_size, float(error @ error) / self._cell.global_batch_size
+
+        gradients, losses = zip(*self._threads.map(of_replica, range(self._cell.replicas)), strict=True)
+        total = self._summed(gradients[:-1] if self._cell.model == "loses_a_gradient" else gradients)
+        for weights, velocity in zip(self._weights, self._velocity, strict=True):
+            velocity *= MOMENTUM
+            velocity -= RATE * total
+            weights += velocity
+        self._updates += 1
+        return sum(losses)
+
+    def _summed(self, values: "Sequence[Array]") -> "Array":
+        import numpy as np
+
+        return np.sum(values, axis=0, dtype=np.float32) if values else np.zeros(FEATURES, dtype=np.float32)
+
+    def _go_wrong(self) -> None:
+        if self._cell.model == "dies":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        while self._cell.model == "hangs":
+            time.sleep(60)
+
+
+class NumpyEngine:
+    """NumPy, one process a trial."""
+
+    name = "numpy"
+    title = "NumPy"
+    clusters = None
+
+    def catalogue(self) -> Catalogue:
+        """One way to train, with and without threads."""
+        return Catalogue(
+            devices={"core": DeviceTraits("core", "the processor, as threads find it")},
+            strategies={
+                "none": StrategyTraits("none", "one thread", max_replicas=1),
+                "threads": StrategyTraits("threads", "a thread a replica"),
+            },
+            cross_device_ops={"auto": CrossDeviceOpTraits("auto", "a sum")},
+            models=MODELS,
+            data={"noise": "random numbers and a line through them"},
+            optimizers={"momentum": "gradient descent with momentum"},
+            loops={"plain": "a loop in Python"},
+        )
+
+    def preload(self) -> dict[str, str]:
+        """NumPy."""
+        import numpy as np
+
+        return {"numpy": np.__version__}
+
+    def on_host(self, request: Request) -> Request:
+        """Nothing is left open."""
+        return request
+
+    def classify(self, error: Exception) -> Ending:
+        """NumPy has no exceptions of its own that mean more."""
+        return plain_ending(error)
+
+    def trainer(self, request: Request) -> LeastSquares:
+        """The only one."""
+        return LeastSquares(request)
+
+    def tasks(self) -> Mapping[str, Task]:
+        """Nothing besides trials."""
+        return {}

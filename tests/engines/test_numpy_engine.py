@@ -1,0 +1,119 @@
+"""A whole sweep with an engine that is no TensorFlow: gate, turns, records, report, and every way to end."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.summary import summarise
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from tests.engines.numpy_engine import flags
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def harness(*arguments: str) -> str:
+    """What a verb writes; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep of every model that the engine has."""
+    results = tmp_path_factory.mktemp("results")
+    models = "line,loses_a_gradient,dies,hangs"
+    told = harness(
+        "sweep", "--json", *flags(model=models, strategy="threads", replicas="2", timeout="1", results=str(results))
+    )
+    return Path(json.loads(told)["path"])
+
+
+@pytest.fixture(scope="module")
+def run(swept: Path) -> Run:
+    return load_run(swept)
+
+
+def trials_of(run: Run, model: str, replicas: int = 2) -> list[TrialRecord]:
+    found = [trial for trial in run.trials if trial.cell.model == model and trial.cell.replicas == replicas]
+    assert len(found) == 2
+    return found
+
+
+def test_good_trials_are_proved_take_turns_and_are_measured(run: Run) -> None:
+    for trial in (*trials_of(run, "line"), *trials_of(run, "line", replicas=1)):
+        assert (trial.status, trial.reason) == ("ok", None)
+        assert trial.checks.complete
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        assert trial.interleaving == "turns"
+        assert trial.windows is not None
+        assert len(trial.windows.seconds) >= 5
+        assert trial.throughput_examples_per_s
+        assert trial.executed.operations == {"sum": trial.cell.replicas}
+
+
+def test_no_trial_has_tensorflow_in_its_process(run: Run) -> None:
+    """The engine lets a trial crash that finds it there."""
+    assert not any("TensorFlow" in (trial.reason or "") for trial in run.trials)
+
+
+def test_a_gradient_that_is_left_out_is_a_wrong_result_with_the_evidence(run: Run) -> None:
+    for trial in trials_of(run, "loses_a_gradient"):
+        assert trial.status == "wrong_result"
+        assert trial.checks.reduction is True
+        assert trial.checks.update is False
+        assert trial.checks.update_error is not None
+        assert trial.checks.update_error > 1
+        assert "away from the single-device reference" in trial.checks.detail["update"]
+        assert trial.throughput_examples_per_s is None
+
+
+def test_a_crash_is_a_record_with_signal_and_stack(run: Run) -> None:
+    for trial in trials_of(run, "dies"):
+        assert (trial.status, trial.reason) == ("crashed", "ended by SIGSEGV during warmup")
+        assert "_go_wrong" in (trial.evidence or "")
+
+
+def test_a_hang_is_a_record_with_the_stack_of_where_it_hangs(run: Run) -> None:
+    for trial in trials_of(run, "hangs"):
+        assert trial.status == "timeout"
+        assert trial.reason == "no sign of life within 1 s during warmup"
+        assert "_go_wrong" in (trial.evidence or "")
+
+
+def test_the_sweep_has_a_report_and_its_cells_a_summary(run: Run, swept: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    harness("report", str(swept), "--output", str(page))
+    assert "loses_a_gradient" in page.read_text(encoding="utf-8")
+    cells = [of.trials.cell for of in summarise(run.manifest, run.trials).cells if of.trials.cell.model == "line"]
+    assert {cell.strategy for cell in cells} == {"none", "threads"}
+
+
+def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
+    assert run.manifest.sweep.engine == "tests.engines.numpy_engine:NumpyEngine"
+    assert "engine" not in run.trials[0].cell.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("nosuch", "engine: 'nosuch' is not one of tensorflow"),
+        ("nosuch.module:engine", "engine: 'nosuch.module:engine': cannot import 'nosuch.module'"),
+    ],
+)
+def test_an_engine_that_is_not_there_is_named(engine: str, said: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "sweep", *flags(engine=engine, results=str(tmp_path))],
+        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert said in done.stderr
