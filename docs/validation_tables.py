@@ -19,7 +19,7 @@ from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.export.as_markdown import escape, table_lines
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.tables.validation import (
     GOALS,
     effects_table,
@@ -125,7 +125,7 @@ def _goals(together: ValidationRecord, records: Mapping[str, ValidationRecord]) 
     """The goals of all runs, with a column a run before the last."""
     table = goals_table(together)
     each = [{row[0]: row[2] for row in goals_table(record).rows} for record in records.values()]
-    columns = [Column(name, False) for name in records]
+    columns = [Head(name, False) for name in records]
     figure, goal, measured, met = table.columns
     rows = [(row[0], row[1], row[2], *(one[row[0]] for one in each), row[3]) for row in table.rows]
     all_runs = replace(measured, name="all together")
@@ -143,7 +143,7 @@ def _set_up(runs: Mapping[str, Run]) -> Table:
             words = f"{100 * later.mean:+.1f} % ± {100 * (later.standard_error or 0):.1f}" if later else NOTHING
             rows.append((name, cell.label, words, f"{spread:.1%}" if spread else NOTHING))
     names = ("run", "cell", "the first two of six slower than the rest by, ± standard error", "paired sd")
-    columns = tuple(Column(name, numeric=index > 1) for index, name in enumerate(names))
+    columns = tuple(Head(name, numeric=index > 1) for index, name in enumerate(names))
     return Table("Six trials set up two by two, or three at once", columns, tuple(rows))
 
 

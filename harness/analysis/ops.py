@@ -23,6 +23,11 @@ class OpResult:
     estimate: LogEstimate | None
     """ln X/X_reference; None for the reference and for a cell that is not ok."""
 
+    @property
+    def name(self) -> str:
+        """The op with its packing."""
+        return self.op if self.packing == "default" else f"{self.op}, {self.packing}"
+
     @functools.cached_property
     def relative(self) -> Interval | None:
         """X/X_reference, an ordinary 95 % interval; None where there is no estimate."""

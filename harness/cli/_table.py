@@ -8,7 +8,7 @@ from harness.cli._terminal import heeds_control
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
-    from harness.report.tables.sweep import Table
+    from harness.report.tables.table import Table
 
 WIDE = 240
 """Columns in a pipe or a file, where nothing folds a table."""

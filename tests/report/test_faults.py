@@ -6,7 +6,7 @@ import re
 from harness.analysis.faults import summarise_faults
 from harness.report.faults.as_json import faults_json
 from harness.report.faults.page import faults_lines, faults_page, faults_tables, headline, spread_words
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from tests.faulted import PLAN, example, job, run_manifest
 
 SUMMARY = summarise_faults(PLAN, example())

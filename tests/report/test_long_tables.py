@@ -7,11 +7,11 @@ import io
 from urllib.parse import unquote
 
 from harness.report.page.templating import environment
-from harness.report.tables.sweep import MOST_ROWS, Column, Table
+from harness.report.tables.table import MOST_ROWS, Head, Table
 from harness.report.terminal.table import drawn
 from tests.report.test_page import Page
 
-COLUMNS = (Column("cell", False), Column("examples/s"))
+COLUMNS = (Head("cell", False), Head("examples/s"))
 
 
 def table(rows: int, marked: frozenset[int] = frozenset()) -> Table:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.analysis.estimates.power import clopper_pearson
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.tables.validation import (
     effects_table,
     goals_table,

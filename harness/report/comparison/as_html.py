@@ -12,7 +12,7 @@ from harness.report.comparison.rule import margin_words, methods, rule_sentences
 from harness.report.comparison.table import comparison_table
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.page.templating import rendered
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.words.text import NOTHING, printable
 
 

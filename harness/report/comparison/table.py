@@ -7,7 +7,7 @@ from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.notes import more_words
 from harness.report.comparison.words import count_words, cpu_words, verdict_words
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, printable, significant
 
 _NOTE = (
@@ -22,8 +22,8 @@ _NARROW = ("cell", "verdict", "CPU an example", "from", "to decide")
 def comparison_table(comparison: Comparison) -> Table:
     """A row a comparison, in the order of the run; marked are those that are slower."""
     columns = (
-        Column("cell", False), Column("verdict", False), Column("CPU an example", False), Column("A, examples/s"),
-        Column("B, examples/s"), Column("from", False), Column("how", False), Column("to decide", False),
+        Head("cell", False), Head("verdict", False), Head("CPU an example", False), Head("A, examples/s"),
+        Head("B, examples/s"), Head("from", False), Head("how", False), Head("to decide", False),
     )  # fmt: skip
     rows = tuple(tuple(printable(text) for text in _row(comparison, row)) for row in comparison.rows)
     # a column with nothing to tell apart is left out: one method is named in the rule

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.tables.sweep import Table, failed_table, ops_table, ranking_table, scaling_table
+from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table
+from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
 from harness.report.words.text import printable
 

@@ -9,7 +9,7 @@ from harness.record.faults import FaultsPlan
 from harness.record.manifest import RunManifest
 from harness.report.figures.faults import faults_figure
 from harness.report.page.templating import rendered
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, plural, printable, seconds, significant, size
 
 A_DAY_S = 86400.0
@@ -282,4 +282,4 @@ def _table(
     marked: frozenset[int] = frozenset(),
 ) -> Table:  # fmt: skip
     rows = tuple(tuple(read(item) for _, _, read in fields) for item in items)
-    return Table(title, tuple(Column(name, number) for name, number, _ in fields), rows, note, marked)
+    return Table(title, tuple(Head(name, number) for name, number, _ in fields), rows, note, marked)

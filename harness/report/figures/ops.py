@@ -29,13 +29,13 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     groups = every[:_MOST_GROUPS]
     if not groups:
         return None
-    names = list(dict.fromkeys(op_name(item) for group in groups for item in group.results))
+    names = list(dict.fromkeys(item.name for group in groups for item in group.results))
     looks = {op: index for index, op in enumerate(names)}
     starts = list(accumulate((len(_drawn(group)) + 1 for group in groups), initial=0))
     with style():
         places = {start + (len(_drawn(group)) - 1) / 2: shortened(group.label)
                   for start, group in zip(starts, groups, strict=False)}  # fmt: skip
-        seen = {looks[op_name(item)] for group in groups for item in _drawn(group)}
+        seen = {looks[item.name] for group in groups for item in _drawn(group)}
         figure, (axes,) = row_axes(
             places, starts[-1] - 1, width=8.0, row=0.23, keys=_legend(looks, seen), columns=3,
         )  # fmt: skip
@@ -64,7 +64,7 @@ def _draw_ops(
         for row, item in enumerate(_drawn(group), start=start):
             interval = (item.relative or Interval(1.0, None, None)).scaled(100)
             decided = item.cell_id not in verdicts or verdicts[item.cell_id].verdict != "undecided"
-            found[looks[op_name(item)], decided].append((row, interval))
+            found[looks[item.name], decided].append((row, interval))
     for (look, decided), dots in found.items():
         colour = SERIES[look % len(SERIES)]
         whiskers(axes, dots, color=colour)
@@ -102,11 +102,6 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping
     ]  # fmt: skip
 
 
-def op_name(item: OpResult) -> str:
-    """The op with its packing."""
-    return item.op if item.packing == "default" else f"{item.op}, {item.packing}"
-
-
 def _drawn(group: OpGroup) -> list[OpResult]:
     return [item for item in group.results if item.relative is not None or item.cell_id == group.reference_id]
 
@@ -125,5 +120,5 @@ def _describe(groups: list[OpGroup]) -> str:
     for group in groups:
         for item in _drawn(group):
             value = "the reference" if item.relative is None else f"{significant(100 * item.relative.value)} %"
-            parts.append(f"{group.label}, {op_name(item)}: {value}")
+            parts.append(f"{group.label}, {item.name}: {value}")
     return f"Dot plot of throughput relative to the reference op. {'; '.join(parts)}."

@@ -10,10 +10,8 @@ from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.export.rows import Row
 from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import PHASE_WORDS, STATUS_WORDS, plural, seconds, shortened, significant
+from harness.report.words.text import PHASE_WORDS, STACKED, STATUS_WORDS, plural, seconds, shortened, significant
 
-STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s", "alone_s")
-"""Waiting is left out: it is the time of the others."""
 MOST = 40
 _HALF = 0.34
 """Half of a bar's height, in rows."""

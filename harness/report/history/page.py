@@ -18,7 +18,7 @@ from harness.report.history.words import (
     why,
 )
 from harness.report.page.templating import rendered
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.words.text import listed, plural, printable
 
 MOST_FIGURES = 60

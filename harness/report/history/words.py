@@ -7,7 +7,7 @@ from harness.analysis.history.series import LevelChange, Series
 from harness.environment.commits import Commits
 from harness.record.validation import Rate
 from harness.report.history.names import machine_of, names_in
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
 
@@ -30,9 +30,9 @@ def history_table(series: Sequence[Series]) -> Table:
     """A row a series: the newest value, the runs as blocks, and what changed."""
     names = names_in(series)
     texts = ("over the runs", "changes")
-    machine = (Column("machine", False),) if len(names.machines) > 1 else ()
+    machine = (Head("machine", False),) if len(names.machines) > 1 else ()
     columns = (
-        Column("cell", False), *machine, Column("runs"), Column("newest"), *(Column(name, False) for name in texts),
+        Head("cell", False), *machine, Head("runs"), Head("newest"), *(Head(name, False) for name in texts),
     )  # fmt: skip
     rows = tuple((names.of(one), *((machine_of(one),) if machine else ()), *_row(one)) for one in series)
     note = (

@@ -1,12 +1,10 @@
 """Rows of a table as HTML, made here: a template takes five times as long over ten thousand cells."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from harness.report.tables.sweep import Table  # with it comes matplotlib, which the index of pages does not need
+from harness.report.tables.table import Table
 
 _HEADS = ("cell", "held fixed")
 """Columns that name their row."""
@@ -17,12 +15,12 @@ _MARK = '<span class="mark"><span aria-hidden="true">* </span><span class="unsee
 """For those who do not see the row's ground, and for paper."""
 
 
-def body_of(table: "Table") -> Markup:
+def body_of(table: Table) -> Markup:
     """The `<tr>` of every row that a page shows, escaped."""
     return Markup("\n").join(map(Markup, _rows(table)))
 
 
-def _rows(table: "Table") -> Iterator[str]:
+def _rows(table: Table) -> Iterator[str]:
     kinds = [(column.name in _HEADS, "number" if column.numeric else "words") for column in table.columns]
     for number, row in enumerate(table.first):
         marked = number in table.marked

@@ -17,7 +17,7 @@ from harness.report.figures.svg import style
 from harness.report.page.sections import SECTIONS, Source
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
-from harness.report.tables.sweep import MOST_ROWS
+from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
 from harness.report.words.text import plural, printable, sentence
 

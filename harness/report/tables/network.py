@@ -2,7 +2,7 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.network import NetworkPoint, network_curves
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, printable, seconds, share, significant
 
 NOTE = (
@@ -19,8 +19,8 @@ def network_table(work: WorkloadSummary) -> Table:
     cells = [cell for cell in work.cells if cell.trials.cell.shape.network or cell.cell_id in alike]
     points = {point.summary.cell_id: point for point in _points(work)}
     columns = (
-        Column("cell", False), Column("network", False), Column("round trip"), Column("bandwidth"), Column("step"),
-        Column("expected"), Column("efficiency"), Column("examples/s"), Column("95 % interval"), Column("TCP", False),
+        Head("cell", False), Head("network", False), Head("round trip"), Head("bandwidth"), Head("step"),
+        Head("expected"), Head("efficiency"), Head("examples/s"), Head("95 % interval"), Head("TCP", False),
     )  # fmt: skip
     rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)
     return Table("Speed of the network", columns, rows, NOTE)

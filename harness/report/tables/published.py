@@ -7,14 +7,14 @@ from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.manifest import RunManifest
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published, series_of
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, listed, plural, printable, significant
 from harness.spec.cell import TrainingCell
 
 MARK = "Published figures, not measured here"
 _COLUMNS = (
-    Column("model", False), Column("data", False), Column("cell", False), Column("examples/s"),
-    Column("interval"), Column("trials"), Column("hardware", False), Column("date", False), Column("suite", False),
+    Head("model", False), Head("data", False), Head("cell", False), Head("examples/s"),
+    Head("interval"), Head("trials"), Head("hardware", False), Head("date", False), Head("suite", False),
 )  # fmt: skip
 _SAID_ONCE = ("data", "interval", "trials", "hardware", "date", "suite")
 

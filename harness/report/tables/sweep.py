@@ -1,7 +1,6 @@
 """Tables as plain columns and rows of text: the page, the terminal and Markdown show the same ones."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSummary
 from harness.analysis.batch import BatchCurve
@@ -10,14 +9,12 @@ from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import Executed
-from harness.report.figures.ops import op_name
-from harness.report.figures.phases import STACKED
-from harness.report.page.downloads import Download, csv_download
+from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import ranking_note
-from harness.report.words.names import slug
 from harness.report.words.text import (
     NOTHING,
     PHASE_WORDS,
+    STACKED,
     STATUS_WORDS,
     bounds,
     percent,
@@ -31,55 +28,6 @@ from harness.report.words.text import (
     significant,
     size,
 )
-
-MOST_ROWS = 200
-"""Of a table on a page: as many as anybody reads. The CSV below it has all."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading; `numeric` columns are set flush right."""
-
-    name: str
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, columns, rows of printable text, and a note on how to read it."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-    marked: frozenset[int] = frozenset()
-    """Rows to be set apart: in the ranking, those that cannot be told apart from the fastest."""
-
-    @property
-    def first(self) -> tuple[tuple[str, ...], ...]:
-        """The rows that a page shows."""
-        return self.rows[:MOST_ROWS]
-
-    @property
-    def left_out(self) -> str:
-        """How many rows a page does not show; empty when it shows all."""
-        more = len(self.rows) - MOST_ROWS
-        if more <= 0:
-            return ""
-        marked = sum(row >= MOST_ROWS for row in self.marked)
-        apart = f" ({marked:,} of them marked)" if marked else ""
-        return f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; {more:,} more{apart} are in the CSV of the table:"
-
-    @property
-    def csv(self) -> Download:
-        """A link that saves every row as CSV, in the table's words."""
-        names = [column.name for column in self.columns]
-        rows = [
-            dict(zip(names, row, strict=True)) | ({"marked": number in self.marked} if self.marked else {})
-            for number, row in enumerate(self.rows)
-        ]
-        return csv_download(rows, slug(self.title).lower() or "table")
-
 
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
@@ -141,10 +89,10 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
             throughput = significant(cell.measured.throughput.value) if cell.measured else NOTHING
             verdict = verdicts[item.cell_id].verdict if item.cell_id in verdicts else NOTHING
             ran, twins = executed_words(cell), _twins(cell, by_id)
-            rows.append(_clean((group.label, op_name(item), relative, verdict, throughput, ran, twins)))
+            rows.append(_clean((group.label, item.name, relative, verdict, throughput, ran, twins)))
     columns = (
-        Column("held fixed", False), Column("op asked for", False), Column("% of reference"), Column("verdict", False),
-        Column("examples/s"), Column("what ran in one step", False), Column("same experiment as", False),
+        Head("held fixed", False), Head("op asked for", False), Head("% of reference"), Head("verdict", False),
+        Head("examples/s"), Head("what ran in one step", False), Head("same experiment as", False),
     )  # fmt: skip
     note = (
         "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
@@ -182,8 +130,8 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
                 words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late else "")
                 rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *_alone(one))))
     columns = (
-        Column("cell", False), Column("of", False), Column("p50"), Column("p95"), Column("p99"), Column("smallest"),
-        Column("largest"), Column("windows"), Column("was last in"), Column("alone"), Column("÷ the fastest's"),
+        Head("cell", False), Head("of", False), Head("p50"), Head("p95"), Head("p99"), Head("smallest"),
+        Head("largest"), Head("windows"), Head("was last in"), Head("alone"), Head("÷ the fastest's"),
     )  # fmt: skip
     note = (
         "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. "
@@ -216,8 +164,8 @@ def batch_table(curves: Sequence[BatchCurve]) -> Table:
         if (measured := point.cell.measured) is not None
     ]  # fmt: skip
     columns = (
-        Column("held fixed", False), Column("batch"), Column("examples/s"), Column("95 % interval"),
-        Column("× the batch before"), Column("knee", False), Column("peak memory"), Column("device memory"),
+        Head("held fixed", False), Head("batch"), Head("examples/s"), Head("95 % interval"),
+        Head("× the batch before"), Head("knee", False), Head("peak memory"), Head("device memory"),
     )  # fmt: skip
     note = (
         f"The knee: the smallest batch such that no larger one gains more than {percent(EPSILON)}, with its whole "
@@ -268,7 +216,7 @@ def _table(
     title: str, fields: Sequence[Field], cells: Sequence[CellSummary], note: str = "",
     marked: frozenset[int] = frozenset(),
 ) -> Table:  # fmt: skip
-    columns = tuple(Column(name, numeric) for name, numeric, _ in fields)
+    columns = tuple(Head(name, numeric) for name, numeric, _ in fields)
     rows = tuple(_clean(tuple(read(cell) for _, _, read in fields)) for cell in cells)
     return Table(title, columns, rows, note, marked)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from harness.analysis.estimates.power import clopper_pearson, upper_limit
 from harness.record.validation import ENOUGH_DECISIONS, Effect, Rate, Rule, ValidationRecord
 from harness.report.page.templating import rendered
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, plural, printable, seconds, sentence, significant
 
 GOALS = {0.03: 0.90, 0.05: 0.95}
@@ -49,7 +49,7 @@ def goals_table(record: ValidationRecord) -> Table:
         typical = max(effect.seconds_median for effect in record.effects)
         words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
         rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, _met(longest < DECISION_GOAL_S)))
-    columns = (Column("figure", False), Column("goal", False), Column("measured here", False), Column("met", False))
+    columns = (Head("figure", False), Head("goal", False), Head("measured here", False), Head("met", False))
     note = f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson."
     return Table("The method, measured", columns, tuple(rows), note)
 
@@ -70,7 +70,7 @@ def effects_table(record: ValidationRecord) -> Table:
         ("seconds", True, lambda effect: f"{effect.seconds_median:.0f} (≤ {effect.seconds_most:.0f})"),
     )
     rows = tuple(tuple(read(effect) for _, _, read in fields) for effect in record.effects)
-    return Table("Every cell and slow-down", tuple(Column(name, number) for name, number, _ in fields), rows)
+    return Table("Every cell and slow-down", tuple(Head(name, number) for name, number, _ in fields), rows)
 
 
 def tools_table(record: ValidationRecord) -> Table:
@@ -90,7 +90,12 @@ def tools_table(record: ValidationRecord) -> Table:
         rows.append((tool, words, rate(after), *(rate(found(share)) for share in shares)))
     heads = ["taking turns, A/A: false alarms" if share == 0 else f"{share:.0%} planted: found" for share in shares]
     names = ("tool", "rule", "one after the other, A/A: false alarms")
-    columns = (Column(names[0], False), Column(names[1], False), Column(names[2]), *(Column(head) for head in heads))
+    columns = (
+        Head(names[0], False),
+        Head(names[1], False),
+        Head(names[2]),
+        *(Head(head) for head in heads),
+    )
     note = (
         "One after the other: side A of one decision against side B of the next, minutes apart, which is how these "
         "tools' users measure. Taking turns: our windows, their rules."

@@ -9,7 +9,8 @@ from dataclasses import replace
 from harness.analysis import RunSummary
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.tables.sweep import Column, Table, ranking_table
+from harness.report.tables.sweep import ranking_table
+from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import drawn
 from harness.report.words.answer import answer_lines
 from harness.report.words.method import recorded_words
@@ -77,7 +78,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             f"▁ {significant(100 * span, 2)} % slower to █ {significant(100 * span, 2)} % faster."
         )
         whole = replace(
-            table, columns=(*table.columns, Column("windows", False)), note=note,
+            table, columns=(*table.columns, Head("windows", False)), note=note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )  # fmt: skip
         chosen = whole if keep is None else _only(whole, keep)

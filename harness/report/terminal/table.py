@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 
 
 def drawn(table: Table, width: int = 240, styled: bool = False) -> str:

@@ -41,6 +41,8 @@ PHASE_WORDS: dict[str, str] = {
     "waiting_s": "waiting for its turn",
     "exit_s": "exit",
 }
+STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s", "alone_s")
+"""Phases of a trial in the order in which they are drawn. Waiting is left out: it is the time of the others."""
 _USELESS = 100
 """An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
 # control characters, lone surrogates, and marks that turn the direction of all text after them

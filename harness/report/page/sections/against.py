@@ -10,7 +10,7 @@ from harness.report.comparison.table import comparison_table
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.figures import Picture
 from harness.report.page.sections.base import Section, Source
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.words.text import NOTHING, printable
 
 

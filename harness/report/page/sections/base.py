@@ -10,7 +10,7 @@ from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.figures.svg import Picture
 from harness.report.tables.overlay import Published
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.words.text import printable
 
 

@@ -21,7 +21,6 @@ from harness.report.figures.curves import scaling_word
 from harness.report.page.sections.base import Part, Section, Source, by_workload
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
-    Table,
     batch_table,
     ops_table,
     phases_table,
@@ -29,6 +28,7 @@ from harness.report.tables.sweep import (
     scaling_table,
     steps_table,
 )
+from harness.report.tables.table import Table
 from harness.report.words.text import listed, printable
 
 _MOST_SAME = 6

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import Section, Source
-from harness.report.tables.sweep import Column, Table
+from harness.report.tables.table import Head, Table
 from harness.report.words.problems import Explained, Remark, explained, remarks
 from harness.report.words.text import NOTHING, printable
 
@@ -44,7 +44,7 @@ def _rest(found: Sequence[Explained]) -> Table:
         )
         for entry in found
     ]  # fmt: skip
-    return Table("More of what is wrong", tuple(Column(name, False) for name in columns), tuple(rows))
+    return Table("More of what is wrong", tuple(Head(name, False) for name in columns), tuple(rows))
 
 
 def left_out(source: Source) -> Section | None:
