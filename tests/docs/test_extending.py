@@ -85,8 +85,8 @@ def test_the_run_kind_is_measured_gone_on_with_and_known_to_every_verb(extended:
         "harness/cli", "harness/record", "harness/report/kinds", "harness/run/kinds"
     ]  # fmt: skip
     lines = [
-        "list --json", "disk --resume latest --json", "list", "show latest", "report latest", "export latest --format csv",
-        "export latest --format parquet", "sweep --resume latest",
+        "list --json", "disk --resume latest --json", "list", "show latest", "report latest",
+        "export latest --format csv", "export latest --format parquet", "sweep --resume latest",
     ]  # fmt: skip
     done = subprocess.run([sys.executable, "-c", ASK, *lines], cwd=extended, capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(extended)}, timeout=120)  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness.record.manifest import RunManifest
 from harness.report.page.templating import rendered
-from harness.report.tables.sweep import Table
+from harness.report.tables.table import Table
 from harness.report.words.text import printable
 
 
