@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from harness.record.faults import FaultRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
+from harness.spec.axes import OF_PROCESS
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
 FOLDER = Path(__file__).with_name("schema")
@@ -67,8 +68,11 @@ _NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
 def schemas() -> dict[str, dict[str, Any]]:
     """File name to JSON Schema, of every published schema."""
     run = _schema_of(RunManifest, "run.json: one run")
-    for key in run["$defs"]["Sweep"]["properties"].values():
+    keys = run["$defs"]["Sweep"]["properties"]
+    for key in keys.values():
         key.pop("default", None)  # what a spec that leaves a key out means today is no part of a record
+    for name in OF_PROCESS:  # a setting in earlier runs, which have one value and no list
+        keys[name] = {"title": keys[name]["title"], "anyOf": [keys[name], keys[name]["items"]]}
     return {
         f"run-{SCHEMA_VERSION}.json": run,
         f"trial-{SCHEMA_VERSION}.json": _schema_of(TrialRecord, "A line of trials.jsonl: one trial")
