@@ -8,7 +8,7 @@ from harness.errors import UsageError, not_one_of
 from harness.protocol.messages import Placing, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.sweep import Sweep
 
 
@@ -25,7 +25,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         seed=sweep.seed,
         data_dir=str(data_dir),
         window_s=sweep.window,
-        intra_op_threads=sweep.intra_op_threads or (1 if cell.shape.device == "virtual-cpu" else 0),
+        intra_op_threads=_intra_op_threads(cell, sweep),
         inter_op_threads=sweep.inter_op_threads,
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
@@ -40,6 +40,13 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         isolate=sweep.isolate,
         plant=plant,
     )
+
+
+def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
+    """Those of the cell. A step of a user's own, and a run from when they were a setting, has them in its spec."""
+    own = cell.intra_op_threads if isinstance(cell, TrainingCell) else 0
+    of_run = sweep.intra_op_threads[0] if len(sweep.intra_op_threads) == 1 else 0
+    return int(own or of_run or (1 if cell.shape.device == "virtual-cpu" else 0))
 
 
 def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:

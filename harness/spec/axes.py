@@ -192,6 +192,10 @@ class Axes(BaseModel):
         tried=("batch:2", "batch:2,model:2"), tried_with={"strategy": "dtensor", "replicas": 2},
         shown_by=("executed.layouts", "resources.logical_devices"),
     )] = ""
+    intra_op_threads: Annotated[Whole, Axis(
+        help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
+        value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
+    )] = 0
 
 
 class Settings(BaseModel):
@@ -223,9 +227,6 @@ class Settings(BaseModel):
     live_trials: Annotated[Natural, Setting(
         help="most trials alive at once; 0 is as many as fit memory",
         of_sides="both sides are always alive at once", changes_timings=True,
-    )] = 0
-    intra_op_threads: Annotated[Natural, Setting(
-        help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", changes_timings=True,
     )] = 0
     inter_op_threads: Annotated[Natural, Setting(
         help="TensorFlow's inter-op threads; 0 is at least twice the replicas on virtual-cpu", changes_timings=True,

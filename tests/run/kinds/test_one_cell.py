@@ -35,7 +35,7 @@ def test_the_base_case_that_a_sweep_would_add_is_not_a_cell_of_the_side() -> Non
 
 def test_a_key_of_one_side_is_laid_over_what_both_have() -> None:
     sweep, cell = side({**MIRRORED, "window": 0.1}, "replicas=4", "window=0.5", "intra-op-threads=2", "xla=true")
-    assert (cell.replicas, cell.xla, sweep.window, sweep.intra_op_threads) == (4, True, 0.5, 2)
+    assert (cell.replicas, cell.xla, sweep.window, sweep.intra_op_threads) == (4, True, 0.5, [2])
 
 
 def test_environment_variables_are_told_from_keys() -> None:

@@ -80,8 +80,8 @@ def test_each_side_is_named_by_what_sets_it_apart() -> None:
 
 def test_settings_that_are_in_no_cell_set_sides_apart_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_X", raising=False)
-    sides = sides_of(MIRRORED, ["intra_op_threads=2"], ["env.TF_X=1"])
-    assert labels(sides) == ("intra_op_threads=2, TF_X not set", "intra_op_threads=0, TF_X=1")
+    sides = sides_of(MIRRORED, ["inter_op_threads=2"], ["env.TF_X=1"])
+    assert labels(sides) == ("inter_op_threads=2, TF_X not set", "inter_op_threads=0, TF_X=1")
     assert sides[0].cell == sides[1].cell
     assert sides[1].environment == {"TF_X": "1"}
 

@@ -13,6 +13,8 @@ from harness.protocol.messages import Outcome, Report, Request
 from harness.record import RunStore, TrialRecord, load_run
 from harness.run.launchers import launchers
 from harness.run.progress.base import Quiet
+from harness.run.request import request_for
+from harness.spec import sweep_from
 from harness.spec.expand import base_of
 from tests.record.examples import cell
 from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
@@ -348,3 +350,12 @@ def test_a_run_that_was_killed_between_its_stages_is_not_complete(tmp_path: Path
     assert not run.complete
     bench.resume()
     assert load_run(bench.path).manifest.plans == manifest.plans
+
+
+def test_threads_are_those_of_the_cell_or_of_a_run_in_which_they_were_a_setting() -> None:
+    plain = cell(device="virtual-cpu")
+    threads = [
+        request_for(of, sweep_from({"intra_op_threads": asked}), Path()).intra_op_threads
+        for of, asked in ((plain, 0), (plain.model_copy(update={"intra_op_threads": 3}), [0, 3]), (plain, 2))
+    ]
+    assert threads == [1, 3, 2]
