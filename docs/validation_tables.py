@@ -14,7 +14,7 @@ import numpy as np
 from harness.analysis.estimates.intervals import LogEstimate, log_mean, pooled_deviation
 from harness.analysis.validation.decisions import decisions_of
 from harness.analysis.validation.summary import validation_of
-from harness.record.manifest import RunManifest
+from harness.record.manifest import RunManifest, ValidationPlan
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -153,9 +153,8 @@ def first_two_slower(run: Run, cell_id: str) -> LogEstimate | None:
     What an arm takes longer than the others, because of what is planted in it, is taken off. None where no six were
     alive.
     """
-    assert run.manifest.validation is not None
     differences: list[float] = []
-    for of in run.manifest.validation.rounds:
+    for of in run.manifest.part(ValidationPlan).rounds:
         if of.cell_id != cell_id or len(of.arms) != SIX:
             continue
         blocks = [
@@ -190,8 +189,7 @@ def _where(together: ValidationRecord) -> str:
 
 
 def _on_what(manifest: RunManifest, record: ValidationRecord) -> str:
-    assert manifest.validation is not None
-    rounds = plural(len(manifest.validation.rounds), "round")
+    rounds = plural(len(manifest.part(ValidationPlan).rounds), "round")
     done = rounds if record.complete else f"the first of {rounds}"
     facts = f"{escape(str(record.facts['cpu.model']))}, TensorFlow {record.facts['package.tensorflow']}"
     return f"{facts}, {_count(record)}, {done}, with {plural(record.windows, 'window')} a trial"

@@ -11,7 +11,7 @@ import harness
 from harness.errors import UsageError
 from harness.report.export import exporters
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
-from harness.run.kinds.importing import import_table
+from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
 from tests.run.kinds.test_importing import PUBLISHED
 

@@ -29,7 +29,7 @@ def command(
 ) -> int:
     """Run the verb."""
     from harness.record.reading import load_manifest
-    from harness.run.kinds.importing import import_table
+    from harness.run.kinds.published_table import import_table
 
     path, count = import_table(file, results, name, source)
     if json_out:

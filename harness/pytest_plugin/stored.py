@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.analysis.comparison.result import Comparison
 from harness.analysis.comparison.runs import COMPARED, compare_runs
-from harness.analysis.comparison.sides import sides_of
+from harness.analysis.comparison.sides import side_cells
 from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
@@ -139,7 +139,7 @@ def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: 
     """The result of a cell that is compared with nothing."""
     if isinstance(run, HarnessError):
         return GateResult(name, "failed", str(run))
-    trials = sides_of(run)[cell.cell.cell_id].trials
+    trials = side_cells(run)[cell.cell.cell_id].trials
     place = rules.place(run.path)
     again = f"python -m harness show {place}"
     if trials.measured is not None:

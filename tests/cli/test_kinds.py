@@ -9,7 +9,7 @@ import pytest
 from harness.record.reading import list_runs, load_manifest
 from harness.report.kinds import formats, shown_kind, shown_kinds
 from harness.run.kinds import run_kinds
-from harness.run.kinds.importing import import_table
+from harness.run.kinds.published_table import import_table
 from tests.comparisons import ab_run, stored, sweep_run
 from tests.faulted import write_example
 from tests.validations import Arm, Round, slow, validation_run

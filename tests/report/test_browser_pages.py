@@ -23,7 +23,7 @@ from harness.report.page.index import update_index
 from harness.report.page.report import write_report
 from harness.report.tables.published import imported_page
 from harness.report.tables.validation import validation_page
-from harness.run.kinds.importing import import_table
+from harness.run.kinds.published_table import import_table
 from tests.comparisons import sweep_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights

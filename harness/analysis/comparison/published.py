@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.comparison.instruments import Verdicts
 from harness.analysis.comparison.result import Comparison, Row
-from harness.analysis.comparison.sides import Compared, Side, own_estimate, sides_of, verdicts_of, welch
+from harness.analysis.comparison.sides import Compared, SideCell, own_estimate, side_cells, verdicts_of, welch
 from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, t_quantile
 from harness.analysis.estimates.verdict import Correction, Margins
 from harness.errors import StorageError
@@ -97,11 +97,11 @@ def _items(run: Run) -> list[_Item]:
         ]
     return [
         _Item(side.trials.cell.label, side.trials.cell, side.trials, _estimate(side), None)
-        for side in sides_of(run).values()
+        for side in side_cells(run).values()
     ]
 
 
-def _estimate(side: Side) -> LogEstimate | None:
+def _estimate(side: SideCell) -> LogEstimate | None:
     measured = side.trials.measured
     return None if measured is None else own_estimate(measured.sample, side.pilot_blocks)
 

@@ -6,7 +6,7 @@ from harness.analysis.comparison import remarks
 from harness.analysis.comparison.axis import along, cell_names, value_of
 from harness.analysis.comparison.published import compare_imported
 from harness.analysis.comparison.result import Comparison, Row
-from harness.analysis.comparison.sides import Side, compared, sides_of, verdicts_of
+from harness.analysis.comparison.sides import SideCell, compared, side_cells, verdicts_of
 from harness.analysis.estimates.verdict import Correction, Margins
 from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
@@ -44,7 +44,7 @@ def compare_runs(
     changes = changes_between(a.manifest, b.manifest)
     if not across_machines:
         _refuse(changes)
-    of_a, of_b = sides_of(a, "A/"), sides_of(b, "B/")
+    of_a, of_b = side_cells(a, "A/"), side_cells(b, "B/")
     common = [cell_id for cell_id in of_a if cell_id in of_b]
     if not common:
         raise _nothing_common(of_a, of_b)
@@ -81,7 +81,7 @@ def compare_along(
     spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
     """
     _expect_sweep(run)
-    sides = sides_of(run)
+    sides = side_cells(run)
     chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
     bases = [side for side in sides.values() if side.trials.cell.is_base]
     references = sorted(bases, key=lambda side: -side.trials.counts.get("ok", 0))
@@ -103,7 +103,7 @@ def compare_along(
 
 
 def _rows(
-    names: Sequence[str], pairs: Sequence[tuple[Side, Side]], references: Sequence[Side], margins: Margins,
+    names: Sequence[str], pairs: Sequence[tuple[SideCell, SideCell]], references: Sequence[SideCell], margins: Margins,
     correction: Correction,
 ) -> tuple[Row, ...]:  # fmt: skip
     verdicts = verdicts_of([compared(a, b, references) for a, b in pairs], margins, correction)
@@ -163,7 +163,7 @@ def _refuse(changes: Sequence[Change]) -> None:
         )
 
 
-def _nothing_common(a: Mapping[str, Side], b: Mapping[str, Side]) -> StorageError:
+def _nothing_common(a: Mapping[str, SideCell], b: Mapping[str, SideCell]) -> StorageError:
     cells_a, cells_b = ([side.trials.cell for side in sides.values()] for sides in (a, b))
     apart = []
     for key in dict.fromkeys(key for side in (*a.values(), *b.values()) for key in type(side.trials.cell).model_fields):

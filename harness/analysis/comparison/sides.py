@@ -34,7 +34,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True)
-class Side:
+class SideCell:
     """A cell on one side: what its trials say, and its processor time."""
 
     trials: CellTrials
@@ -53,7 +53,7 @@ class Compared:
     reason: str | None = None
 
 
-def sides_of(run: Run, mark: str = "") -> dict[str, Side]:
+def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
     """Every cell of a sweep by its id, in the manifest's order. `mark` goes before the names of groups.
 
     StorageError when the records contradict themselves, HarnessError when one cannot be averaged.
@@ -70,7 +70,7 @@ def sides_of(run: Run, mark: str = "") -> dict[str, Side]:
         read = read_cell(cell, trials[cell_id], planned[cell_id], pilot_blocks)
         ok = sorted((t for t in trials[cell_id] if t.status == "ok"), key=lambda trial: trial.block)
         cpu = cpu_sample(ok, [trial.group for trial in ok]) if read.measured else None
-        sides[cell_id] = Side(read, cpu, pilot_blocks)
+        sides[cell_id] = SideCell(read, cpu, pilot_blocks)
     return sides
 
 
@@ -87,7 +87,7 @@ def check_records(run: Run) -> None:
             _check_figures(run, trial)
 
 
-def compared(a: Side, b: Side, references: Sequence[Side] = ()) -> Compared:
+def compared(a: SideCell, b: SideCell, references: Sequence[SideCell] = ()) -> Compared:
     """ln(X_b/X_a) by both instruments; only a reason when a side has no measurement."""
     if a.trials.measured is None or b.trials.measured is None:
         return Compared(None, reason=why_no_comparison(a.trials, b.trials))

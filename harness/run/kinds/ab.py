@@ -17,9 +17,8 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
-from harness.record.trial import TrialRecord
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
-from harness.run.kinds.base import Arm, LiveRun
+from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, side_records, side_remarks, side_zygotes, sides_of_record, with_versions
 from harness.run.process.zygote import Zygote
@@ -29,7 +28,7 @@ from harness.run.runner import begin, check_machine, new_manifest
 NAMES = ("a", "b")
 
 
-class AbRun(LiveRun[Progress]):
+class AbRun(TrialRun):
     """Runs what is missing of an `ab` run's plans. Without `sides` it goes on with those of the record."""
 
     name = "ab"
@@ -39,18 +38,8 @@ class AbRun(LiveRun[Progress]):
         self._sides = sides
         self._set_out = store.manifest.part(ComparisonRecord)
         self._arms: list[Arm] = []
-        self._blocks = ArmBlocks.of(store, listener, self.interrupts)
+        self._blocks = ArmBlocks.of(self)
         self._began = time.monotonic()
-
-    @property
-    def trials(self) -> list[TrialRecord]:
-        """All records so far."""
-        return self._blocks.trials
-
-    @property
-    def recorded(self) -> int:
-        """Trials."""
-        return len(self.trials)
 
     def check(self) -> None:
         """The machine, the interpreters and the commits are those that the run was begun with."""
@@ -82,10 +71,6 @@ class AbRun(LiveRun[Progress]):
         sweep, left = self.store.manifest.sweep, self._left(self.store.manifest.plans)
         each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
         self.progress.started(self.store.manifest.run_id, len(NAMES) * len(left), each * len(left))
-
-    def over(self) -> None:
-        """It is over."""
-        self.progress.finished()
 
     def execute(self) -> None:
         """Run both stages, unless it makes no sense to go on or the time is over."""

@@ -16,7 +16,7 @@ from harness.errors import HarnessError
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
-from harness.run.kinds.base import Arm
+from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
@@ -49,10 +49,10 @@ class ArmBlocks:
     """The latest blocks, one after the other, in each of which a trial did not end well."""
 
     @classmethod
-    def of(cls, store: RunStore, progress: Progress, interrupts: Interrupts) -> "ArmBlocks":
-        """Those of the run in `store`, by its sweep, with what was measured in earlier sittings."""
-        sweep = store.manifest.sweep
-        return cls(store, progress, sweep.windows, sweep.max_warmup, sweep.seed, interrupts, list(store.earlier_trials))
+    def of(cls, run: TrialRun) -> "ArmBlocks":
+        """Those of `run`, by its sweep; what they record is among its trials."""
+        sweep = run.store.manifest.sweep
+        return cls(run.store, run.progress, sweep.windows, sweep.max_warmup, sweep.seed, run.interrupts, run.trials)
 
     def __post_init__(self) -> None:
         self._steps = StepCounts(self.trials)

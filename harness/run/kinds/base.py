@@ -14,6 +14,7 @@ from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
+from harness.run.progress.base import Progress
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
@@ -104,3 +105,20 @@ class LiveRun(ABC, Generic[Listener]):
         kind, path = self.store.manifest.what.kind, str(self.store.path)
         way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}"
         return f"{self.recorded} {kind.unit} are kept in {path}; go on with: {way}"
+
+
+class TrialRun(LiveRun[Progress]):
+    """A run under way whose records are trials."""
+
+    def __init__(self, store: RunStore, listener: Progress) -> None:
+        super().__init__(store, listener)
+        self.trials = list(store.earlier_trials)
+
+    @property
+    def recorded(self) -> int:
+        """Trials."""
+        return len(self.trials)
+
+    def over(self) -> None:
+        """It is over."""
+        self.progress.finished()

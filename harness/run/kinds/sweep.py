@@ -11,7 +11,7 @@ from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.data import unavailable
-from harness.run.kinds.base import Arm, LiveRun
+from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
@@ -27,7 +27,7 @@ FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
 
 
-class SweepRun(LiveRun[Progress]):
+class SweepRun(TrialRun):
     """Runs what is missing of the plans in the manifest, appending a record as each trial ends."""
 
     name = "sweep"
@@ -36,17 +36,11 @@ class SweepRun(LiveRun[Progress]):
     def __init__(self, store: RunStore, listener: Progress) -> None:
         super().__init__(store, listener)
         self.sweep = store.manifest.sweep
-        self.trials = list(store.earlier_trials)
         self.cells = {cell.cell_id: cell for cell in store.manifest.cells}
         self._steps = StepCounts(self.trials)
         self._earlier = len(self.trials)
         self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if is_final(t)}
         self._arms: dict[str, Arm] = {}
-
-    @property
-    def recorded(self) -> int:
-        """Trials."""
-        return len(self.trials)
 
     @property
     def left(self) -> int:
@@ -69,10 +63,6 @@ class SweepRun(LiveRun[Progress]):
         whole = estimate(self.sweep, self.store.manifest.cells)
         self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self.left, whole.seconds * self.left / max(1, whole.trials))
-
-    def over(self) -> None:
-        """It is over."""
-        self.progress.finished()
 
     def without_data(self, arm: Arm, task: LiveTrial) -> None:
         """The cells that want the data are unsupported with the reason, and the sweep goes on."""

@@ -19,7 +19,7 @@ from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, Validati
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
-from harness.run.kinds.base import Arm, LiveRun
+from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
@@ -86,7 +86,7 @@ def _arms(plant: Plant) -> list[ArmRecord]:
     ]
 
 
-class ValidationRun(LiveRun[Progress]):
+class ValidationRun(TrialRun):
     """Runs what is missing of a validation's rounds."""
 
     name = "validation"
@@ -94,17 +94,12 @@ class ValidationRun(LiveRun[Progress]):
     def __init__(self, store: RunStore, listener: Progress) -> None:
         super().__init__(store, listener)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
-        self._blocks = ArmBlocks.of(store, listener, self.interrupts)
+        self._blocks = ArmBlocks.of(self)
 
     @property
     def plan(self) -> ValidationPlan:
         """The plan as it stands: second stages are added as they are planned."""
         return self.store.manifest.part(ValidationPlan)
-
-    @property
-    def recorded(self) -> int:
-        """Trials."""
-        return len(self._blocks.trials)
 
     def check(self) -> None:
         """The placebo is the one that it was begun with, and so is the machine."""
@@ -120,10 +115,6 @@ class ValidationRun(LiveRun[Progress]):
         sweep, cells, left = self.store.manifest.sweep, self.store.manifest.cells, self._left()
         each = estimate(sweep, cells).seconds / sweep.trials / len(cells)
         self.progress.started(self.store.manifest.run_id, left, each * left)
-
-    def over(self) -> None:
-        """It is over."""
-        self.progress.finished()
 
     def execute(self) -> None:
         """Calibrate every slow-down, then run round after round."""

@@ -14,7 +14,7 @@ from harness.analysis.summary import summarise
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.record import Run, list_runs, load_run, resolve_run
 from harness.record.published import read_figures
-from harness.run.kinds.importing import import_table
+from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
 
 PUBLISHED = Path(str(files("harness.report"))) / "data" / "published_scaling.csv"
