@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.pytest_plugin.options import GateOptions, add_options, read_options
+from harness.pytest_plugin.undecided import UndecidedGate
 
 if TYPE_CHECKING:
     from harness.pytest_plugin.result import GateResult
@@ -30,10 +31,6 @@ __all__ = ["UndecidedGate", "training_gate"]
 MARK = "training_gate"
 _OPTIONS = pytest.StashKey[GateOptions]()
 _SESSION: "pytest.StashKey[GateSession]" = pytest.StashKey()
-
-
-class UndecidedGate(pytest.PytestWarning):
-    """The measurement does not tell; `-W error::harness.pytest_plugin.UndecidedGate` makes it a failure."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

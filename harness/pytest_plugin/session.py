@@ -13,6 +13,7 @@ from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult, judged_together
 from harness.pytest_plugin.rules import Rules, rules_of
 from harness.pytest_plugin.telling import progress_lines, teller
+from harness.pytest_plugin.undecided import UndecidedGate
 from harness.record.reading import Run
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
@@ -83,8 +84,6 @@ class GateSession:
 
     def judge(self, item: pytest.Item) -> None:
         """End the test by its cell's result: fail, skip or warn; nothing when it is no slower."""
-        from harness.pytest_plugin import UndecidedGate
-
         result = self.result(item)
         item.user_properties.extend(words.properties(result))
         if result.end in ("slower", "failed"):

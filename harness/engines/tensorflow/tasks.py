@@ -8,7 +8,7 @@ from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
-from harness.engines.tensorflow.recovery import run_job
+from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import load_workload
 from harness.errors import HarnessError, Unsupported

@@ -1,26 +1,18 @@
 """One process of a job: from its start to the last step, or to TensorFlow's error."""
 
-import gc
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 from harness.engines.tensorflow.data.pipeline import gate_batches
-from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.membership import join
 from harness.engines.tensorflow.recovery.state import write_state
-from harness.engines.tensorflow.server import serve
 from harness.engines.tensorflow.state import capture
-from harness.engines.tensorflow.training import Training, build
-from harness.errors import HarnessError, Unsupported
+from harness.engines.tensorflow.training import Training
 from harness.protocol.channel import Channel
-from harness.protocol.messages import JobOrder, JobReport, Outcome, Report, Request
+from harness.protocol.messages import JobOrder, JobReport, Report
 from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
-from harness.record.trial import Resources
 from harness.trial.array_cache import kept
-from harness.trial.ending import traceback_without_paths
 
 BATCHES = 16
 """Distinct global batches. Step s trains on number s modulo this: the order of the data follows from the step alone,
@@ -63,41 +55,6 @@ class Job:
         if self.leads:
             write_state(Path(self.order.state), self.initial, final)
         self.teller.tell("done", self.order.steps, updates=updates, cost=cost)
-
-
-def run_job(request: Request, channel: Channel) -> Outcome:
-    """Do the job, or serve it; what TensorFlow raises becomes the outcome, for the parent to act on."""
-    member, evidence = request.member, None
-    try:
-        if member is not None:
-            join(member)
-            if member.serves:
-                return serve(request, member, channel)
-        _train(request, channel)
-        return Outcome(status="ok", resources=Resources())
-    except EOFError:
-        os._exit(1)  # the parent is gone
-    except Unsupported as error:
-        status, reason = "unsupported", str(error)
-    except HarnessError as error:
-        status, reason = "crashed", str(error)
-    except Exception as error:  # noqa: BLE001  whatever is raised ends this process's part, with its reason
-        status, reason = classify(error)
-        evidence = traceback_without_paths()
-    return Outcome(status=status, reason=reason, evidence=evidence, resources=Resources())
-
-
-def _train(request: Request, channel: Channel) -> None:
-    from harness.engines.tensorflow.recovery.parameter_servers import ServedJob
-    from harness.engines.tensorflow.recovery.synchronous import SynchronousJob
-
-    assert request.job is not None
-    channel.send(Report(phase="build"))
-    training = build(request)
-    kind = ServedJob if request.training.asynchronous else SynchronousJob
-    job = kind(training, request.job, Teller(channel))
-    gc.enable()
-    job.run()
 
 
 def _batches(training: Training) -> list[Any]:
