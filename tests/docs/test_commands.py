@@ -46,7 +46,13 @@ BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harn
 """What may stand before a command of ours: a variable for it, or what gives it nodes."""
 COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
-SWEEPS = [command for command in HARNESS if shlex.split(command)[3] == "sweep" and "--resume" not in command]
+ELSEWHERE = ("--resume", "--engine")
+"""What goes on with a run, and what needs the engine that the page defines: `test_extending.py` runs that."""
+SWEEPS = [
+    command
+    for command in HARNESS
+    if shlex.split(command)[3] == "sweep" and not any(flag in command for flag in ELSEWHERE)
+]
 AB = [command for command in HARNESS if shlex.split(command)[3] == "ab" and "--resume" not in command]
 REFERENCE = [
     command for command in HARNESS if command.startswith("python -m harness compare results/reference --along")

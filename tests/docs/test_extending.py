@@ -111,6 +111,22 @@ def test_the_run_kind_is_measured_gone_on_with_and_known_to_every_verb(extended:
     assert len((path / "records.jsonl").read_text().splitlines()) == 5
 
 
+def test_the_engine_goes_through_a_sweep_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    section = PAGE.partition("## An engine\n")[2].partition("\n## ")[0]
+    [code] = re.findall(r"```python\n# my_engine\.py\n(.*?)```", section, re.DOTALL)
+    [command] = re.findall(r"```console\n(python -m harness .*?)```", section, re.DOTALL)
+    (tmp_path / "my_engine.py").write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *command.split()[1:], "--windows", "5", "--window", "0.01", "--max-warmup", "1"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = next((tmp_path / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
+    trials = [json.loads(line) for line in lines]
+    assert {trial["status"] for trial in trials} == {"ok"}, [(t["cell"], t["reason"]) for t in trials]
+    assert {(t["cell"]["strategy"], t["cell"]["replicas"]) for t in trials} == {("none", 1), ("turns", 1), ("turns", 2)}
+
+
 @pytest.mark.slow
 def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
     flags = {
