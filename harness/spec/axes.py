@@ -196,6 +196,11 @@ class Axes(BaseModel):
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
     )] = 0
+    prefetch: Annotated[Whole, Axis(
+        help="batches that the input pipeline makes ahead; 0 is no buffer of its own, behind which TensorFlow's "
+        "strategies still have theirs; synthetic data are one batch that lies ready", asked=(2,), value=Natural,
+        competes=True, tried=(2, 4), shown_by=("executed.input",),
+    )] = 2
 
 
 class Settings(BaseModel):

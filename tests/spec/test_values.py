@@ -44,6 +44,7 @@ FLAGS = {
     "max_trials": "30",
     "live_trials": "2",
     "intra_op_threads": "1",
+    "prefetch": "0,4",
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
@@ -84,6 +85,7 @@ half_width = 0.01
 max_trials = 30
 live_trials = 2
 intra_op_threads = 1
+prefetch = [0, 4]
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"

@@ -23,7 +23,6 @@ BLOCK = 256
 BLOCK_BYTES = 2**25
 """How many images, and at most how many bytes of them, are resized in one operation."""
 
-PREFETCH = 2
 GATE_SEED = 20_220_101
 
 
@@ -35,7 +34,7 @@ def pipeline(
     global_batch: int,
     seed: int,
     shard: tuple[int, int] = (0, 1),
-    cell: Axes | None = None,  # noqa: ARG001  no axis is of the input yet
+    cell: Axes | None = None,
 ) -> "tf.data.Dataset":
     """Endless batches (x float32 [G, *input_shape], y int32 [G]), the same ones for the same `seed`.
 
@@ -61,8 +60,10 @@ def pipeline(
         examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True)
         .repeat()
         .batch(global_batch, drop_remainder=True)
-        .prefetch(PREFETCH)
     )
+    ahead = Axes.model_fields["prefetch"].default if cell is None else cell.prefetch
+    if ahead:
+        batches = batches.prefetch(ahead)
     options = tf.data.Options()
     # The tuner would change the pipeline, and use the processor, while windows are timed.
     options.autotune.enabled = False

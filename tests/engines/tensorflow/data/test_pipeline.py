@@ -10,8 +10,10 @@ import pytest
 
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data import pipeline as module
+from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.errors import HarnessError, UsageError
+from tests.record.examples import cell
 
 SHAPE = (28, 28, 1)
 
@@ -198,3 +200,12 @@ def test_a_function_that_makes_the_pipeline_takes_nothing_from_outside(tf: Any, 
     gate_batches(source, digits_dir, SHAPE, 10, 4, 1)  # the same data set is in use outside
     made = tf.function(lambda: pipeline(source, digits_dir, SHAPE, 10, 4, seed=1), autograph=False)
     assert made.get_concrete_function().graph.captures == [], "it would be sent to every worker that runs the function"
+
+
+@pytest.mark.parametrize(("asked", "last"), [(0, "Batch(4)"), (3, "Prefetch(3)")])
+def test_as_many_batches_are_made_ahead_as_the_cell_asks_for(asked: int, last: str) -> None:
+    of = cell(prefetch=asked)
+    made = pipeline(Numbered(20), Path(), (4, 4, 1), 3, 4, seed=1, cell=of)
+    assert stages_of(made)[-1] == last
+    ((x, _),) = some(made, 1)
+    assert len(x) == 4
