@@ -9,10 +9,12 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Any
 
 import typer
 
+from harness.cli._offered import Offered, option
 from harness.errors import HarnessError, harmless, nearest
 
 HELP = """Benchmark distributed training with TensorFlow: which tf.distribute strategy, how many replicas,
@@ -38,27 +40,29 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
         module = importlib.import_module(f"{__name__}.{name}")
         kind = getattr(module, "COMMAND", None)
         register = app.command(name=module.VERB, cls=kind, help=module.HELP, epilog=module.EXAMPLES)
-        register(_with_no_color(module.command))
+        register(_verb(module))
     return app
 
 
-def _with_no_color(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with a flag that `run` has already heeded; it is here to be listed and completed."""
+def _verb(module: ModuleType) -> Callable[..., int]:
+    """The module's command with the signature that typer reads: its own or its `FLAGS`, and --no-color.
 
-    @functools.wraps(command)
-    def without(**given: Any) -> int:
+    A signature is all that typer has for flags that are worked out. `run` has heeded --no-color already: it is here to
+    be listed and completed.
+    """
+
+    @functools.wraps(module.command)
+    def verb(**given: Any) -> int:
         del given["no_color"]
-        return command(**given)
+        code: int = module.command(**given)
+        return code
 
-    signature = inspect.signature(command)
-    option = typer.Option("--no-color", help="Without colour, as with the variable NO_COLOR.")
-    flag = inspect.Parameter(
-        "no_color", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
-    )
-    keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
-    without.__signature__ = signature.replace(parameters=[*keyword_only, flag])  # type: ignore[attr-defined]
-    without.__annotations__ = {**command.__annotations__, "no_color": flag.annotation}
-    return without
+    own = getattr(module, "FLAGS", None) or inspect.signature(module.command).parameters.values()
+    no_color = option("no_color", bool, "Without colour, as with the variable NO_COLOR.", default=False)
+    offered = [*(parameter.replace(kind=Offered.KEYWORD_ONLY) for parameter in own), no_color]
+    verb.__signature__ = inspect.Signature(offered)  # type: ignore[attr-defined]
+    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in offered}
+    return verb
 
 
 @contextlib.contextmanager

@@ -1,46 +1,28 @@
-"""Flags that are keys of a spec: one flag a key, so that the two spellings cannot drift apart."""
+"""Flags that a table makes: one flag a key of a spec, so that the two spellings cannot drift apart."""
 
-import inspect
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from harness.cli._completion import values_of
+from harness.cli._offered import Offered, option
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, HELP, Sweep, load_sweep
 from harness.spec.text import text_of, value_of
 
 
-def option(name: str, default: Any, kind: Any, *declared: str, **info: Any) -> inspect.Parameter:
-    """One keyword-only parameter that typer reads as a flag."""
-    annotation = Annotated[kind, typer.Option(*declared, **info)]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def key_flags(without: Collection[str] = ()) -> list[inspect.Parameter]:
+def key_flags(without: Collection[str] = ()) -> list[Offered]:
     """A flag for every key of a spec but those named."""
-    parameters = []
-    for key in Sweep.model_fields:
-        if key not in without:
-            if Sweep.model_fields[key].annotation is bool:
-                name = key.replace("_", "-")
-                both = f"--{name}/--no-{name}" if Sweep.model_fields[key].default else f"--{name}"
-                parameters.append(option(key, None, bool | None, both, help=HELP[key]))
-                continue
-            text = HELP[key] + (" (comma-separated)" if key in AXES else "")
-            metavar = "A,B,…" if key in AXES else "VALUE"
-            flag, complete = f"--{key.replace('_', '-')}", values_of(key)
-            more = {} if complete is None else {"autocompletion": complete}
-            parameters.append(option(key, None, str | None, flag, help=text, metavar=metavar, **more))
-    return parameters
+    return [_key_flag(key) for key in Sweep.model_fields if key not in without]
 
 
-def signed(command: Any, parameters: list[inspect.Parameter]) -> None:
-    """Give `command`, which takes `**given`, the flags that typer is to offer."""
-    command.__signature__ = inspect.Signature(parameters)
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+def _key_flag(key: str) -> Offered:
+    if Sweep.model_fields[key].annotation is bool:
+        name = key.replace("_", "-")
+        both = f"--{name}/--no-{name}" if Sweep.model_fields[key].default else ""
+        return option(key, bool | None, HELP[key], flag=both)
+    metavar, text = ("A,B,…", f"{HELP[key]} (comma-separated)") if key in AXES else ("VALUE", HELP[key])
+    return option(key, str | None, text, metavar=metavar, autocompletion=values_of(key))
 
 
 def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str, str]:

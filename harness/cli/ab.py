@@ -1,16 +1,13 @@
 """`harness ab`: two sides measured alive together, and a verdict."""
 
-import inspect
 import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from harness.cli._completion import runs_of
-from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
+from harness.cli._flags import key_flags, keys_given, refuse_beside_resume
+from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.errors import UsageError
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
 
@@ -102,49 +99,28 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
     print(f"report: python -m harness report {path}")
 
 
-def _signature() -> list[inspect.Parameter]:
-    def spec(name: str) -> inspect.Parameter:
-        text = "Two specs of one cell each, one a side; or one that both share." if name == "spec_a" else ""
-        kind = Annotated[Path | None, typer.Argument(metavar=f"[{name.upper()}.toml]", help=text, show_default=False)]
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+_SPECS = "Two specs of one cell each, one a side; or one that both share."
+FLAGS = [
+    argument("spec_a", Path | None, _SPECS, "[SPEC_A.toml]", show_default=False),
+    argument("spec_b", Path | None, "", "[SPEC_B.toml]", show_default=False),
+    option("a", list[str] | None, "A key of side A alone; env.NAME=VALUE too.", metavar="KEY=VALUE"),
+    option("b", list[str] | None, "A key of side B alone; env.NAME=VALUE too.", metavar="KEY=VALUE"),
+    option("python_a", str | None, "Interpreter of side A.", metavar="PYTHON"),
+    option("python_b", str | None, "Interpreter of side B.", metavar="PYTHON"),
+    option("rev_a", str | None, "Git revision of side A; default: as it is.", metavar="REV"),
+    option("rev_b", str | None, "Git revision of side B; default: as it is.", metavar="REV"),
+    option("delta", str | None, "Smallest difference that counts.", metavar="SHARE"),
+    option("epsilon", str | None, "Margin of equivalence.", metavar="SHARE"),
+    option("pilot_blocks", int | None, f"Blocks of the first stage. Default: {PILOT_BLOCKS}.", min=2, metavar="BLOCKS"),
+    option("max_blocks", int | None, f"Most blocks of both stages. Default: {MAX_BLOCKS}.", min=2, metavar="BLOCKS"),
+    option("half_width", float | None, "Half-width to plan for.", min=1e-4, max=0.9),
+    option("time", float | None, "Begin no block after so long.", min=1, metavar="SECONDS"),
+    option("strict", bool, "Exit 3 when it ends undecided.", False),
+    RESULTS,
+    resume_option("Go on with a run that was stopped.", "ab"),
+    option("quiet", bool, "Print the verdict only.", False),
+    option("json", bool, "Print one JSON object.", False),
+    *key_flags(without=NOT_TAKEN),
+]
 
-    repeated = list[str] | None
-    return [
-        spec("spec_a"),
-        spec("spec_b"),
-        option("a", None, repeated, "--a", metavar="KEY=VALUE", help="A key of side A alone; env.NAME=VALUE too."),
-        option("b", None, repeated, "--b", metavar="KEY=VALUE", help="A key of side B alone; env.NAME=VALUE too."),
-        option("python_a", None, str | None, "--python-a", metavar="PYTHON", help="Interpreter of side A."),
-        option("python_b", None, str | None, "--python-b", metavar="PYTHON", help="Interpreter of side B."),
-        option("rev_a", None, str | None, "--rev-a", metavar="REV", help="Git revision of side A; default: as it is."),
-        option("rev_b", None, str | None, "--rev-b", metavar="REV", help="Git revision of side B; default: as it is."),
-        option("delta", None, str | None, "--delta", metavar="SHARE", help="Smallest difference that counts."),
-        option("epsilon", None, str | None, "--epsilon", metavar="SHARE", help="Margin of equivalence."),
-        _count("pilot_blocks", f"Blocks of the first stage. Default: {PILOT_BLOCKS}."),
-        _count("max_blocks", f"Most blocks of both stages. Default: {MAX_BLOCKS}."),
-        option("half_width", None, float | None, "--half-width", min=1e-4, max=0.9, help="Half-width to plan for."),
-        option("time", None, float | None, "--time", min=1, metavar="SECONDS", help="Begin no block after so long."),
-        option("strict", False, bool, "--strict", help="Exit 3 when it ends undecided."),
-        option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option(
-            "resume",
-            None,
-            str | None,
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that was stopped.",
-            autocompletion=runs_of("ab"),
-        ),
-        option("quiet", False, bool, "--quiet", help="Print the verdict only."),
-        option("json", False, bool, "--json", help="Print one JSON object."),
-        *key_flags(without=NOT_TAKEN),
-    ]
-
-
-def _count(name: str, text: str) -> inspect.Parameter:
-    return option(name, None, int | None, f"--{name.replace('_', '-')}", min=2, metavar="BLOCKS", help=text)
-
-
-signed(command, _signature())
-
-__all__ = ["EXAMPLES", "HELP", "VERB", "command"]
+__all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]

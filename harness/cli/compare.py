@@ -1,13 +1,10 @@
 """`harness compare`: two runs, or one run along an axis, each difference with its interval and a verdict."""
 
-import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import run_ids
-from harness.cli._flags import option, signed
+from harness.cli._offered import RESULTS, Offered, argument, option
 from harness.errors import UsageError, not_one_of
 
 if TYPE_CHECKING:
@@ -87,51 +84,31 @@ def _validation(a: "Run", b: "Run | None", results: Path) -> "ValidationRecord |
     return found if same else None
 
 
-_HELP = {
-    "run_a": "Side A, the one compared with: a folder, a run id, its beginning or 'latest'.",
-    "run_b": "Side B, the one in question. Not with --along.",
-    "along": "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
-    "base": "The value of AXIS that is side A. Default: the first in the spec; auto for cross_device_op.",
-    "delta": "Smallest difference that counts: 0.01 or 1%. Default: 1%, or the noise floor that validate measured on "
-    "this machine if that is larger.",
-    "epsilon": "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
-    "correction": "For many comparisons at once: fdr (few of the alarms are false), holm (not one is), none.",
-    "across_machines": "Compare although the machines differ in what decides speed.",
-    "strict": "Exit with 3 when a comparison is undecided and none is slower.",
-    "format": "terminal, markdown, json, html. Default: by the end of FILE's name, else terminal.",
-    "output": "Write there. Default: standard output.",
-    "json": "The same as --format json.",
-    "results": "Folder that runs are kept in.",
-}
-
-
-def _option(name: str, default: Any, kind: Any, metavar: str | None = None) -> inspect.Parameter:
-    return option(name, default, kind, f"--{name.replace('_', '-')}", metavar=metavar, help=_HELP[name])
-
-
-def _argument(name: str, kind: Any, **default: Any) -> inspect.Parameter:
-    argument = typer.Argument(metavar=name.upper(), help=_HELP[name], show_default=False, autocompletion=run_ids)
-    annotation = Annotated[kind, argument]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, **default)
-
-
-signed(
-    command,
-    [
-        _argument("run_a", str),
-        _argument("run_b", str | None, default=None),
-        _option("along", None, str | None, "AXIS"),
-        _option("base", None, str | None, "VALUE"),
-        _option("delta", None, str | None, "SHARE"),
-        _option("epsilon", None, str | None, "SHARE"),
-        _option("correction", "fdr", str, "NAME"),
-        _option("across_machines", False, bool),
-        _option("strict", False, bool),
-        _option("format", None, str | None, "FORMAT"),
-        _option("output", None, Path | None, "FILE"),
-        _option("json", False, bool),
-        _option("results", Path("results"), Path, "DIR"),
-    ],
+_RUN_A = "Side A, the one compared with: a folder, a run id, its beginning or 'latest'."
+_RUN_B = "Side B, the one in question. Not with --along."
+_BASE = "The value of AXIS that is side A. Default: the first in the spec; auto for cross_device_op."
+_DELTA = (
+    "Smallest difference that counts: 0.01 or 1%. Default: 1%, or the noise floor that validate measured on this "
+    "machine if that is larger."
 )
+_CORRECTION = "For many comparisons at once: fdr (few of the alarms are false), holm (not one is), none."
+_FORMAT = "terminal, markdown, json, html. Default: by the end of FILE's name, else terminal."
+FLAGS = [
+    argument("run_a", str, _RUN_A, "RUN_A", Offered.empty, show_default=False, autocompletion=run_ids),
+    argument("run_b", str | None, _RUN_B, "RUN_B", show_default=False, autocompletion=run_ids),
+    option("along", str | None, "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
+           metavar="AXIS"),
+    option("base", str | None, _BASE, metavar="VALUE"),
+    option("delta", str | None, _DELTA, metavar="SHARE"),
+    option("epsilon", str | None, "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
+           metavar="SHARE"),
+    option("correction", str, _CORRECTION, "fdr", metavar="NAME"),
+    option("across_machines", bool, "Compare although the machines differ in what decides speed.", False),
+    option("strict", bool, "Exit with 3 when a comparison is undecided and none is slower.", False),
+    option("format", str | None, _FORMAT, metavar="FORMAT"),
+    option("output", Path | None, "Write there. Default: standard output.", metavar="FILE"),
+    option("json", bool, "The same as --format json.", False),
+    RESULTS,
+]  # fmt: skip
 
-__all__ = ["EXAMPLES", "HELP", "VERB", "command"]
+__all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]

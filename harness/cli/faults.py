@@ -1,15 +1,11 @@
 """`harness faults`: what a killed worker, a frozen one, a cut link cost, by strategy and interval of checkpoints."""
 
-import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from harness.cli._completion import runs_of
-from harness.cli._flags import option, signed
+from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
@@ -108,31 +104,14 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
     return 0
 
 
-def _signature() -> list[inspect.Parameter]:
-    spec = Annotated[Path | None, typer.Argument(metavar="[SPEC.toml]", help="A spec, see benchmarks/faults.toml.")]
-    keys = [
-        option(key, None, str | None, f"--{key.replace('_', '-')}", metavar="VALUE", help=text)
-        for key, text in DESCRIPTIONS.items()
-    ]
-    return [
-        inspect.Parameter("spec", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=spec),
-        *keys,
-        option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option(
-            "resume",
-            None,
-            str | None,
-            "--resume",
-            metavar="RUN",
-            help="Run only what a run still misses.",
-            autocompletion=runs_of("faults"),
-        ),
-        option("dry_run", False, bool, "--dry-run", help="Print the jobs, their order and an estimate."),
-        option("quiet", False, bool, "--quiet", help="Print the result only."),
-        option("json", False, bool, "--json", help="Print one JSON object."),
-    ]
+FLAGS = [
+    argument("spec", Path | None, "A spec, see benchmarks/faults.toml.", "[SPEC.toml]"),
+    *(option(key, str | None, text, metavar="VALUE") for key, text in DESCRIPTIONS.items()),
+    RESULTS,
+    resume_option("Run only what a run still misses.", "faults"),
+    option("dry_run", bool, "Print the jobs, their order and an estimate.", False),
+    option("quiet", bool, "Print the result only.", False),
+    option("json", bool, "Print one JSON object.", False),
+]
 
-
-signed(command, _signature())
-
-__all__ = ["EXAMPLES", "HELP", "VERB", "command"]
+__all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]

@@ -1,14 +1,11 @@
 """`harness sweep`: measure a matrix of cells."""
 
-import inspect
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from harness.cli._completion import runs_of
-from harness.cli._flags import key_flags, keys_given, option, read_values, signed
+from harness.cli._flags import key_flags, keys_given, read_values
+from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.errors import Interrupted, UsageError
 from harness.spec.sweep import sweep_from
 
@@ -48,27 +45,14 @@ def _resume(text: str, results: Path, given: dict[str, Any]) -> int:
     return measuring.resume(text, results, quiet=given["quiet"], json_out=given["json"])
 
 
-def _signature() -> list[inspect.Parameter]:
-    spec = Annotated[Path | None, typer.Argument(metavar="[SPEC.toml]", help="A spec, see benchmarks/.")]
-    return [
-        inspect.Parameter("spec", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=spec),
-        *key_flags(),
-        option("results", Path("results"), Path, "--results", help="Folder that runs are kept in.", metavar="DIR"),
-        option(
-            "resume",
-            None,
-            str | None,
-            "--resume",
-            help="Run only what a run still misses.",
-            metavar="RUN",
-            autocompletion=runs_of("sweep"),
-        ),
-        option("dry_run", False, bool, "--dry-run", help="Print the matrix, the order and an estimate."),
-        option("quiet", False, bool, "--quiet", help="Print the answer only."),
-        option("json", False, bool, "--json", help="Print one JSON object."),
-    ]
+FLAGS = [
+    argument("spec", Path | None, "A spec, see benchmarks/.", "[SPEC.toml]"),
+    *key_flags(),
+    RESULTS,
+    resume_option("Run only what a run still misses.", "sweep"),
+    option("dry_run", bool, "Print the matrix, the order and an estimate.", False),
+    option("quiet", bool, "Print the answer only.", False),
+    option("json", bool, "Print one JSON object.", False),
+]
 
-
-signed(command, _signature())
-
-__all__ = ["EXAMPLES", "HELP", "VERB", "Interrupted", "command", "read_values"]
+__all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "Interrupted", "command", "read_values"]

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._completion import runs_of
-from harness.cli._flags import key_flags, keys_given, option, refuse_beside_resume, signed
+from harness.cli._flags import key_flags, keys_given, refuse_beside_resume
+from harness.cli._offered import RESULTS, option, resume_option
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
@@ -91,28 +91,17 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
 
 
-signed(
-    command,
-    [
-        *key_flags(without=NOT_TAKEN),
-        option("quick", False, bool, "--quick", help="A few minutes: few rounds, wide limits."),
-        option("rounds", None, int | None, "--rounds", min=1, help="Rounds; each decides A/A and one planted size."),
-        option("delta", None, str | None, "--delta", metavar="SHARE", help="Smallest difference that counts: 1%."),
-        option("epsilon", None, str | None, "--epsilon", metavar="SHARE", help="Margin of equivalence: 3%."),
-        option("max_blocks", None, int | None, "--max-blocks", min=6, metavar="BLOCKS", help=MOST),
-        option("results", Path("results"), Path, "--results", metavar="DIR", help="Folder that runs are kept in."),
-        option(
-            "resume",
-            None,
-            str | None,
-            "--resume",
-            metavar="RUN",
-            help="Go on with a validation that was stopped.",
-            autocompletion=runs_of("validation"),
-        ),
-        option("quiet", False, bool, "--quiet", help="Print the result only."),
-        option("json", False, bool, "--json", help="Print the record as JSON."),
-    ],
-)
+FLAGS = [
+    *key_flags(without=NOT_TAKEN),
+    option("quick", bool, "A few minutes: few rounds, wide limits.", False),
+    option("rounds", int | None, "Rounds; each decides A/A and one planted size.", min=1),
+    option("delta", str | None, "Smallest difference that counts: 1%.", metavar="SHARE"),
+    option("epsilon", str | None, "Margin of equivalence: 3%.", metavar="SHARE"),
+    option("max_blocks", int | None, MOST, min=6, metavar="BLOCKS"),
+    RESULTS,
+    resume_option("Go on with a validation that was stopped.", "validation"),
+    option("quiet", bool, "Print the result only.", False),
+    option("json", bool, "Print the record as JSON.", False),
+]
 
-__all__ = ["EXAMPLES", "HELP", "VERB", "command"]
+__all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]
