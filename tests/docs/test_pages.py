@@ -1,5 +1,6 @@
 """What the pages state about keys, verbs and constants is what the code has."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -148,6 +149,12 @@ def test_a_page_that_code_cites_is_there_with_its_section(page: str) -> None:
     path, _, anchor = page.partition("#")
     assert (ROOT / path).exists()
     assert not anchor or anchor in anchors(ROOT / path)
+
+
+def test_the_tables_of_keys_are_made_from_the_table_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    tables = importlib.import_module("key_tables")
+    assert tables.written(RECORDS) == RECORDS, "python docs/key_tables.py writes them anew"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
