@@ -6,8 +6,6 @@ from pathlib import Path
 
 import typer
 
-from harness.spec.axes import TABLE, closed_values
-
 RUN_HELP = "A run's folder, its id, the beginning of either, or 'latest'."
 
 
@@ -48,6 +46,8 @@ def strategies(incomplete: str) -> list[str]:
 
 def values_of(key: str) -> Callable[[str], list[str]] | None:
     """Completes comma-separated values of a key whose values are names; None for one that takes numbers or text."""
+    from harness.spec.axes import TABLE, closed_values
+
     axis = TABLE.get(key)
     if axis is None or not (axis.choices or closed_values(key)):
         return None
@@ -61,6 +61,8 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
 
 
 def _names(key: str) -> Iterable[str]:
+    from harness.spec.axes import TABLE, closed_values
+
     registry = TABLE[key].choices
     if registry is None:
         return closed_values(key)
