@@ -32,7 +32,7 @@ from harness.spec.work import Quantity
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000
-Verdict = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_measured"]
+Payoff = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_measured"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Answer:
     best_distributed_id: str | None
     speed_up: Interval | None
     """The fastest distributed cell over `base_id`."""
-    verdict: Verdict
+    verdict: Payoff
     paying: int
     """Distributed cells faster than the base at a false discovery rate of 5 %."""
     distributed: int
@@ -180,7 +180,7 @@ def trials_to_separate(ratio: LogEstimate, confidence: float) -> int | None:
     return candidates[place] if place < len(candidates) else None
 
 
-def judge(ratios: Sequence[LogEstimate]) -> tuple[Verdict, int]:
+def judge(ratios: Sequence[LogEstimate]) -> tuple[Payoff, int]:
     """(whether distributing pays, how many cells pay), from the log ratios over the no-strategy base.
 
     pays: at least one cell is faster; do_not_distribute: every cell is slower; undecided: neither.

@@ -48,10 +48,10 @@ def _row_model() -> type[BaseModel]:
     for key, field in {**TrainingCell.model_fields, **figure}.items():
         kind: Any = str if key == "precision" else field.rebuild_annotation()
         fields[key] = (kind, ... if key in NEEDED else None)
-    return create_model("Row", **fields)
+    return create_model("FigureRow", **fields)
 
 
-Row = _row_model()
+FigureRow = _row_model()
 
 
 def read_figures(text: str, name: str, source: str | None = None) -> tuple[list[PublishedFigure], int]:
@@ -81,7 +81,7 @@ def read_figures(text: str, name: str, source: str | None = None) -> tuple[list[
 
 def _columns(header: list[str], name: str) -> list[str]:
     """The columns under our names; UsageError for one that is unknown, twice, or missing."""
-    valid = [*Row.model_fields, *ALIASES, "batch_size_per_replica", "status"]
+    valid = [*FigureRow.model_fields, *ALIASES, "batch_size_per_replica", "status"]
     columns: list[str] = []
     whole_export = "cell_id" in header
     for field in header:
@@ -121,7 +121,7 @@ def _fields(row: Mapping[str, Any], where: str) -> dict[str, str]:
 
 def _figure(values: dict[str, str], number: int, where: str, source: str | None) -> PublishedFigure:
     try:
-        given = Row.model_validate(values).model_dump(exclude_none=True)
+        given = FigureRow.model_validate(values).model_dump(exclude_none=True)
         keys = {key: given.pop(key) for key in TrainingCell.model_fields if key in given}
         for one, other in (("low", "high"), ("high", "low")):
             if one in given and other not in given:

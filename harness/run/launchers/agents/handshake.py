@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from harness.errors import HarnessError
 from harness.run.launchers.agents.identity import unequal
-from harness.run.launchers.agents.messages import PROTOCOL, Greeting, Hello, Identity, Verdict
+from harness.run.launchers.agents.messages import PROTOCOL, Admission, Greeting, Hello, Identity
 from harness.run.launchers.agents.wire import HANDSHAKE_S, LONGEST_BYTES, Wire, WireError
 
 LEAST_TOKEN = 16
@@ -54,7 +54,7 @@ def admit(wire: Wire, token: str, ours: Identity) -> Identity:
     if different := unequal(ours, hello.identity):
         raise _refusing(wire, JoinError(f"{different}; both must have the same"))
     try:
-        wire.send(Verdict(proof=_proof(token, "parent", greeting.nonce, hello.nonce, hello.identity)))
+        wire.send(Admission(proof=_proof(token, "parent", greeting.nonce, hello.nonce, hello.identity)))
     except WireError as error:
         raise JoinError(str(error)) from None
     wire.longest = LONGEST_BYTES
@@ -69,16 +69,16 @@ def ask(wire: Wire, token: str, ours: Identity) -> None:
         nonce = secrets.token_hex(32)
         proof = _proof(token, "worker", greeting.nonce, nonce, ours)
         wire.send(Hello(protocol=PROTOCOL, nonce=nonce, identity=ours, proof=proof))
-        verdict = Verdict.model_validate_json(wire.receive(deadline))
+        admission = Admission.model_validate_json(wire.receive(deadline))
     except ValidationError:
         raise JoinError("what answers there is no sweep of this harness") from None
     except WireError as error:
         raise JoinError(str(error)) from None
-    if verdict.refused is not None:
-        said = "".join(character for character in verdict.refused if character.isprintable())
+    if admission.refused is not None:
+        said = "".join(character for character in admission.refused if character.isprintable())
         raise (WrongToken if said.startswith("token") else JoinError)(said)
     expected = _proof(token, "parent", greeting.nonce, nonce, ours)
-    if verdict.proof is None or not hmac.compare_digest(verdict.proof, expected):
+    if admission.proof is None or not hmac.compare_digest(admission.proof, expected):
         raise WrongToken("token: what answers there does not have it")
     wire.longest = LONGEST_BYTES
 
@@ -90,7 +90,7 @@ def _proof(token: str, side: str, parent_nonce: str, agent_nonce: str, identity:
 
 def _refusing(wire: Wire, error: JoinError) -> JoinError:
     try:
-        wire.send(Verdict(refused=str(error)))
+        wire.send(Admission(refused=str(error)))
         wire.connection.shutdown(socket.SHUT_WR)  # the words arrive before the connection is closed
     except (WireError, OSError):
         pass

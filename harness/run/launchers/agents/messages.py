@@ -56,7 +56,7 @@ class Hello(_Message):
     proof: Hexadecimal
 
 
-class Verdict(_Message):
+class Admission(_Message):
     """The parent takes the agent, with a proof that it has the token too, or says why not."""
 
     proof: Hexadecimal | None = None

@@ -9,7 +9,7 @@ import pytest
 
 from harness.run.launchers.agents.handshake import JoinError, WrongToken, admit, ask
 from harness.run.launchers.agents.identity import VARIABLES, own_identity, telling_variables, unequal
-from harness.run.launchers.agents.messages import PROTOCOL, Greeting, Verdict
+from harness.run.launchers.agents.messages import PROTOCOL, Admission, Greeting
 from harness.run.launchers.agents.wire import HANDSHAKE_BYTES, Wire, WireError
 
 TOKEN = "a token of this test"
@@ -69,7 +69,7 @@ def takes_anybody(wire: Wire) -> None:
     """A parent that takes anybody, with a proof by a token of its own."""
     wire.send(Greeting(protocol=PROTOCOL, nonce="0" * 64))
     wire.receive()
-    wire.send(Verdict(proof="f" * 64))
+    wire.send(Admission(proof="f" * 64))
 
 
 @pytest.mark.parametrize("key", ["harness", "source", "tensorflow", "keras", "python"])
