@@ -70,7 +70,7 @@ class MeasuredCell:
             "trials": dict(self.summary.trials.counts),
             "throughput_examples_per_s": _interval(measured.throughput if measured else None),
             "speed_up_over_no_strategy": _scaling(self.summary.vs_none),
-            "cpu_seconds_per_example": measured.cpu_seconds_per_example if measured else None,
+            "cpu_seconds_per_example": measured.cpu_seconds_each if measured else None,
             "peak_memory_bytes": measured.peak_memory_bytes if measured else None,
             "unsteady_trials": measured.unsteady if measured else None,
             "steps_per_window": [trial.windows.steps_per_window for trial in good if trial.windows],

@@ -62,10 +62,10 @@ class Measured:
 
     sample: Sample
     throughput: Interval
-    """Examples/s: G·exp(−ȳ ± t·s/√P)."""
+    """In the unit of the cell's work: A·exp(−ȳ ± t·s/√P)."""
     step_time_s: Interval
-    cpu_seconds_per_example: float | None
-    """Median over trials."""
+    cpu_seconds_each: float | None
+    """Processor seconds of an example, or of what else the work is counted in: median over trials."""
     peak_memory_bytes: int | None
     """The largest of any trial."""
     peak_device_memory_bytes: int | None
@@ -162,7 +162,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
         sample=sample,
         throughput=throughput,
         step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
-        cpu_seconds_per_example=_median(trial.cpu_seconds_per_example for trial in trials),
+        cpu_seconds_each=_median(trial.cpu_seconds_each for trial in trials),
         peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
         peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),
         trials=len(trials),

@@ -16,6 +16,7 @@ from harness.record.trial import TrialRecord
 from harness.report.words.text import plural, printable, shortened, significant
 from harness.run.progress.base import duration
 from harness.spec.cell import Cell
+from harness.spec.work import Quantity, quantity_of
 
 WIDE, MEDIUM = 92, 58
 """Columns from which all columns of the table have room, and from which all but two have."""
@@ -35,7 +36,7 @@ class CellState:
     total: int
     """Trials planned."""
     ended: list[float] = field(default_factory=list)
-    """Throughput of each trial that was ok, examples/s."""
+    """Throughput of each trial that was ok, in the unit of the cell's work."""
     done: int = 0
     state: str = ""
     """What the latest trial does, or how it ended."""
@@ -68,8 +69,8 @@ class CellState:
         self.done += 1
         self.state = record.status.replace("_", " ")
         self.windows = []
-        if record.throughput_examples_per_s is not None and record.windows is not None:
-            self.ended.append(record.throughput_examples_per_s)
+        if record.throughput is not None and record.windows is not None:
+            self.ended.append(record.throughput)
             if (found := window_noise(record.windows.seconds[record.windows.measured_from :])) is not None:
                 self.noises.append(found)
 
@@ -158,7 +159,7 @@ def _table(screen: Screen, width: int, room: int) -> Table:
     rows = _chosen(list(screen.cells.values()), room)
     best = max((row.throughput or 0.0 for row in screen.cells.values() if row.ended), default=0.0)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
-    columns = _columns(width, best)
+    columns = _columns(width, best, quantity_of(row.cell for row in screen.cells.values()))
     for head, numeric, _ in columns:
         table.add_column(head, no_wrap=True, overflow="ellipsis", justify="right" if numeric else "left")
     for row in rows:
@@ -170,7 +171,7 @@ def _table(screen: Screen, width: int, room: int) -> Table:
     return table
 
 
-def _columns(width: int, best: float) -> list[tuple[str, bool, Callable[[CellState], Text]]]:
+def _columns(width: int, best: float, quantity: Quantity) -> list[tuple[str, bool, Callable[[CellState], Text]]]:
     """(head, whether it holds numbers, what it says of a cell) for `width`; the fastest cell's throughput is `best`."""
     medium, wide = width >= MEDIUM, width >= WIDE
     room = 60 if wide else 44 if medium else max(8, width - 19)
@@ -178,7 +179,7 @@ def _columns(width: int, best: float) -> list[tuple[str, bool, Callable[[CellSta
         ("", False, lambda row: Text("*" if row.leads else " ", "green"), True),
         ("cell", False, lambda row: Text(shortened(row.cell.label, room)), True),
         ("trials", True, lambda row: Text(f"{row.done}/{row.total}"), medium),
-        ("examples/s" if medium else "ex./s", True, _throughput, True),
+        (quantity.unit if medium else f"{quantity.many[:2]}./s", True, _throughput, True),
         ("std. error", True, _error, wide),
         ("of fastest", True, lambda row: _share(row, best), wide),
         ("now          " if medium else "", False, lambda row: _state(row, medium), True),

@@ -11,6 +11,7 @@ from harness.analysis.comparison.sides import Compared, verdicts_of
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.estimates.verdict import Margins, judge
 from harness.report.words.text import STATUS_WORDS
+from harness.spec.work import EXAMPLES, Quantity
 
 End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved"]
 """`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with."""
@@ -36,13 +37,20 @@ class GateResult:
     comparison: Comparison | None = None
     """Of this cell alone, judged together with the other cells of the gate; None where nothing was compared."""
     throughput: Interval | None = None
-    """Examples per second, of a cell that was saved or proved."""
+    """Of a cell that was saved or proved, in the unit of `quantity`."""
+    counted: Quantity = EXAMPLES
+    """What its work is counted in, where nothing was compared."""
     again: str = ""
     """The command that measures or compares it again."""
     records: str = ""
     """Where its trials are recorded."""
     believed: Margins | None = None
     """What `slower` must go beyond to be a failure, where that is more than the comparison's own margins."""
+
+    @property
+    def quantity(self) -> Quantity:
+        """What its work is counted in."""
+        return self.counted if self.row is None else self.row.b.cell.work.quantity
 
     @property
     def row(self) -> Row | None:
@@ -72,7 +80,7 @@ class GateResult:
 
     @property
     def cpu(self) -> CpuVerdict | None:
-        """Whether an example takes `more` or `less` processor time; None where it was not recorded."""
+        """Whether the same work takes `more` or `less` processor time; None where it was not recorded."""
         return None if self.verdicts is None else self.verdicts.cpu_verdict
 
 

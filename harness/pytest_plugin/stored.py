@@ -144,7 +144,8 @@ def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: 
     again = f"python -m harness show {place}"
     if trials.measured is not None:
         throughput = trials.measured.throughput
-        return GateResult(name, end, throughput=throughput, again=again, records=place)
+        counted = cell.cell.work.quantity
+        return GateResult(name, end, throughput=throughput, counted=counted, again=again, records=place)
     return GateResult(name, end_of(trials), why_not(trials, HERE), again=again, records=place)
 
 

@@ -8,6 +8,7 @@ from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
 from harness.report.comparison.words import count_words, cpu_words, verdict_words
 from harness.report.words.text import NOTHING, listed, plural, printable, ratio, significant
+from harness.spec.work import SEVERAL
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
 UNKNOWN_DRIFT = (
@@ -86,7 +87,9 @@ def title(options: GateOptions) -> str:
 
 def table(found: Sequence[tuple[str, GateResult]]) -> list[str]:
     """A row a test, the rule that decided, and where the records are."""
-    rows = [HEADINGS, *((test, *_cells(result)) for test, result in found)]
+    counted = {result.quantity for _, result in found}
+    quantity = counted.pop() if len(counted) == 1 else SEVERAL
+    rows = [tuple(map(quantity.worded, HEADINGS)), *((test, *_cells(result)) for test, result in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     judged = [result for _, result in found if result.comparison is not None]
@@ -102,7 +105,7 @@ def _cells(result: GateResult) -> tuple[str, str, str, str]:
         return plain(result.name), _wall(result), cpu_words(result.row), trials
     said = _NO_VERDICT.get(result.end, result.end)
     if result.end == "saved" and result.throughput is not None:
-        said = f"saved: {significant(result.throughput.value)} examples/s"
+        said = f"saved: {significant(result.throughput.value)} {result.quantity.unit}"
         return plain(result.name), said, NOTHING, plural(result.throughput.count, "trial")
     return plain(result.name), said, NOTHING, NOTHING
 
@@ -139,7 +142,7 @@ def _figures(result: GateResult) -> list[str]:
     lines = []
     if wall.ratio is not None:
         lines.append(_labelled("wall", f"ratio {ratio(wall.ratio)}: throughput of the working tree over the other's"))
-    lines.append(_labelled("CPU", f"processor time an example: {cpu_words(result.row)}"))
+    lines.append(_labelled("CPU", f"processor time {result.quantity.each}: {cpu_words(result.row)}"))
     p = "" if wall.p_different is None else f", p {significant(wall.p_different, 2)}"
     noise = "" if wall.noise is None else f", noise {significant(100 * wall.noise, 2)} %"
     behind = count_words(result.comparison, result.row)

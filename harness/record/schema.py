@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from harness.record.faults import FaultRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
-from harness.record.trial import TrialRecord
+from harness.record.trial import RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
@@ -51,17 +51,14 @@ _OWN_STEPS_GATE = _checks(
 _NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
     "if": {"properties": {"status": {"const": "ok"}}},
     "then": {
-        "required": ["step_time_s", "throughput_examples_per_s", "windows"],
-        "properties": {
-            "step_time_s": {"type": "number"},
-            "throughput_examples_per_s": {"type": "number"},
-            "windows": {"type": "object"},
-        },
+        "required": ["step_time_s", "windows"],
+        "properties": {"step_time_s": {"type": "number"}, "windows": {"type": "object"}},
+        "anyOf": [{"properties": {key: {"type": "number"}}, "required": [key]} for key, _ in RATE_KEYS.values()],
         "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
         "then": _OWN_STEPS_GATE,
         "else": _FULL_GATE,
     },
-    "else": {"properties": {"throughput_examples_per_s": {"type": "null"}}},
+    "else": {"properties": {key: {"type": "null"} for key, _ in RATE_KEYS.values()}},
 }
 
 

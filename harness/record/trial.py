@@ -1,14 +1,22 @@
 """The record of one trial: what was asked, what ran, every window raw, and the proof."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.interning import shared
 from harness.spec.cell import Cell
-from harness.spec.work import OwnStepCell
+from harness.spec.work import EXAMPLES, OwnStepCell
 
 Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "alone", "exit"]
@@ -178,6 +186,19 @@ class TraceRecord(_Part):
     reason: str | None = None
 
 
+RATE_KEYS = {
+    False: ("throughput_per_s", "cpu_seconds_per_unit"),
+    True: ("throughput_examples_per_s", "cpu_seconds_per_example"),
+}
+"""Keys of throughput and processor time: of work that is counted in examples, and of any other."""
+
+
+def rates(cell: Cell, step_time_s: float, cpu_seconds_a_step: float) -> dict[str, float]:
+    """Throughput and processor time of a trial of `cell`, by the keys of its record."""
+    rate, each = RATE_KEYS[cell.work.quantity == EXAMPLES]
+    return {rate: cell.work.rate(step_time_s), each: cpu_seconds_a_step / cell.work.amount}
+
+
 class TrialRecord(_Part):
     """One line of `trials.jsonl`."""
 
@@ -209,6 +230,10 @@ class TrialRecord(_Part):
     step_time_s: StepDuration | None = None
     throughput_examples_per_s: PerSecond | None = None
     cpu_seconds_per_example: Duration | None = None
+    throughput_per_s: PerSecond | None = None
+    """In place of examples a second, where the cell's work is counted in something else: of its own quantity."""
+    cpu_seconds_per_unit: Duration | None = None
+    """The same of processor time."""
     peak_memory_bytes: Natural | None = None
     peak_device_memory_bytes: Natural | None = None
     final_loss: float | None = None
@@ -228,6 +253,27 @@ class TrialRecord(_Part):
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 
     @property
+    def throughput(self) -> float | None:
+        """In the unit of the cell's work; None unless it is `ok`."""
+        return self.throughput_examples_per_s if self._in_examples else self.throughput_per_s
+
+    @property
+    def cpu_seconds_each(self) -> float | None:
+        """Processor seconds of one of what the cell's work is counted in."""
+        return self.cpu_seconds_per_example if self._in_examples else self.cpu_seconds_per_unit
+
+    @property
+    def _in_examples(self) -> bool:
+        return self.cell.work.quantity == EXAMPLES
+
+    @model_serializer(mode="wrap")
+    def _without_figures_of_another_unit(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        for key in RATE_KEYS[not self._in_examples]:
+            written.pop(key, None)
+        return written
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts elsewhere that it ran on, each once."""
         members = self.cluster.members if self.cluster is not None else []
@@ -235,6 +281,8 @@ class TrialRecord(_Part):
 
     @model_validator(mode="after")
     def _a_wrong_answer_has_no_throughput(self) -> "TrialRecord":
+        if any(getattr(self, key) is not None for key in RATE_KEYS[not self._in_examples]):
+            raise ValueError(f"a figure is given in another unit than the work's, {self.cell.work.quantity.unit}")
         if self.cell_id != self.cell.cell_id:
             raise ValueError(f"cell_id {self.cell_id} is not the hash of the cell ({self.cell.cell_id})")
         if self.status == "ok":
@@ -242,8 +290,8 @@ class TrialRecord(_Part):
                 raise ValueError("status is ok but the correctness gate is not complete")
             if (self.checks.gate == "own_step") != isinstance(self.cell, OwnStepCell):
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
-            if self.step_time_s is None or self.throughput_examples_per_s is None or self.windows is None:
+            if self.step_time_s is None or self.throughput is None or self.windows is None:
                 raise ValueError("status is ok but there is no measurement")
-        elif self.throughput_examples_per_s is not None:
+        elif self.throughput is not None:
             raise ValueError(f"status is {self.status} but a throughput is given")
         return self

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -49,10 +49,9 @@ class Quantity:
         """The unit of a rate: `examples/s`."""
         return f"{self.many}/s"
 
-    @property
-    def unit_in_words(self) -> str:
-        """`examples per second`."""
-        return f"{self.many} per second"
+    def worded(self, text: str) -> str:
+        """`text`, which is said of examples, said of this: headings, names of columns, notes."""
+        return text.replace("examples", self.many).replace("an example", self.each).replace("example", self.one)
 
     @property
     def throughput_key(self) -> str:
@@ -66,6 +65,8 @@ class Quantity:
 
 
 EXAMPLES = Quantity("examples")
+SEVERAL = Quantity("units")
+"""What a table or a figure says that holds work of several quantities, each row in that of its own cell."""
 QUANTITY_PATTERN = r"^[a-z][a-z_]{0,30}$"
 QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
 
@@ -209,6 +210,12 @@ class Cell(BaseModel, ABC):
 KINDS: dict[str, type[Cell]] = {}
 """Every kind of work, by tag."""
 _Kind = TypeVar("_Kind", bound=type[Cell])
+
+
+def quantity_of(cells: Iterable[Cell]) -> Quantity:
+    """What the work of all of `cells` is counted in; SEVERAL where that differs."""
+    found = {cell.work.quantity for cell in cells} or {EXAMPLES}
+    return found.pop() if len(found) == 1 else SEVERAL
 
 
 def kind_of_work(tag: str) -> Callable[[_Kind], _Kind]:

@@ -1,6 +1,6 @@
 """Two instruments: wall time decides, processor time beside it says what kind of difference it is.
 
-CPU seconds an example (user + system time of all of a trial's processes) are measured in the same
+CPU seconds of each example, token or byte (user + system time of all of a trial's processes) are measured in the same
 windows as wall time, and judged by the same rule. Wall time is what a person waits for, so it gives the
 verdict; processor time tells a change that computes more from one that waits more.
 """
@@ -30,16 +30,16 @@ class Verdicts:
 
     wall: Judgement
     cpu: Judgement | None = None
-    """Judged on examples per CPU second, so that "faster" means less processor time."""
+    """Judged on what is done per CPU second, so that "faster" means less processor time."""
 
     @property
     def cpu_verdict(self) -> CpuVerdict | None:
-        """Whether B takes less or more processor time an example than A."""
+        """Whether B takes less or more processor time for the same work than A."""
         return None if self.cpu is None else CPU_WORDS[self.cpu.verdict]
 
     @property
     def cpu_ratio(self) -> Interval | None:
-        """CPU seconds an example of B over A, with its 95 % interval."""
+        """CPU seconds for the same work, B over A, with its 95 % interval."""
         return None if self.cpu is None or self.cpu.ratio is None else self.cpu.ratio.inverted()
 
     @property
@@ -62,12 +62,12 @@ _DISAGREEMENTS: dict[tuple[str, str], str] = {
 
 
 def cpu_sample(trials: Sequence[TrialRecord], groups: Sequence[str]) -> Sample | None:
-    """x_p = −ln(CPU seconds an example) of each trial; None unless every trial has a positive figure.
+    """x_p = −ln(CPU seconds of each) of each trial; None unless every trial has a positive figure.
 
     On a machine whose clock of processor time is too coarse to see a window the figure is zero, and
     there is no second instrument.
     """
-    figures = [trial.cpu_seconds_per_example for trial in trials]
+    figures = [trial.cpu_seconds_each for trial in trials]
     if not figures or any(figure is None or figure <= 0 for figure in figures):
         return None
     values = tuple(-math.log(figure) for figure in figures if figure is not None)

@@ -22,13 +22,13 @@ class Pair:
 
     @property
     def wall(self) -> float:
-        """ln(X_b/X_a), X in examples per second."""
-        return math.log(_positive(self.b.throughput_examples_per_s) / _positive(self.a.throughput_examples_per_s))
+        """ln(X_b/X_a), X the throughput."""
+        return math.log(_positive(self.b.throughput) / _positive(self.a.throughput))
 
     @property
     def cpu(self) -> float | None:
-        """ln of examples per CPU second, B over A; None where the clock of processor time saw nothing."""
-        a, b = self.a.cpu_seconds_per_example, self.b.cpu_seconds_per_example
+        """ln of what is done per CPU second, B over A; None where the clock of processor time saw nothing."""
+        a, b = self.a.cpu_seconds_each, self.b.cpu_seconds_each
         return math.log(a / b) if a and b else None
 
 

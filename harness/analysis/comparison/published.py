@@ -116,7 +116,7 @@ def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
         cell=cell, status="ok", counts={"ok": figure.trials} if figure.trials else {}, planned=0,
         measured=Measured(
             sample=Sample((math.log(figure.throughput_examples_per_s),), ("published",)), throughput=throughput,
-            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(), cpu_seconds_per_example=None,
+            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(), cpu_seconds_each=None,
             peak_memory_bytes=None, peak_device_memory_bytes=None, trials=figure.trials or 0, unsteady=0, windows=None,
         ),
         phases_s={}, fixed_s=None, problems=(), notes=(), executed=Executed(), physical_devices=1, shared=False,

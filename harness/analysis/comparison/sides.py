@@ -195,7 +195,7 @@ def _check_figures(run: Run, trial: TrialRecord) -> None:
     """The figures of a good trial follow from its raw windows (`docs/protocol.md#estimators`)."""
     assert trial.windows is not None
     assert trial.step_time_s is not None
-    assert trial.throughput_examples_per_s is not None
+    assert trial.throughput is not None
     seconds = trial.windows.seconds[trial.windows.measured_from :]
     where = f"'{run.path}': block {trial.block}, {trial.cell.label}"
     if not seconds:
@@ -203,7 +203,7 @@ def _check_figures(run: Run, trial: TrialRecord) -> None:
     step_time = math.fsum(seconds) / (len(seconds) * trial.windows.steps_per_window)
     for key, kept, follows in (
         ("step_time_s", trial.step_time_s, step_time),
-        ("throughput_examples_per_s", trial.throughput_examples_per_s, trial.cell.work.rate(step_time)),
+        (trial.cell.work.quantity.throughput_key, trial.throughput, trial.cell.work.rate(step_time)),
     ):
         if not abs(kept - follows) <= _SAME * follows:  # so that NaN, which compares with nothing, is caught
             raise StorageError(f"{where}: {key} is {kept:g}, but its windows give {follows:g}: the record was edited")

@@ -108,7 +108,7 @@ class LogEstimate:
 
 @dataclass(frozen=True)
 class Sample:
-    """The trials of one cell: x_p = ln throughput (examples/s), the group each ran in, and its block."""
+    """The trials of one cell: x_p = ln throughput, the group each ran in, and its block."""
 
     values: tuple[float, ...]
     groups: tuple[str, ...]
@@ -180,7 +180,7 @@ def cell_estimate(sample: Sample) -> LogEstimate:
 
 
 def throughput_interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
-    """X = G·exp(−ȳ) in examples/s with G·exp(−ȳ ± t_{P−1}·s/√P)."""
+    """X = A·exp(−ȳ) in the unit of the work, A what a step does of it, with A·exp(−ȳ ± t_{P−1}·s/√P)."""
     return cell_estimate(sample).interval(confidence)
 
 

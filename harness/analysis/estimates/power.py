@@ -102,7 +102,7 @@ def smallest_effect(points: Sequence[tuple[float, Rate]], power: float = POWER) 
 
 
 Met = tuple[Sequence[float], Sequence[float]]
-"""The same thing at an earlier and a later time: ln throughput (examples/s) of each good trial."""
+"""The same thing at an earlier and a later time: ln throughput of each good trial."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Point:
     run_id: str
     created_utc: str
     value: Interval
-    """Examples/s, or × the no-strategy base of the same run."""
+    """Throughput in the unit of the cell's work, or × the no-strategy base of the same run."""
     trials: int
 
 

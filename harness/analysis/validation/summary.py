@@ -139,5 +139,5 @@ def _mean(decided: Decided) -> float:
 
 
 def _log_throughput(trial: TrialRecord) -> float:
-    assert trial.throughput_examples_per_s is not None
-    return math.log(trial.throughput_examples_per_s)
+    assert trial.throughput is not None
+    return math.log(trial.throughput)

@@ -4,15 +4,17 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.values import Keys, document, each, ends, value_at
+from harness.spec.work import EXAMPLES
 
 _WALL = "verdicts.wall"
 SIDE: Keys = {
     "cell_id": "", "label": "cell.label", "status": "", "trials": "",
-    "throughput_examples_per_s": "measured.throughput.value", "throughput_ci95": ends("measured.throughput"),
-    "cpu_seconds_per_example": "measured.cpu_seconds_per_example",
+    EXAMPLES.throughput_key: "measured.throughput.value", "throughput_ci95": ends("measured.throughput"),
+    EXAMPLES.cpu_key: "measured.cpu_seconds_each",
 }  # fmt: skip
 """One side of one comparison, by itself; figures are null unless the cell is ok."""
 
@@ -28,7 +30,7 @@ ROW: Keys = {
     "blocks_needed": f"{_WALL}.blocks_needed",
     "cpu": lambda row: document(row.verdicts, CPU) if row.verdicts.cpu_verdict else None,
     "disagreement": "verdicts.disagreement",
-    "a": lambda row: document(row.a, SIDE), "b": lambda row: document(row.b, SIDE),
+    "a": lambda row: _side(row.a), "b": lambda row: _side(row.b),
 }  # fmt: skip
 """One comparison. `ratio` is the throughput of B over A: above 1, B is faster."""
 
@@ -58,6 +60,11 @@ class _Json:
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """The comparison by its documented keys."""
     return document(comparison, COMPARISON)
+
+
+def _side(side: CellTrials) -> dict[str, Any]:
+    """Its figures under the keys of what its work is counted in."""
+    return {side.cell.work.quantity.worded(key): value for key, value in document(side, SIDE).items()}
 
 
 def _of_only_row(comparison: Comparison, key: str) -> Any:

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Margins
-from harness.report.comparison.words import cpu_words, verdict_words
+from harness.report.comparison.words import cpu_words, quantity_of_rows, verdict_words
 from harness.report.export.rows import interval_row
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import listed, plural, printable, shortened
@@ -45,7 +45,7 @@ def forest_figure(comparison: Comparison, name: str) -> Picture | None:
         _panel(panels[0], walls, comparison.margins, "throughput of B against A, %")
         if with_cpu:
             cpus = [(_cpu_look(row), row.verdicts.cpu_ratio) for row in rows]
-            _panel(panels[1], cpus, comparison.margins, "CPU time an example, %")
+            _panel(panels[1], cpus, comparison.margins, f"CPU time {quantity_of_rows(rows).each}, %")
         panels[0].set_yticks(range(len(rows)), labels)
         panels[0].set_ylim(len(rows) - 0.4, -0.6)
         seen = {row.verdicts.wall.verdict for row in rows} | {_cpu_look(row) for row in rows}
@@ -66,7 +66,7 @@ def _caption(comparison: Comparison, rows: Sequence[Row], drawn: int, with_cpu: 
         "outer one.",
     ]
     if with_cpu:
-        parts.append("Right: processor time an example by the same rule, where right of 0 is more.")
+        parts.append(f"Right: processor time {quantity_of_rows(rows).each} by the same rule, where right of 0 is more.")
     parts.append("An interval that runs out of the figure is in the table.")
     if len(rows) > drawn:
         parts.append(f"The first {drawn} of {len(rows)} are drawn; the table and the CSV have all.")

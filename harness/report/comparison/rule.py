@@ -3,6 +3,7 @@
 from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Margins
 from harness.record.validation import ValidationRecord
+from harness.report.comparison.words import quantity_of_rows
 from harness.report.words.method import Method
 from harness.report.words.text import listed, plural, printable, significant
 
@@ -60,8 +61,9 @@ def methods(comparison: Comparison) -> tuple[Method, ...]:
         ),
         Method(
             "Second instrument",
-            "CPU seconds an example, user and system time of all processes of a trial, in the same windows and judged "
-            "by the same rule. Wall time gives the verdict; where the two differ, the row says what that means.",
+            f"CPU seconds {quantity_of_rows(comparison.rows).each}, user and system time of all processes of a trial, "
+            "in the same windows and judged by the same rule. Wall time gives the verdict; where the two differ, the "
+            "row says what that means.",
             _cpu_known(comparison),
         ),
         Method(

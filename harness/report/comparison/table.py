@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.notes import more_words
-from harness.report.comparison.words import count_words, cpu_words, verdict_words
+from harness.report.comparison.words import count_words, cpu_words, quantity_of_rows, verdict_words
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, printable, significant
 
@@ -16,14 +16,15 @@ _NOTE = (
 )
 _HOW, _MORE = 6, 7
 """Places of two columns that are not always shown."""
-_NARROW = ("cell", "verdict", "CPU an example", "from", "to decide")
+_NARROW = ("cell", "verdict", "CPU ", "from", "to decide")
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """A row a comparison, in the order of the run; marked are those that are slower."""
+    quantity = quantity_of_rows(comparison.rows)
     columns = (
-        Head("cell", False), Head("verdict", False), Head("CPU an example", False), Head("A, examples/s"),
-        Head("B, examples/s"), Head("from", False), Head("how", False), Head("to decide", False),
+        Head("cell", False), Head("verdict", False), Head(f"CPU {quantity.each}", False), Head(f"A, {quantity.unit}"),
+        Head(f"B, {quantity.unit}"), Head("from", False), Head("how", False), Head("to decide", False),
     )  # fmt: skip
     rows = tuple(tuple(printable(text) for text in _row(comparison, row)) for row in comparison.rows)
     # a column with nothing to tell apart is left out: one method is named in the rule
@@ -33,13 +34,13 @@ def comparison_table(comparison: Comparison) -> Table:
         left_out.add(_MORE)
     shown = [index for index in range(len(columns)) if index not in left_out]
     slower = (number for number, row in enumerate(comparison.rows) if row.verdicts.wall.verdict == "slower")
-    whole = Table("B against A", columns, rows, _NOTE, frozenset(slower))
+    whole = Table("B against A", columns, rows, quantity.worded(_NOTE), frozenset(slower))
     return _only(whole, shown)
 
 
 def narrowed(table: Table) -> Table:
     """The columns that matter most, for a pull request or a narrow terminal."""
-    return _only(table, [index for index, column in enumerate(table.columns) if column.name in _NARROW])
+    return _only(table, [index for index, column in enumerate(table.columns) if column.name.startswith(_NARROW)])
 
 
 def _only(table: Table, shown: Sequence[int]) -> Table:

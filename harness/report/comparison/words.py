@@ -1,9 +1,12 @@
 """A comparison in plain words: the same sentences on the terminal, in Markdown and on the page."""
 
+from collections.abc import Sequence
+
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.report.words.text import NOTHING, listed, plural, printable, ratio
+from harness.spec.work import Quantity, quantity_of
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""
@@ -60,8 +63,13 @@ def verdict_words(judgement: Judgement) -> str:
     return _with_size(judgement.verdict, judgement.ratio, {"faster": 1, "slower": -1})
 
 
+def quantity_of_rows(rows: Sequence[Row]) -> Quantity:
+    """What the work of both sides of all rows is counted in."""
+    return quantity_of(side.cell for row in rows for side in (row.a, row.b))
+
+
 def cpu_words(row: Row) -> str:
-    """The same of processor time an example: `more by 3.0 % [2.1 – 3.9]`; a dash where it was not recorded."""
+    """The same of processor time for the same work: `more by 3.0 % [2.1 – 3.9]`; a dash where it was not recorded."""
     verdict, interval = row.verdicts.cpu_verdict, row.verdicts.cpu_ratio
     if verdict is None or interval is None:
         return NOTHING

@@ -9,6 +9,7 @@ from harness.analysis import CellSummary, Interval, summarise
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
 from harness.report.words.names import series_name
 from harness.report.words.text import bounds
+from harness.spec.work import EXAMPLES
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Action:
 
     def _entry(self, cell: CellSummary, run: RunData) -> dict[str, Any]:
         assert cell.measured is not None
-        value = cell.measured.throughput if self.unit == "examples/s" else cell.measured.step_time_s
-        entry = {"name": series_name(cell.trials.cell), "unit": self.unit, "value": value.value}
+        of = cell.trials.cell
+        value = cell.measured.throughput if self.unit == EXAMPLES.unit else cell.measured.step_time_s
+        entry = {"name": series_name(of), "unit": of.work.quantity.worded(self.unit), "value": value.value}
         if value.low is not None and value.high is not None:
             # The action reads a number after ±, in the unit of the value; the interval itself is in `extra`.
             entry["range"] = f"± {(value.high - value.low) / 2:.6g}"
@@ -45,6 +47,6 @@ def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
 
 _FOR = "for github-action-benchmark, tool"
 EXPORTERS: tuple[Exporter, ...] = (
-    Action("github-action-bigger", "examples/s", f"{_FOR} customBiggerIsBetter: examples a second"),
+    Action("github-action-bigger", EXAMPLES.unit, f"{_FOR} customBiggerIsBetter: examples a second"),
     Action("github-action-smaller", "s/step", f"{_FOR} customSmallerIsBetter: seconds a step"),
 )

@@ -16,8 +16,10 @@ from typing import Any
 from harness.errors import HarnessError, UsageError
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
+from harness.report.values import value_at
 from harness.report.words.names import series_name, slug
 from harness.spec.cell import Cell
+from harness.spec.work import EXAMPLES
 
 METRICS = {
     "throughput_examples_per_s": "examples/s of the trial",
@@ -26,7 +28,9 @@ METRICS = {
     "peak_memory_bytes": "largest resident set",
     "final_loss": "the loss at the end of the last window",
 }
-"""One scalar a trial each, at step 0, and a metric of HParams."""
+"""One scalar a trial each, at step 0, and a metric of HParams; of other work than examples in its own quantity."""
+_PLACES = {EXAMPLES.throughput_key: "throughput", EXAMPLES.cpu_key: "cpu_seconds_each"}
+"""Where a record has them whatever its quantity."""
 WINDOW_SCALARS = ("step_time_s", "throughput_examples_per_s", "cpu_seconds_per_example")
 """One scalar a window each, under `windows/`; the step is the window's index, warm-up included."""
 
@@ -62,10 +66,16 @@ def _experiment(run: RunData) -> Any:
 
     cells = [hparams_of(cell) for cell in {trial.cell_id: trial.cell for trial in run.trials}.values()]
     keys = [hparams.HParam(key) for key in dict.fromkeys(key for cell in cells for key in cell)]
-    metrics = [hparams.Metric(name, description=words) for name, words in METRICS.items()]
+    metrics = [hparams.Metric(name, description=words) for name, words in _metrics(run).items()]
     started = _seconds(run.manifest.created_utc)
     summary = hparams.hparams_config_pb(keys, metrics, time_created_secs=started)
     return event_pb2.Event(wall_time=started, summary=summary)
+
+
+def _metrics(run: RunData) -> dict[str, str]:
+    """The metrics of all trials, in the quantities that their cells have."""
+    quantities = list(dict.fromkeys(trial.cell.work.quantity for trial in run.trials)) or [EXAMPLES]
+    return {of.worded(name): of.worded(words) for name, words in METRICS.items() for of in quantities}
 
 
 def _events(trial: TrialRecord) -> Iterator[Any]:
@@ -79,7 +89,8 @@ def _events(trial: TrialRecord) -> Iterator[Any]:
     ended = started
     for index, (ended, values) in enumerate(_windows(trial, started)):
         yield _scalars(ended, index, {f"windows/{name}": value for name, value in values.items()})
-    known = {name: value for name in METRICS if (value := getattr(trial, name)) is not None}
+    worded = trial.cell.work.quantity.worded
+    known = {worded(name): value for name in METRICS if (value := value_at(trial, _PLACES.get(name, name))) is not None}
     if known:
         yield _scalars(ended, 0, known)
     status = api_pb2.STATUS_SUCCESS if trial.status == "ok" else api_pb2.STATUS_FAILURE
@@ -102,8 +113,17 @@ def _windows(trial: TrialRecord, started: float) -> Iterator[tuple[float, dict[s
     next(ends)
     for end, seconds, cpu in zip(ends, windows.seconds, windows.cpu_seconds, strict=True):
         step = seconds / windows.steps_per_window
-        examples = batch * windows.steps_per_window
-        yield end, dict(zip(WINDOW_SCALARS, (step, batch / step, cpu / examples), strict=True))
+        amount = batch * windows.steps_per_window
+        yield (
+            end,
+            dict(
+                zip(
+                    map(trial.cell.work.quantity.worded, WINDOW_SCALARS),
+                    (step, batch / step, cpu / amount),
+                    strict=True,
+                )
+            ),
+        )
 
 
 def _scalars(wall_time: float, step: int, values: dict[str, float]) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.analysis import CellSummary, Interval, RunSummary, WorkloadSummary
 from harness.record.trial import TrialRecord
-from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS
+from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS, Column
+from harness.report.tables.quantities import columns_for
 from harness.report.values import plain
 from harness.report.words.text import printable
 
@@ -18,17 +19,23 @@ Row = dict[str, Any]
 
 def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
     """One row a trial, in the order recorded: the columns of `TRIAL_COLUMNS`, whatever the run."""
-    return [{column.name: column.of(trial) for column in TRIAL_COLUMNS} for trial in trials]
+    columns = columns_for(TRIAL_COLUMNS, (trial.cell for trial in trials))
+    return [{column.name: column.of(trial) for column in columns} for trial in trials]
 
 
 def cell_rows(summary: RunSummary) -> list[Row]:
     """One row a cell: what it is, what became of it, and its estimates."""
-    return [cell_row(cell) for work in summary.workloads for cell in work.cells]
+    columns = columns_for(SUMMARY_COLUMNS, (cell.trials.cell for cell in summary.cells))
+    return [_row(columns, cell) for cell in summary.cells]
 
 
 def cell_row(cell: CellSummary) -> Row:
     """One cell as a flat row; what is not known is None."""
-    row = {column.name: column.of(cell) for column in SUMMARY_COLUMNS if column.name != "run_id"}
+    return _row(columns_for(SUMMARY_COLUMNS, [cell.trials.cell]), cell)
+
+
+def _row(columns: Sequence[Column], cell: CellSummary) -> Row:
+    row = {column.name: column.of(cell) for column in columns if column.name != "run_id"}
     # a phase that no trial reached is no column
     return {name: value for name, value in row.items() if value is not None or not name.startswith("phases.")}
 

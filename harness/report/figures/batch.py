@@ -19,17 +19,18 @@ from harness.report.figures.panels import (
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.words.text import listed, percent, plural, shortened
+from harness.spec.work import Quantity
 
 _MIB = 2**20
 
 
 def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: str) -> Picture | None:
-    """Examples/s and peak memory against batch size; None without a curve of two batch sizes."""
+    """Throughput and peak memory against batch size; None without a curve of two batch sizes."""
     if not curves:
         return None
     batch = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
     drawn = tuple(_curve(curve) for curve in curves)
-    throughput = Panel("throughput", drawn, batch, "examples/s", logarithmic=True)
+    throughput = Panel("throughput", drawn, batch, summary.workload.quantity.unit, logarithmic=True)
     looks = looks_of([throughput])
     panels = [throughput]
     for title, of in (("memory of the process", _memory), ("memory on the devices", _device_memory)):
@@ -44,7 +45,7 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
     return panelled(
         [draw_panel(panel, looks) for panel in panels], entries, name, "Throughput and memory against batch size",
-        caption, _rows(curves),
+        caption, _rows(curves, summary.workload.quantity),
     )  # fmt: skip
 
 
@@ -100,7 +101,7 @@ def _memory_curve(curve: BatchCurve, of: Callable[[BatchPoint], int | None]) -> 
     return Curve(_label(curve), points)
 
 
-def _rows(curves: Sequence[BatchCurve]) -> list[Row]:
+def _rows(curves: Sequence[BatchCurve], quantity: Quantity) -> list[Row]:
     rows = []
     for curve in curves:
         for point in curve.points:
@@ -108,7 +109,7 @@ def _rows(curves: Sequence[BatchCurve]) -> list[Row]:
             assert measured is not None
             rows.append({
                 "cell_id": point.cell.cell_id, "curve": curve.label, "batch_size": point.batch_size,
-                "throughput_examples_per_s": measured.throughput.value, "low": measured.throughput.low,
+                quantity.throughput_key: measured.throughput.value, "low": measured.throughput.low,
                 "high": measured.throughput.high, "gain": point.gain.value if point.gain else None,
                 "gain_low": point.gain.low if point.gain else None,
                 "gain_high": point.gain.high if point.gain else None,

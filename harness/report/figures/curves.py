@@ -25,12 +25,13 @@ from harness.report.words.text import ratio, share, shortened, significant
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import family, lies_on_curve, own_curve
 from harness.spec.naming import sayings
+from harness.spec.work import quantity_of
 
 Value = Callable[[CellSummary], Interval | None]
 
 
 def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """Examples/s against replicas; None unless some strategy was measured at two replica counts."""
+    """Throughput against replicas; None unless some strategy was measured at two replica counts."""
     panels = _panels(summary, _throughput_value(summary), throughput=True)
     if not panels:
         return None
@@ -135,7 +136,7 @@ def _panel(
     counts = tuple(sorted({point.x for curve in curves for point in curve.points}))
     ideal, bound = _limits(cells, counts, throughput=throughput)
     if throughput:
-        return Panel(title, curves, "replicas", "examples/s", ideal, bound)
+        return Panel(title, curves, "replicas", quantity_of(cell.trials.cell for cell in cells).unit, ideal, bound)
     lowest = min(point.interval.value for curve in curves for point in curve.points)
     floor = max(0.0, 10 * math.floor(lowest / 10 - 0.5))
     overlay = tuple(

@@ -14,6 +14,7 @@ from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.words.text import listed, plural, shortened, significant
 from harness.spec.network import Network
+from harness.spec.work import EXAMPLES, Quantity, quantity_of
 
 _MOST_CURVES = 8
 _BESIDE = 4.0
@@ -37,7 +38,7 @@ def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         figure = Figure(figsize=size, layout="constrained")
         for axes, (label, value) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _draw(axes, curves, places, value)
-            axes.set_ylabel(label)
+            axes.set_ylabel(_quantity(curves).worded(label))
         handles = _legend(curves, expected)
         figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)), fontsize=9)
     return picture(
@@ -56,7 +57,7 @@ def _rows(curves: Sequence[NetworkCurve]) -> list[Row]:
         {
             "cell_id": point.summary.cell_id, "curve": curve.label,
             "network": "none" if point.network is None else point.network.text,
-            **interval_row("throughput_examples_per_s", point.throughput),
+            **interval_row(point.summary.trials.cell.work.quantity.throughput_key, point.throughput),
             **interval_row("efficiency", point.efficiency),
             "step_s": point.step_s, "expected_step_s": point.expected_step_s,
         }
@@ -73,7 +74,11 @@ def _throughput(point: NetworkPoint) -> Interval | None:
 
 
 _EFFICIENCY: tuple[str, Value] = ("% of the base case", _share)
-_THROUGHPUT: tuple[str, Value] = ("examples/s", _throughput)
+_THROUGHPUT: tuple[str, Value] = (EXAMPLES.unit, _throughput)
+
+
+def _quantity(curves: Sequence[NetworkCurve]) -> Quantity:
+    return quantity_of(point.summary.trials.cell for curve in curves for point in curve.points)
 
 
 def _has(curves: Sequence[NetworkCurve], value: Value) -> bool:
@@ -153,7 +158,8 @@ def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
     share = (
         "the share of what as many no-strategy base cases would do (resource-bounded where replicas share processors)"
     )
-    parts.append(f"Left, {share}; right, examples/s." if has_share else "No base case was measured: examples/s only.")
+    unit = _quantity(curves).unit
+    parts.append(f"Left, {share}; right, {unit}." if has_share else f"No base case was measured: {unit} only.")
     parts.append("Error bars are paired intervals." if has_share else "Error bars are intervals of each cell alone.")
     if any(point.expected_step_s for curve in curves for point in curve.points):
         parts.append(
@@ -198,4 +204,5 @@ def _describe(curves: Sequence[NetworkCurve]) -> str:
 
 def _words(point: NetworkPoint) -> str:
     share = "" if point.efficiency is None else f" and {significant(100 * point.efficiency.value)} %"
-    return f"{significant(point.throughput.value)} examples/s{share} at {_where(point)}"
+    unit = point.summary.trials.cell.work.quantity.unit
+    return f"{significant(point.throughput.value)} {unit}{share} at {_where(point)}"

@@ -9,6 +9,7 @@ from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import plural, shortened, significant
+from harness.spec.work import quantity_of
 
 MOST = 40
 _ROW = 0.27
@@ -59,7 +60,8 @@ def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
         throughput, against = cell.measured.throughput, cell.place.against_best
         rows.append({
             "rank": cell.place.rank, "cell_id": cell.cell_id, "cell": cell.label,
-            "throughput_examples_per_s": throughput.value, "low": throughput.low, "high": throughput.high,
+            cell.trials.cell.work.quantity.throughput_key: throughput.value, "low": throughput.low,
+            "high": throughput.high,
             "with_best": cell.place.with_best, "against_best": against.value if against else None,
             "against_best_low": against.low if against else None,
             "against_best_high": against.high if against else None,
@@ -82,7 +84,8 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     # two trials may give an interval a hundred times as wide as the ranking: it runs out of the figure
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), "examples/s, 95 % interval")
+    unit = quantity_of(cell.trials.cell for cell in ranking).unit
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit}, 95 % interval")
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
@@ -114,8 +117,9 @@ def _tied(cell: CellSummary) -> bool:
 
 
 def _describe(ranking: Sequence[CellSummary]) -> str:
+    unit = quantity_of(cell.trials.cell for cell in ranking).unit
     lines = [
-        f"{place}. {shortened(cell.label)}: {significant(cell.measured.throughput.value)} examples/s"
+        f"{place}. {shortened(cell.label)}: {significant(cell.measured.throughput.value)} {unit}"
         for place, cell in enumerate(ranking[:10], start=1)
         if cell.measured is not None
     ]

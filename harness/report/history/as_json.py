@@ -11,7 +11,7 @@ from harness.report.history.words import Between
 from harness.report.values import Keys, document, each, ends, plain
 
 POINT: Keys = {"run_id": "", "created_utc": "", "value": "value.value", "ci95": ends("value"), "trials": ""}
-"""One run of a series; the value is examples/s, or the factor over no strategy."""
+"""One run of a series; the value is in the unit of the cell's work, or the factor over no strategy."""
 
 CHANGE: Keys = {
     "index": "", "p_value": "", "ratio": "ratio.value", "ci95": ends("ratio"), "before": "", "after": "",

@@ -42,7 +42,7 @@ def history_figure(series: Series, slug: str, name: str) -> Picture | None:
         axes.set_xlim(-0.7, len(points) - 0.3)
         ticks = sorted({0, len(points) - 1, *(change.index for change in series.changes)})
         axes.set_xticks(ticks, [points[tick].created_utc[:10] for tick in ticks])
-        axes.set_ylabel("× no strategy" if series.measure == "speed-up" else "examples/s")
+        axes.set_ylabel("× no strategy" if series.measure == "speed-up" else series.cell.work.quantity.unit)
         axes.grid(axis="y")
     return picture(figure, slug, f"Runs and levels of {name}", _describe(series), _caption(series), _rows(series, name))
 
@@ -93,7 +93,7 @@ def _scatter(series: Series) -> float | None:
 
 def _describe(series: Series) -> str:
     first, last = series.points[0].value.value, series.points[-1].value.value
-    unit = "times no strategy" if series.measure == "speed-up" else "examples per second"
+    unit = "times no strategy" if series.measure == "speed-up" else f"{series.cell.work.quantity.many} per second"
     changes = "; ".join(f"changes by {percent(c)} at run {printable(c.after)}" for c in series.changes)
     return (
         f"{len(series.points)} runs, from {significant(first)} to {significant(last)} {unit}; "

@@ -10,6 +10,7 @@ from harness.report.history.names import machine_of, names_in
 from harness.report.tables.table import Head, Table
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import NOTHING, STATUS_WORDS, listed, plural, printable, significant
+from harness.spec.work import quantity_of
 
 Between = Mapping[tuple[str | None, str | None], Commits]
 """The commits between two recorded revisions."""
@@ -35,8 +36,9 @@ def history_table(series: Sequence[Series]) -> Table:
         Head("cell", False), *machine, Head("runs"), Head("newest"), *(Head(name, False) for name in texts),
     )  # fmt: skip
     rows = tuple((names.of(one), *((machine_of(one),) if machine else ()), *_row(one)) for one in series)
+    unit = quantity_of(one.cell for one in series).unit
     note = (
-        f"Newest: examples/s, or the factor over no strategy in the same run. Blocks: the newest {_WIDE} runs, from "
+        f"Newest: {unit}, or the factor over no strategy in the same run. Blocks: the newest {_WIDE} runs, from "
         f"the smallest value to the largest. Of fewer than {FEWEST} runs no change of level can be told."
     )
     marked = frozenset(number for number, one in enumerate(series) if one.changes)

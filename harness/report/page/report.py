@@ -20,6 +20,7 @@ from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
 from harness.report.words.text import plural, printable, sentence
+from harness.spec.work import quantity_of
 
 _SCRIPTS = ("print.js", "csv.js")
 """What every report needs, beside what its sections name."""
@@ -95,6 +96,7 @@ def _page_of(source: Source) -> str:
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),
         scripts=list(dict.fromkeys(scripts)),
+        worded=quantity_of(cell.trials.cell for cell in source.summary.cells).worded,
         most_rows=MOST_ROWS,
         plural=plural,
         printable=printable,

@@ -37,9 +37,13 @@ class Column:
 def _cell_columns() -> Iterator[Column]:
     """Every key of a cell, those that later versions add included."""
     for key, field in TrainingCell.model_fields.items():
-        parts = typing.get_args(field.annotation) or (field.annotation,)
-        kind: Kind = "flag" if bool in parts else "count" if int in parts else "category"
-        yield Column(f"cell.{key}", kind, "", "see the cell's keys")
+        yield Column(f"cell.{key}", kind_of(field.annotation), "", "see the cell's keys")
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The kind of column that holds a key of a cell of that type."""
+    parts = typing.get_args(annotation) or (annotation,)
+    return "flag" if bool in parts else "count" if int in parts else "category"
 
 
 CELL_COLUMNS: tuple[Column, ...] = tuple(_cell_columns())
@@ -72,8 +76,10 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("started_utc", "time", "", "when the process was started"),
     *(Column(f"phases.{name}", "number", "s", words) for name, words in _PHASES.items()),
     Column("step_time_s", "number", "s", "mean time of a step; only of an ok trial"),
-    Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time; only of an ok trial"),
-    Column("cpu_seconds_per_example", "number", "s", "processor time, user and system, all processes"),
+    Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time; only of an ok trial",
+           "throughput"),
+    Column("cpu_seconds_per_example", "number", "s", "processor time, user and system, all processes",
+           "cpu_seconds_each"),
     Column("peak_memory_bytes", "count", "bytes", "largest resident set"),
     Column("peak_device_memory_bytes", "count", "bytes", "over the replicas' GPUs"),
     Column("final_loss", "number", "", "the loss at the end of the last window"),
@@ -179,7 +185,7 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
     Column("with_best", "flag", "", "cannot be told apart from the fastest", "place.with_best"),
     *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput"),
     *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s"),
-    Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_per_example"),
+    Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
     Column("peak_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_memory_bytes"),
     Column("peak_device_memory_bytes", "count", "bytes", "the largest of any trial",
            "measured.peak_device_memory_bytes"),

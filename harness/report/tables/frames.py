@@ -10,15 +10,16 @@ from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.kinds import shown_kind
 from harness.report.tables.columns import (
-    CELL_COLUMNS,
     COMPARISON_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
+    WINDOW_KEYS,
     Column,
     Kind,
 )
+from harness.report.tables.quantities import columns_for
 from harness.report.words.text import printable
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def trial_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
     """One row a trial, failed ones included, in the order recorded."""
     import pandas as pd
 
-    return pd.DataFrame({column.name: _series(column, map(column.of, trials)) for column in TRIAL_COLUMNS})
+    columns = columns_for(TRIAL_COLUMNS, (trial.cell for trial in trials))
+    return pd.DataFrame({column.name: _series(column, map(column.of, trials)) for column in columns})
 
 
 def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
@@ -49,15 +51,16 @@ def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
     timed = [(trial, trial.windows) for trial in trials if trial.windows is not None]
     counts = [len(windows.seconds) for _, windows in timed]
     trial_of = np.repeat(np.arange(len(timed)), counts)
-    own = {column.name for column in (*TRIAL_COLUMNS, *CELL_COLUMNS)} - _MEASURED
+    columns = columns_for(WINDOW_COLUMNS, (trial.cell for trial, _ in timed))
+    own = {column.name for column in columns if column.name in WINDOW_KEYS or column.name.startswith("cell.")}
     frame = pd.DataFrame(
         {
             column.name: _series(column, (column.of(trial) for trial, _ in timed)).iloc[trial_of].reset_index(drop=True)
-            for column in WINDOW_COLUMNS
+            for column in columns
             if column.name in own
         }
     )
-    for column in WINDOW_COLUMNS:
+    for column in columns:
         if column.name not in own:
             values = [_window_values(column.name, trial, windows) for trial, windows in timed]
             frame[column.name] = _series(column, np.concatenate([*values, np.empty(0)]))
@@ -69,7 +72,8 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in shown_kind(run.manifest).cell_rows(run)]
-    return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in SUMMARY_COLUMNS})
+    columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells))
+    return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in columns})
 
 
 def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
@@ -83,7 +87,8 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
     """One row a comparison; the verdict on all, the margins and the remarks are in `attrs`."""
     import pandas as pd
 
-    frame = pd.DataFrame({c.name: _series(c, map(c.of, comparison.rows)) for c in COMPARISON_COLUMNS})
+    columns = columns_for(COMPARISON_COLUMNS, (side.cell for row in comparison.rows for side in (row.a, row.b)))
+    frame = pd.DataFrame({c.name: _series(c, map(c.of, comparison.rows)) for c in columns})
     frame.attrs = {
         "a": comparison.title_a, "b": comparison.title_b, "verdict": comparison.verdict,
         "delta": comparison.margins.delta, "epsilon": comparison.margins.epsilon,
@@ -91,10 +96,6 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
         "only_a": list(comparison.only_a), "only_b": list(comparison.only_b),
     }  # fmt: skip
     return frame
-
-
-_MEASURED = {"step_time_s", "throughput_examples_per_s"}
-"""Names that a trial and a window both have, each with its own value."""
 
 
 def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarray[Any, Any]":
@@ -116,11 +117,11 @@ def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarr
             return np.asarray(windows.cpu_seconds, dtype=float)
         case "step_time_s":
             return seconds / steps
-        case "throughput_examples_per_s":
-            return trial.cell.work.amount * steps / seconds
         case "fastest_worker_seconds":
             return np.min(windows.workers, axis=0) if windows.workers else np.full(len(seconds), np.nan)
-    raise AssertionError(f"no window has a {name}")
+    if name == trial.cell.work.quantity.throughput_key:
+        return trial.cell.work.amount * steps / seconds
+    return np.full(len(seconds), np.nan)  # the throughput of work that is counted in something else
 
 
 def _series(column: Column, values: Iterable[Any]) -> "pd.Series[Any]":

@@ -20,7 +20,8 @@ def network_table(work: WorkloadSummary) -> Table:
     points = {point.summary.cell_id: point for point in _points(work)}
     columns = (
         Head("cell", False), Head("network", False), Head("round trip"), Head("bandwidth"), Head("step"),
-        Head("expected"), Head("efficiency"), Head("examples/s"), Head("95 % interval"), Head("TCP", False),
+        Head("expected"), Head("efficiency"), Head(work.workload.quantity.unit), Head("95 % interval"),
+        Head("TCP", False),
     )  # fmt: skip
     rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)
     return Table("Speed of the network", columns, rows, NOTE)

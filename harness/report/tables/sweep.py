@@ -28,21 +28,23 @@ from harness.report.words.text import (
     significant,
     size,
 )
+from harness.spec.work import quantity_of
 
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
 def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
     """The ok cells, the fastest first; `noise` is the run's."""
+    quantity = work.workload.quantity
     fields: tuple[Field, ...] = (
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
         ("cell", False, lambda cell: cell.label),
-        ("examples/s", True, lambda cell: significant(cell.measured.throughput.value) if cell.measured else NOTHING),
+        (quantity.unit, True, lambda cell: significant(cell.measured.throughput.value) if cell.measured else NOTHING),
         ("95 % interval", True, lambda cell: bounds(cell.measured.throughput) if cell.measured else NOTHING),
         ("% of fastest", True, _against_best),
         ("× no strategy", True, _speed_up),
         ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
-        ("CPU/example", True, lambda cell: seconds(cell.measured.cpu_seconds_per_example) if cell.measured else ""),
+        (f"CPU/{quantity.one}", True, lambda cell: seconds(cell.measured.cpu_seconds_each) if cell.measured else ""),
         ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
         ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
     )
@@ -92,7 +94,7 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
             rows.append(_clean((group.label, item.name, relative, verdict, throughput, ran, twins)))
     columns = (
         Head("held fixed", False), Head("op asked for", False), Head("% of reference"), Head("verdict", False),
-        Head("examples/s"), Head("what ran in one step", False), Head("same experiment as", False),
+        Head(work.workload.quantity.unit), Head("what ran in one step", False), Head("same experiment as", False),
     )  # fmt: skip
     note = (
         "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
@@ -163,8 +165,9 @@ def batch_table(curves: Sequence[BatchCurve]) -> Table:
         for point in curve.points
         if (measured := point.cell.measured) is not None
     ]  # fmt: skip
+    unit = quantity_of(point.cell.cell for curve in curves for point in curve.points).unit
     columns = (
-        Head("held fixed", False), Head("batch"), Head("examples/s"), Head("95 % interval"),
+        Head("held fixed", False), Head("batch"), Head(unit), Head("95 % interval"),
         Head("× the batch before"), Head("knee", False), Head("peak memory"), Head("device memory"),
     )  # fmt: skip
     note = (

@@ -22,7 +22,7 @@ def _leader(work: WorkloadSummary) -> str:
     best = work.ranking[0]
     assert best.measured is not None
     throughput = best.measured.throughput
-    lead = f"{best.label} leads with {significant(throughput.value)} examples/s"
+    lead = f"{best.label} leads with {significant(throughput.value)} {work.workload.quantity.unit}"
     if len(work.ranking) == 1:
         return lead
     following = work.ranking[1]

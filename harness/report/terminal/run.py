@@ -17,14 +17,15 @@ from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import listed, plural, printable, sentence, significant
+from harness.spec.work import EXAMPLES
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", "examples/s", "95 % interval", "× no strategy", "windows")),
-    (88, ("#", "cell", "examples/s", "× no strategy", "windows")),
-    (0, ("cell", "examples/s", "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, "95 % interval", "× no strategy", "windows")),
+    (88, ("#", "cell", EXAMPLES.unit, "× no strategy", "windows")),
+    (0, ("cell", EXAMPLES.unit, "windows")),
 )
 """From how many columns of the terminal which columns of the table have room; None is all."""
 _NARROW, _BLOCKS = 60, (10, 20)
@@ -81,7 +82,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             table, columns=(*table.columns, Head("windows", False)), note=note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )  # fmt: skip
-        chosen = whole if keep is None else _only(whole, keep)
+        chosen = whole if keep is None else _only(whole, [work.workload.quantity.worded(name) for name in keep])
         tables.append(replace(chosen, note="\n".join(textwrap.wrap(note, min(width, _WIDEST)))))
     return tables
 

@@ -44,6 +44,6 @@ class PlainLines(Timed):
 
 def figure(record: TrialRecord) -> str:
     """A trial's throughput, or what went wrong."""
-    if record.throughput_examples_per_s:
-        return f"{record.throughput_examples_per_s:,.0f} examples/s"
+    if record.throughput:
+        return f"{record.throughput:,.0f} {record.cell.work.quantity.unit}"
     return f"{record.status}: {record.reason}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.protocol.messages import WindowTimes
-from harness.record.trial import Windows
+from harness.record.trial import Windows, rates
 from harness.spec.cell import Cell
 
 
@@ -46,16 +46,12 @@ def windows_of(taken: Taken) -> Windows | None:
 
 
 def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
-    """τ = Σ window time / Σ steps, throughput G/τ, and processor seconds per example."""
+    """τ = Σ window time / Σ steps, throughput A/τ with A what a step does, and processor seconds of each."""
     seconds = windows.seconds[windows.measured_from :]
     steps = windows.steps_per_window * len(seconds)
     step_time = math.fsum(seconds) / steps
     cpu = math.fsum(windows.cpu_seconds[windows.measured_from :])
-    return {
-        "step_time_s": step_time,
-        "throughput_examples_per_s": cell.work.rate(step_time),
-        "cpu_seconds_per_example": cpu / (steps * cell.work.amount),
-    }
+    return {"step_time_s": step_time, **rates(cell, step_time, cpu / steps)}
 
 
 def phases_of(taken: Taken, clocked: Mapping[str, float]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from harness.report.page.trials.encoding import Coded, rounded
 from harness.report.tables.sweep import executed_text
 from harness.report.words.text import STATUS_WORDS, printable, shortened
 from harness.spec.cell import Cell
+from harness.spec.work import EXAMPLES, quantity_of
 
 DIGITS = 6
 """Significant digits of figures on the page; the records have all."""
@@ -18,9 +19,9 @@ PHASE_DIGITS = 4
 MOST_LETTERS = 300
 """Of a reason, which the search looks through; the record has all."""
 _NUMBERS: dict[str, Callable[[TrialRecord], float | None]] = {
-    "throughput_examples_per_s": lambda trial: trial.throughput_examples_per_s,
+    EXAMPLES.throughput_key: lambda trial: trial.throughput,
     "step_time_s": lambda trial: trial.step_time_s,
-    "cpu_seconds_per_example": lambda trial: trial.cpu_seconds_per_example,
+    EXAMPLES.cpu_key: lambda trial: trial.cpu_seconds_each,
     "final_loss": lambda trial: trial.final_loss,
     "update_error": lambda trial: trial.checks.update_error,
 }
@@ -49,7 +50,8 @@ def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str
         "updates_scheduled": [trial.checks.updates_scheduled for trial in trials],
         "started": _started([trial.started_utc for trial in trials]),
     }  # fmt: skip
-    numbers |= {name: rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
+    worded = quantity_of(cells).worded
+    numbers |= {worded(name): rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
     for name in Phases.model_fields:
         numbers[name] = rounded((getattr(trial.phases, name) for trial in trials), PHASE_DIGITS)
     numbers["fixed_s"] = rounded((trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS)

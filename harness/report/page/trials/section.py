@@ -11,6 +11,7 @@ from harness.report.page.trials.detail import GRAIN, PER_CHUNK, Details, details
 from harness.report.page.trials.encoding import packed
 from harness.report.words.text import NOTHING, STATUS_WORDS, plural, printable, seconds, significant, size
 from harness.spec.cell import Cell
+from harness.spec.work import quantity_of
 
 FIRST_ROWS = 25
 """Rows that stand in the page itself, for a reader without JavaScript and for paper."""
@@ -61,6 +62,7 @@ def trials_section(
         return None
     where = place or f"results/{printable(manifest.run_id)}"
     cells = list(dict.fromkeys(trial.cell for trial in trials))
+    quantity = quantity_of(cells)
     details = details_of(trials)
     filters = _filters(trials, cells)
     data = columns_of(trials, cells) | {
@@ -75,7 +77,7 @@ def trials_section(
     labels = dict(zip((cell.cell_id for cell in cells), labels_of(cells), strict=True))
     first = trials[:FIRST_ROWS]
     return TrialsSection(
-        headings=HEADINGS,
+        headings=tuple((quantity.worded(key), quantity.worded(name), numeric) for key, name, numeric in HEADINGS),
         rows=tuple(_row(number, trial, labels[trial.cell_id]) for number, trial in enumerate(first, start=1)),
         total=len(trials),
         without_script=_without_script(where, len(trials)),
@@ -87,13 +89,13 @@ def trials_section(
 
 
 def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
-    rate, windows = trial.throughput_examples_per_s, trial.windows
+    rate, windows = trial.throughput, trial.windows
     ended = trial.status in ("ok", "wrong_result")
     status = STATUS_WORDS[trial.status] + (", unsteady" if windows is not None and not windows.steady else "")
     return (
         str(number), label, str(trial.block), status,
         NOTHING if rate is None else significant(rate), seconds(trial.step_time_s),
-        seconds(trial.cpu_seconds_per_example), size(trial.peak_memory_bytes),
+        seconds(trial.cpu_seconds_each), size(trial.peak_memory_bytes),
         seconds(trial.phases.fixed_s) if ended else NOTHING,
         str(len(windows.seconds) - windows.measured_from) if windows is not None else NOTHING,
     )  # fmt: skip

@@ -1,0 +1,162 @@
+"""Work that is counted in tokens or in bytes says so in every table, figure and export, and never says examples."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from harness.analysis import summarise
+from harness.analysis.comparison import compare_runs
+from harness.analysis.estimates.verdict import Margins
+from harness.analysis.history.series import history
+from harness.record import Run
+from harness.record.manifest import PlanRecord, RunManifest
+from harness.record.trial import Checks, TrialRecord, rates
+from harness.report.comparison.as_json import comparison_json
+from harness.report.comparison.table import comparison_table
+from harness.report.export import exporters
+from harness.report.history.words import history_table
+from harness.report.page.report import render
+from harness.report.tables.frames import cell_frame, trial_frame, window_frame
+from harness.report.terminal.interim import so_far
+from harness.report.terminal.run import shown
+from harness.spec.cell import Cell
+from harness.spec.work import KINDS, OwnStepCell, Quantity, Shape, Work, kind_of_work
+from tests.synthetic import make_cell, make_run
+
+TOKENS = OwnStepCell(step="my_package.train:make_step", amount=4096, quantity="tokens")
+
+
+@pytest.fixture
+def collective() -> Iterator[type[Cell]]:
+    """A kind of work that exists for the length of a test: entering its class is all that it takes."""
+
+    @kind_of_work("collective")
+    class CollectiveCell(Cell):
+        kind: Literal["collective"] = "collective"
+        op: str
+        size: int
+        workers: int = 2
+
+        @property
+        def work(self) -> Work:
+            return Work(Quantity("bytes"), self.size)
+
+        @property
+        def subject(self) -> str:
+            return self.op
+
+        @property
+        def label(self) -> str:
+            return f"{self.op} {self.size} B"
+
+        @property
+        def shape(self) -> Shape:
+            return Shape(workers=self.workers)
+
+        @property
+        def replicas_in_sync(self) -> int:
+            return self.workers
+
+    yield CollectiveCell
+    del KINDS["collective"]
+
+
+def run_of(cells: list[Cell], tmp_path: Path, seed: int = 1) -> Run:
+    """A run whose trials are those of trainings, but for what was worked on and how it is counted."""
+    stand_ins = [make_cell("none", batch_size=2 ** (4 + number)) for number in range(len(cells))]
+    manifest, trials = make_run(stand_ins, faults=False, seed=seed)
+    of = {stand_in.cell_id: cell for stand_in, cell in zip(stand_ins, cells, strict=True)}
+    plans = [
+        PlanRecord.sealed(1, 1, [[[of[name].cell_id for name in group] for group in block] for block in plan.blocks])
+        for plan in manifest.plans
+    ]
+    facts = {**manifest.facts, "machine.id": "one", "git.revision": "a" * 40}
+    changed = manifest.model_copy(
+        update={
+            "cells": cells, "plans": plans, "base_cell_ids": [], "run_id": f"20261121T01234{seed}Z-work-a1b2",
+            "machine": manifest.machine.model_copy(update={"facts": facts}), "left_out": [],
+        }
+    )  # fmt: skip
+    manifest = RunManifest.model_validate_json(changed.model_dump_json())
+    return Run(tmp_path, manifest, [_of(trial, of[trial.cell_id], manifest.run_id) for trial in trials], False, False)
+
+
+def _of(trial: TrialRecord, cell: Cell, run_id: str) -> TrialRecord:
+    values: dict[str, Any] = json.loads(trial.model_dump_json())
+    for key in ("throughput_examples_per_s", "cpu_seconds_per_example", "cell"):
+        values.pop(key)
+    if isinstance(cell, OwnStepCell):
+        values["checks"] = json.loads(Checks(gate="own_step", loss_finite=True).model_dump_json())
+    assert trial.step_time_s is not None
+    own = {"cell": cell.model_dump(), "cell_id": cell.cell_id, "run_id": run_id}
+    return TrialRecord.model_validate_json(json.dumps({**values, **own, **rates(cell, trial.step_time_s, 0.01)}))
+
+
+def everything_said(run: Run, tmp_path: Path) -> dict[str, str]:
+    """What every surface says of the run, by surface."""
+    summary = summarise(run.manifest, run.trials)
+    said = {
+        "page": render(run.manifest, run.trials, summary),
+        "show": shown(run.manifest, run.trials, summary, 160, False)
+        + shown(run.manifest, run.trials, summary, 60, False),
+        "interim": "\n".join(so_far(summary)),
+        "frames": " ".join(
+            [*trial_frame(run.trials).columns, *window_frame(run.trials).columns, *cell_frame([run]).columns]
+        ),
+        "history": str(history_table(history([run]))),
+        "record": run.trials[0].model_dump_json(),
+    }
+    for name, exporter in exporters().items():
+        target = tmp_path / name
+        exporter.export(run, target)
+        files = [target] if target.is_file() else [file for file in target.rglob("*") if file.is_file()]
+        said[name] = "\n".join(file.read_bytes().decode("utf-8", "replace") for file in files)
+    other = run_of(list(run.manifest.cells), tmp_path, seed=2)
+    comparison = compare_runs(run, other, Margins())
+    said["compare"] = str(comparison_table(comparison)) + json.dumps(comparison_json(comparison))
+    return said
+
+
+def test_no_surface_says_examples_of_work_that_is_counted_in_tokens(tmp_path: Path) -> None:
+    said = everything_said(run_of([TOKENS, TOKENS.model_copy(update={"amount": 8192})], tmp_path), tmp_path)
+    assert [name for name, text in said.items() if "example" in text.lower()] == []
+    units = {"page", "show", "interim", "history", "compare", "markdown", "github-action-bigger"}
+    assert [name for name in units if "tokens/s" not in said[name]] == []
+    for name in ("csv", "cells", "windows", "frames", "compare"):
+        assert "throughput_tokens_per_s" in said[name]
+
+
+def test_a_kind_of_work_is_one_entry_and_its_unit_goes_everywhere(collective: type[Cell], tmp_path: Path) -> None:
+    cells = [collective(op="all_reduce", size=2**size) for size in (20, 24)]
+    run = run_of(cells, tmp_path)
+    assert run.manifest.cells == cells
+    said = everything_said(run, tmp_path)
+    assert [name for name, text in said.items() if "example" in text.lower()] == []
+    assert "bytes/s" in said["page"]
+    assert "throughput_bytes_per_s" in said["csv"]
+    assert "cell.op" in said["csv"]
+
+
+def test_figures_of_different_units_stand_in_different_rankings_and_columns(tmp_path: Path) -> None:
+    examples = OwnStepCell(step=TOKENS.step, amount=64)
+    run = run_of([TOKENS, examples], tmp_path)
+    summary = summarise(run.manifest, run.trials)
+    assert [work.workload.quantity.many for work in summary.workloads] == ["tokens", "examples"]
+    frame = trial_frame(run.trials)
+    in_tokens = frame["cell.quantity"] == "tokens"
+    assert frame.loc[in_tokens, "throughput_tokens_per_s"].notna().all()
+    assert frame.loc[~in_tokens, "throughput_tokens_per_s"].isna().all()
+    assert frame.loc[in_tokens, "throughput_examples_per_s"].isna().all()
+
+
+def test_the_same_trials_are_as_many_tokens_a_second_as_a_step_has(tmp_path: Path) -> None:
+    run = run_of([TOKENS], tmp_path)
+    [cell] = summarise(run.manifest, run.trials).cells
+    assert cell.measured is not None
+    step = cell.measured.step_time_s.value
+    assert cell.measured.throughput.value == pytest.approx(4096 / step)
+    assert dataclasses.asdict(cell.trials.cell.work) == {"quantity": {"many": "tokens"}, "amount": 4096}
