@@ -12,7 +12,7 @@ from harness.engines.tensorflow.data import default_data_dir
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand
 from harness.trial.engines import catalogue_of
 
@@ -77,8 +77,8 @@ def live(
         task=task,  # type: ignore[arg-type]
         isolate=isolate,
     )
-    place = Place("goals", block, f"b{block}", order, 1, "turns")
-    return LiveTrial(measured, place, zygote, request, 120.0, Interrupts())
+    slot = Slot("goals", block, f"b{block}", order, 1, "turns")
+    return LiveTrial(measured, slot, zygote, request, 120.0, Interrupts())
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float, float]:

@@ -31,7 +31,7 @@ class SlurmShape(Message):
     """This process's, in the resolver's order: tasks by name, nodes by name."""
 
 
-class Placing(Message):
+class LauncherOptions(Message):
     """What a launcher is told beyond the trial: keys of the sweep of the same names."""
 
     hosts: Annotated[int, Field(ge=0)] = 0
@@ -137,7 +137,7 @@ class Request(Message):
     """Whether workers in lock-step also time what each computes by itself (`harness.trial.alone`)."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
-    placing: Placing = Placing()
+    launcher_options: LauncherOptions = LauncherOptions()
     isolate: bool = True
     """Whether such processes get a loopback of their own, where they are on one machine and the kernel gives one."""
     member: Membership | None = None

@@ -10,7 +10,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.network import available, loopback_available
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
 
@@ -83,7 +83,7 @@ def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Cat
 def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     """A whole trial of two workers on this machine, one window long, its proofs included."""
     request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
-    trial = LiveTrial(cell, Place("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
+    trial = LiveTrial(cell, Slot("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
     with contextlib.suppress(Ended):
         trial.start()
         trial.set_up()
@@ -94,12 +94,12 @@ def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Fi
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
-    place = Place("doctor", 0, "doctor", 0, 1, "none")
+    slot = Slot("doctor", 0, "doctor", 0, 1, "none")
     request = Request(
         cell=cell, seed=0, data_dir=str(Path()), window_s=0.1, intra_op_threads=1,
         inter_op_threads=2 * cell.replicas, task="probe",
     )  # fmt: skip
-    trial = LiveTrial(cell, place, zygote, request, LIMIT_S, Interrupts())
+    trial = LiveTrial(cell, slot, zygote, request, LIMIT_S, Interrupts())
     trial.start()
     trial.finish_task()
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)

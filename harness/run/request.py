@@ -5,7 +5,7 @@ from pathlib import Path
 from harness.engines.tensorflow.data import default_data_dir
 from harness.engines.tensorflow.devices.tpu import CONNECT_LIMIT_S
 from harness.errors import UsageError, not_one_of
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell, TrainingCell
@@ -31,7 +31,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         tpu=sweep.tpu,
         tpu_limit_s=min(CONNECT_LIMIT_S, sweep.timeout / 2),
         launcher=sweep.launcher,
-        placing=Placing(
+        launcher_options=LauncherOptions(
             hosts=sweep.hosts,
             listen=sweep.listen,
             join_timeout_s=sweep.join_timeout,

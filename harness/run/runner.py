@@ -20,7 +20,7 @@ from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 
 PREFLIGHT_S = 300.0
 
@@ -102,9 +102,9 @@ def _prepare(run: LiveRun[Any], arms: Sequence[Arm]) -> None:
         if arm.request.cell.data_set is None or key in done or launchers()[arm.request.launcher].elsewhere:
             continue
         done.add(key)
-        place = Place(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
+        slot = Slot(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
         limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
-        task = LiveTrial(arm.request.cell, place, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
+        task = LiveTrial(arm.request.cell, slot, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
         task.start()
         task.finish_task()
         if task.status != "ok":

@@ -16,8 +16,6 @@ StrategyName = Literal[
     "one_device", "mirrored", "central_storage", "dtensor", "multi_worker_mirrored", "parameter_server"
 ]
 STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
-ONE_PROCESS: tuple[StrategyName, ...] = ("one_device", "mirrored", "central_storage", "dtensor")
-"""Strategies whose job is a single process, which is what every fault is done to."""
 NOT_OFFERED = {
     "none": "it is one process with one replica, and 'one_device' is that under tf.distribute",
     "tpu": "a TPU host is taken away and given back by its cloud, and there was none to try that on",

@@ -20,7 +20,7 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
 
 HOPELESS = ("unsupported", "wrong_result")
@@ -63,8 +63,8 @@ class ArmBlocks:
         A planted slow-down is calibrated then, with nobody beside it. HarnessError when one does not end well.
         """
         for arm in arms:
-            place = Place(self.store.manifest.run_id, 0, "rehearsal", 0, 1, "none")
-            trial = LiveTrial(arm.request.cell, place, arm.zygote, arm.request, arm.timeout_s, self.interrupts)
+            slot = Slot(self.store.manifest.run_id, 0, "rehearsal", 0, 1, "none")
+            trial = LiveTrial(arm.request.cell, slot, arm.zygote, arm.request, arm.timeout_s, self.interrupts)
             with contextlib.suppress(Ended):
                 trial.start()
                 trial.set_up()
@@ -113,7 +113,7 @@ class ArmBlocks:
         way: Literal["turns"] = "turns"
         return LiveTrial(
             cell=arm.request.cell,
-            place=Place(self.store.manifest.run_id, block, group, order, attempt, way),
+            slot=Slot(self.store.manifest.run_id, block, group, order, attempt, way),
             zygote=arm.zygote,
             request=arm.request,
             timeout_s=arm.timeout_s,

@@ -16,7 +16,7 @@ from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
@@ -123,7 +123,7 @@ class SweepRun(TrialRun):
         return [
             LiveTrial(
                 cell=self.cells[cell_id],
-                place=Place(
+                slot=Slot(
                     self.store.manifest.run_id, block, f"b{block}-{name}", order, self._attempt(block, cell_id),
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),

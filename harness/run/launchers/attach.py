@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable
 
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.run.launchers.agents.assignment import dealt, first_devices
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK
@@ -29,12 +29,12 @@ class Attach(AgentLauncher):
         """Always available: the hosts may be anywhere."""
         return None
 
-    def begin(self, placing: Placing, hosts: int) -> Session:
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
         """Listen, and say what to run."""
-        session = Session(self.name, placing.listen, placing)
+        session = Session(self.name, options.listen, options)
         several = "host" if hosts == 1 else "hosts"
         session.say(
-            f"waits {placing.join_timeout_s:g} s for {hosts} {several}; run on each:\n\n  {session.command()}\n"
+            f"waits {options.join_timeout_s:g} s for {hosts} {several}; run on each:\n\n  {session.command()}\n"
         )
         if session.meeting.host.startswith("127."):
             session.say("listens on loopback, for this machine alone; --listen ADDRESS lets other hosts join")

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from harness.protocol.messages import Placing
+from harness.protocol.messages import LauncherOptions
 from harness.run.launchers.agents.identity import VARIABLES
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
@@ -56,7 +56,7 @@ class Ray(AgentLauncher):
             return None
         return f"no Ray cluster: RAY_ADDRESS names none, and none runs on this host; {START}"
 
-    def begin(self, placing: Placing, hosts: int) -> Session:
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
         """Join the Ray cluster as a driver, and ask it for whole nodes."""
         if (reason := self.available()) is not None:
             raise CannotPlace(f"launcher 'ray': {reason}")
@@ -64,7 +64,7 @@ class Ray(AgentLauncher):
         with contextlib.ExitStack() as undo:
             undo.callback(ray.shutdown)
             bundle = _whole_node(ray, hosts)
-            session = Session(self.name, placing.listen or ray.util.get_node_ip_address(), placing)
+            session = Session(self.name, options.listen or ray.util.get_node_ip_address(), options)
             undo.callback(session.meeting.close)
             try:
                 self._started[id(session)] = _asked(ray, bundle, hosts, session)
@@ -72,7 +72,7 @@ class Ray(AgentLauncher):
                 raise CannotPlace(f"launcher 'ray': Ray refuses: {_first_line(error)}") from None
             undo.pop_all()
         nodes = "a whole node" if hosts == 1 else f"{hosts} whole nodes"
-        session.say(f"asks Ray for {nodes}; waits {placing.join_timeout_s:g} s")
+        session.say(f"asks Ray for {nodes}; waits {options.join_timeout_s:g} s")
         return session
 
     def end(self, session: Session) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.protocol.messages import Placing, Request, SlurmShape
+from harness.protocol.messages import LauncherOptions, Request, SlurmShape
 from harness.run.launchers.agents.assignment import dealt, first_devices
 from harness.run.launchers.agents.meeting import facing
 from harness.run.launchers.agents.placement import held
@@ -79,15 +79,15 @@ class Slurm(AgentLauncher):
             return str(error)
         return None
 
-    def begin(self, placing: Placing, hosts: int) -> Session:
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
         """Listen where nodes reach this host, and have Slurm start an agent on each."""
         if (reason := _lacking()) is not None:
             raise CannotPlace(f"launcher 'slurm': {reason}")
         allocated = os.environ.get("SLURM_JOB_NODELIST") if "SLURM_JOB_ID" in os.environ else None
-        more = shlex.split(placing.slurm_args)
+        more = shlex.split(options.slurm_args)
         try:
             nodes = _allocated(hosts, allocated) if allocated else _addresses(())
-            session = Session(self.name, placing.listen or facing(nodes[0]) or "0.0.0.0", placing)
+            session = Session(self.name, options.listen or facing(nodes[0]) or "0.0.0.0", options)
         except CannotPlace as error:
             raise type(error)(f"launcher 'slurm': {error}") from None
         agent = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
@@ -100,7 +100,7 @@ class Slurm(AgentLauncher):
             raise type(error)(f"launcher 'slurm': {error}") from None
         self._started[id(session)] = begun
         what = f"job {begun.job}" if begun.job else f"a step of job {os.environ['SLURM_JOB_ID']}"
-        session.say(f"{what} starts {hosts} agents; waits {placing.join_timeout_s:g} s for them")
+        session.say(f"{what} starts {hosts} agents; waits {options.join_timeout_s:g} s for them")
         return session
 
     def end(self, session: Session) -> None:

@@ -7,7 +7,7 @@ from harness.errors import UsageError
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from harness.spec.cell import Cell
 
 RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
@@ -29,9 +29,9 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> No
         if names:
             own.setdefault(names, request)
     for request in own.values():
-        place = Place("preflight", 0, "preflight", 0, 1, "none")
+        slot = Slot("preflight", 0, "preflight", 0, 1, "none")
         task = request.model_copy(update={"task": "preflight"})
-        trial = LiveTrial(request.cell, place, zygote, task, limit_s, Interrupts())
+        trial = LiveTrial(request.cell, slot, zygote, task, limit_s, Interrupts())
         trial.start()
         trial.finish_task()
         fault = _fault(trial)

@@ -178,4 +178,4 @@ def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:
 
 def _name(trial: LiveTrial) -> str:
     """Tells the trials of a group apart, also where one cell is measured against itself."""
-    return f"trial {trial.place.order}, {trial.cell.label}"
+    return f"trial {trial.slot.order}, {trial.cell.label}"

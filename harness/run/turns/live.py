@@ -26,7 +26,7 @@ block, and tracing the pass would be a good part of every trial's fixed cost."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     """Where a trial stands in the run."""
 
     run_id: str
@@ -46,7 +46,7 @@ class LiveTrial:
     """A trial from its spawn to its record. Methods raise Ended when the trial is over early."""
 
     cell: Cell
-    place: Place
+    slot: Slot
     zygote: Zygote
     request: Request
     timeout_s: float
@@ -72,7 +72,7 @@ class LiveTrial:
         self._since = time.perf_counter()
         self._taking_turns = False
         self.zygote.check = self.interrupts.check
-        alone = self.place.block < ALONE_BLOCKS
+        alone = self.slot.block < ALONE_BLOCKS
         self.child = spawn(self.request.model_copy(update={"times_alone": alone}), self.zygote)
         self.deadline = time.monotonic() + self.timeout_s
         """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
@@ -125,11 +125,11 @@ class LiveTrial:
     def failed_before_start(self, cell: Cell, order: int, reason: str) -> TrialRecord:
         """A record for a trial of `cell` that this failed task left without its data, as `reason` says."""
         return TrialRecord(
-            run_id=self.place.run_id,
+            run_id=self.slot.run_id,
             cell_id=cell.cell_id,
             cell=cell,
             block=0,
-            group=self.place.group,
+            group=self.slot.group,
             order=order,
             interleaving="none",
             status="unsupported",
@@ -231,14 +231,14 @@ class LiveTrial:
         ended_well = self.status == "ok"
         figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
         return TrialRecord(
-            run_id=self.place.run_id,
+            run_id=self.slot.run_id,
             cell_id=self.cell.cell_id,
             cell=self.cell,
-            block=self.place.block,
-            group=self.place.group,
-            order=self.place.order,
-            attempt=self.place.attempt,
-            interleaving=self.place.interleaving,
+            block=self.slot.block,
+            group=self.slot.group,
+            order=self.slot.order,
+            attempt=self.slot.attempt,
+            interleaving=self.slot.interleaving,
             side=self.side,
             plant=self.request.plant,
             status=self.status or "crashed",

@@ -13,7 +13,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.kinds.sides import Side, side_records, side_zygotes, sides_of
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.run.process.test_interpreters import bare_venv, lend_packages
 from tests.run.repositories import Repo
 
@@ -38,9 +38,9 @@ def reduced_bytes(units: int) -> int:
 
 def trial(side: Side, zygote: Zygote, folder: Path) -> TrialRecord:
     """One trial that proves its step and takes two turns."""
-    place = Place("run", 0, "g", 0, 1, "none")
+    slot = Slot("run", 0, "g", 0, 1, "none")
     request = request_for(side.cell, side.sweep, folder)
-    live = LiveTrial(side.cell, place, zygote, request, 120.0, Interrupts())
+    live = LiveTrial(side.cell, slot, zygote, request, 120.0, Interrupts())
     live.start()
     with contextlib.suppress(Ended):
         while not live.set_up_step():

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from harness.environment import usable_cores
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.launchers.attach import Attach
 from harness.run.network import loopback_available
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ROOT, SMALL, only_run
 from tests.cli.real import start as start_harness
 from tests.record.examples import cell
@@ -35,16 +35,16 @@ NOBODY_S = 0.3
 
 def request_of(timeout_s: float = 120.0, **keys: Any) -> Request:
     """A trial that agents are to run."""
-    placing = Placing(join_timeout_s=timeout_s)
+    options = LauncherOptions(join_timeout_s=timeout_s)
     return Request(
         cell=cell(**keys), seed=1, data_dir="", window_s=0.02, intra_op_threads=1, inter_op_threads=4,
-        launcher="attach", placing=placing,
+        launcher="attach", launcher_options=options,
     )  # fmt: skip
 
 
 def live(zygote: Zygote, request: Request) -> LiveTrial:
     """A trial that has not started."""
-    return LiveTrial(request.cell, Place("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
+    return LiveTrial(request.cell, Slot("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
 
 
 def measured(trial: LiveTrial, windows: int = 2) -> TrialRecord:
@@ -125,10 +125,10 @@ def test_two_workers_on_two_agents_pass_the_gate_and_the_survivor_goes_on_when_o
     # those that are missing are waited for, and then named in the record; a trial of one host goes on
     launcher = launchers()["attach"]
     assert isinstance(launcher, Attach)
-    placing = request_of(**PAIR).placing
-    session = launcher._sessions[placing]
+    options = request_of(**PAIR).launcher_options
+    session = launcher._sessions[options]
     assert not isinstance(session, Exception)
-    session.placing = Placing(join_timeout_s=NOBODY_S)
+    session.launcher_options = LauncherOptions(join_timeout_s=NOBODY_S)
     missing = measured(live(zygote, request_of(**PAIR)))
     assert (missing.status, missing.may_pass) == ("unsupported", True)
     assert "1 of 2 hosts" in str(missing.reason)
@@ -152,8 +152,8 @@ def test_a_port_in_use_is_a_record_with_the_reason() -> None:
     with contextlib.closing(Zygote()) as zygote:
         launcher = Attach()
         first = launcher.session(request_of(NOBODY_S, **PAIR), zygote)
-        taken = Placing(join_timeout_s=NOBODY_S, listen=first.meeting.address())
-        request = request_of(NOBODY_S, **PAIR).model_copy(update={"placing": taken})
+        taken = LauncherOptions(join_timeout_s=NOBODY_S, listen=first.meeting.address())
+        request = request_of(NOBODY_S, **PAIR).model_copy(update={"launcher_options": taken})
         record = measured(live(zygote, request))
     assert record.status == "unsupported"
     assert "listen: nothing can listen at" in str(record.reason)

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import CannotPlace, launchers
 from harness.run.launchers.ray import Ray, _reach
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import SMALL, only_run, run
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true
@@ -37,7 +37,7 @@ def reason_of_a_trial() -> str | None:
         intra_op_threads=1, inter_op_threads=4, launcher="ray",
     )  # fmt: skip
     with contextlib.closing(Zygote()) as zygote:
-        trial = LiveTrial(request.cell, Place("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
+        trial = LiveTrial(request.cell, Slot("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
         with contextlib.suppress(Ended):
             trial.start()
             trial.set_up()
@@ -80,7 +80,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, ray: FakeRay, hosts: int) -> str:
     monkeypatch.setattr("harness.run.launchers.ray._joined", lambda: ray)
     listening = threading.active_count()
     with pytest.raises(CannotPlace) as refused:
-        launcher.begin(Placing(), hosts)
+        launcher.begin(LauncherOptions(), hosts)
     assert ray.down
     assert comes_true(lambda: threading.active_count() <= listening)
     return str(refused.value)

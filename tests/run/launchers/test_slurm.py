@@ -17,7 +17,7 @@ from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ROOT, SMALL, only_run, wait_for_lines
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true
@@ -189,7 +189,7 @@ def test_where_there_is_no_slurm_trials_are_unsupported_with_the_reason(
         intra_op_threads=1, inter_op_threads=4, launcher="slurm",
     )  # fmt: skip
     with contextlib.closing(Zygote()) as zygote:
-        trial = LiveTrial(request.cell, Place("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
+        trial = LiveTrial(request.cell, Slot("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
         with contextlib.suppress(Ended):
             trial.start()
             trial.set_up()

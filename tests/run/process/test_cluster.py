@@ -11,7 +11,7 @@ from harness.protocol.messages import Request
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.spec import Cell
 from tests.record.examples import cell
 
@@ -25,7 +25,7 @@ SERVED = {
 def live(zygote: Zygote, of: Cell, timeout_s: float = 60.0) -> LiveTrial:
     """A trial of `of` that has not started."""
     request = Request(cell=of, seed=1, data_dir="", window_s=0.02, intra_op_threads=1, inter_op_threads=4)
-    return LiveTrial(of, Place("r", 0, "g", 0, 1, "none"), zygote, request, timeout_s, Interrupts())
+    return LiveTrial(of, Slot("r", 0, "g", 0, 1, "none"), zygote, request, timeout_s, Interrupts())
 
 
 def take_turns(trial: LiveTrial, windows: int) -> None:

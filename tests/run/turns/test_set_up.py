@@ -16,7 +16,7 @@ from harness.run.progress.base import Quiet
 from harness.run.request import request_for
 from harness.run.turns import group as turns
 from harness.run.turns.group import TurnGroup, TurnRules
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep
 from tests.record.examples import cell
 from tests.run.fakes import Actor, FakeZygote, Play, Plays, all_play
@@ -34,7 +34,7 @@ class Group:
         sweep = Sweep(window=0.01)
         trials = [
             LiveTrial(
-                one, Place("run", 0, "g", order, 1, "turns"), self.zygote,  # type: ignore[arg-type]
+                one, Slot("run", 0, "g", order, 1, "turns"), self.zygote,  # type: ignore[arg-type]
                 request_for(one, sweep, folder), timeout_s, self.interrupts,
             )
             for order, one in enumerate(cells)

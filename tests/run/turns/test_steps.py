@@ -2,7 +2,7 @@
 
 from harness.record.trial import Windows
 from harness.run.interrupts import Interrupts
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
 from harness.spec import Cell
 from tests.record.examples import cell, trial
@@ -12,8 +12,8 @@ ONE, TWO, THREE = cell(), cell(cross_device_op="nccl"), cell(replicas=3, global_
 
 def live(of: Cell, steps: int | None, side: str | None = None) -> LiveTrial:
     """A trial that waits for its first turn; `steps` is what its pilot chose, None where it never got so far."""
-    place = Place("run", 0, "g", 0, 1, "turns")
-    return LiveTrial(of, place, None, None, 1.0, Interrupts(), side=side, steps=steps)  # type: ignore[arg-type]
+    slot = Slot("run", 0, "g", 0, 1, "turns")
+    return LiveTrial(of, slot, None, None, 1.0, Interrupts(), side=side, steps=steps)  # type: ignore[arg-type]
 
 
 def agreed(counts: StepCounts, *trials: LiveTrial) -> list[int | None]:

@@ -14,7 +14,7 @@ from harness.protocol.messages import Request
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import LiveTrial, Place
+from harness.run.turns.live import LiveTrial, Slot
 from tests.record.examples import cell
 from tests.run.fakes import FakeZygote, Play, all_play
 
@@ -56,7 +56,7 @@ def a_sixth_as_fast(pid: int) -> Iterator[None]:
 def measured(zygote: Zygote, slow: int | None) -> TrialRecord:
     """A trial, in which one worker is slow from the first window on."""
     request = Request(cell=CELL, seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
-    trial = LiveTrial(CELL, Place("r", 0, "b0.0", 0, 1, "none"), zygote, request, 60.0, Interrupts())
+    trial = LiveTrial(CELL, Slot("r", 0, "b0.0", 0, 1, "none"), zygote, request, 60.0, Interrupts())
     trial.start()
     trial.set_up()
     trial.measure_from(0, steady=False)
@@ -87,6 +87,6 @@ def test_only_the_first_blocks_pay_for_what_each_worker_computes_alone(tmp_path:
     zygote = FakeZygote(tmp_path, all_play(Play()))
     request = Request(cell=cell(), seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
     for block in range(5):
-        place = Place("r", block, f"{block}.0", 0, 1, "none")
-        LiveTrial(request.cell, place, zygote, request, 60.0, Interrupts()).start()  # type: ignore[arg-type]
+        slot = Slot("r", block, f"{block}.0", 0, 1, "none")
+        LiveTrial(request.cell, slot, zygote, request, 60.0, Interrupts()).start()  # type: ignore[arg-type]
     assert [one.times_alone for one in zygote.spawned] == [True, True, True, False, False]

@@ -26,7 +26,8 @@ from harness.run.process.zygote import Zygote
 from harness.run.request import data_dir_of, request_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell, trained
-from harness.spec.faults import OF_SERVERS, ONE_PROCESS, Faults
+from harness.spec.faults import OF_SERVERS, Faults
+from harness.trial.engines import catalogue_of
 
 COST_PAIRS = 8
 """Pairs of windows, with a checkpoint and without, of an undisturbed job."""
@@ -169,10 +170,10 @@ def estimate_s(settings: Faults, jobs: Sequence[PlannedFault]) -> float:
     """About how long the jobs take: a start each, a restart, and what must be waited for to be noticed."""
     seconds = 0.0
     for job in jobs:
-        strategy = job.scenario.partition("/")[0]
-        if job.fault in OF_SERVERS and strategy != "parameter_server":
+        traits = catalogue_of().strategies[job.scenario.partition("/")[0]]
+        if job.fault in OF_SERVERS and not traits.parameter_servers:
             continue
-        if job.fault == "cut_link" and strategy in ONE_PROCESS:
+        if job.fault == "cut_link" and not traits.multi_worker:
             continue
         seconds += 4.0 + 0.03 * settings.steps
         if job.fault in ("freeze_worker", "freeze_ps", "cut_link"):

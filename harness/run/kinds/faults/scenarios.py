@@ -15,7 +15,7 @@ from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
-from harness.spec.faults import OF_SERVERS, OF_SWEEP, ONE_PROCESS, Faults
+from harness.spec.faults import OF_SERVERS, OF_SWEEP, Faults
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
 
@@ -67,13 +67,14 @@ def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | No
 
 def _cell(settings: Faults, strategy: str) -> TrainingCell:
     """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
-    catalogue, alone = catalogue_of(), strategy in ONE_PROCESS
-    most = catalogue.strategies[strategy].max_replicas or settings.workers
+    catalogue = catalogue_of()
+    traits = catalogue.strategies[strategy]
+    alone, most = not traits.multi_worker, traits.max_replicas or settings.workers
     axes: dict[str, list[Any]] = {
         "strategy": [strategy],
         "replicas": [min(settings.workers, most) if alone else 1],
         "workers": [1 if alone else settings.workers],
-        **({"ps": [settings.ps]} if strategy == "parameter_server" else {}),
+        **({"ps": [settings.ps]} if traits.parameter_servers else {}),
     }
     matrix = expand(_sweep(settings, axes), catalogue)
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)

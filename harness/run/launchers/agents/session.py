@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.run.data import PREPARE_LIMIT_S, data_key, preparation, unavailable
 from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
@@ -27,8 +27,8 @@ AGAIN_S = 30.0
 class Session:
     """Listens, and knows the agents that have joined."""
 
-    def __init__(self, launcher: str, listen: str, placing: Placing, out: TextIO | None = None) -> None:
-        self.placing = placing
+    def __init__(self, launcher: str, listen: str, options: LauncherOptions, out: TextIO | None = None) -> None:
+        self.launcher_options = options
         self._launcher = launcher
         self._out = out
         token = os.environ.get(TOKEN_VARIABLE, "").strip() or new_token()
@@ -62,14 +62,14 @@ class Session:
         began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
         not come.
         """
-        limit = time.monotonic() + MOST_WAITS * self.placing.join_timeout_s
+        limit = time.monotonic() + MOST_WAITS * self.launcher_options.join_timeout_s
         while len(living := self.meeting.living()) < hosts:
             check()
             if (known := [agent.gone is None for agent in self.meeting.agents]) != self._known:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise NotNow(f"launcher '{self._launcher}': {why}")
-            if time.monotonic() >= min(limit, self.since + self.placing.join_timeout_s):
+            if time.monotonic() >= min(limit, self.since + self.launcher_options.join_timeout_s):
                 raise NotNow(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
@@ -79,7 +79,7 @@ class Session:
         there = f" ({', '.join(agent.name for agent in living)})" if living else ""
         text = (
             f"launcher '{self._launcher}': {len(living)} of {hosts} hosts{there} joined at {self.meeting.address()} "
-            f"within {self.placing.join_timeout_s:g} s; {hosts - len(living)} missing"
+            f"within {self.launcher_options.join_timeout_s:g} s; {hosts - len(living)} missing"
         )
         gone = [f"{agent.name} is gone ({agent.gone})" for agent in self.meeting.agents if agent.gone]
         importing = [f"{a.name} still imports TensorFlow" for a in self.meeting.agents if not a.gone and not a.ready]
@@ -104,11 +104,11 @@ class AgentLauncher(Launcher, ABC):
     elsewhere = True
 
     def __init__(self) -> None:
-        self._sessions: dict[Placing, Session | CannotPlace] = {}
-        self._tried_at: dict[Placing, float] = {}
+        self._sessions: dict[LauncherOptions, Session | CannotPlace] = {}
+        self._tried_at: dict[LauncherOptions, float] = {}
 
     @abstractmethod
-    def begin(self, placing: Placing, hosts: int) -> Session:
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
         """Start, or have somebody start, agents on `hosts` hosts; CannotPlace with the reason."""
 
     def end(self, session: Session) -> None:
@@ -126,7 +126,7 @@ class AgentLauncher(Launcher, ABC):
         """Have agents started for the largest of `requests`, and wait until they and the data are there."""
         if not requests:
             return
-        hosts = max(hosts_needed(request.cell, request.placing.hosts) for request in requests)
+        hosts = max(hosts_needed(request.cell, request.launcher_options.hosts) for request in requests)
         try:
             session = self.session(requests[0], zygote, hosts)
             agents = session.wait(hosts, zygote.check, self)
@@ -142,28 +142,28 @@ class AgentLauncher(Launcher, ABC):
                 f"launcher '{self.name}': hosts run this harness as it is; a side with an environment, interpreter or "
                 "revision of its own needs launcher 'local'"
             )
-        found = self._sessions.get(request.placing)
-        if isinstance(found, NotNow) and time.monotonic() >= self._tried_at[request.placing] + AGAIN_S:
+        found = self._sessions.get(request.launcher_options)
+        if isinstance(found, NotNow) and time.monotonic() >= self._tried_at[request.launcher_options] + AGAIN_S:
             found = None
         if found is None:
-            self._tried_at[request.placing] = time.monotonic()
-            found = self._begun(request, hosts or hosts_needed(request.cell, request.placing.hosts))
-            self._sessions[request.placing] = found
-            zygote.closing.callback(self._end, request.placing)
+            self._tried_at[request.launcher_options] = time.monotonic()
+            found = self._begun(request, hosts or hosts_needed(request.cell, request.launcher_options.hosts))
+            self._sessions[request.launcher_options] = found
+            zygote.closing.callback(self._end, request.launcher_options)
         if isinstance(found, CannotPlace):
             raise found
         return found
 
     def _begun(self, request: Request, hosts: int) -> Session | CannotPlace:
         try:
-            return self.begin(request.placing, hosts)
+            return self.begin(request.launcher_options, hosts)
         except ListenError as error:
             return NotNow(f"launcher '{self.name}': {error}")
         except CannotPlace as error:
             return error
 
-    def _end(self, placing: Placing) -> None:
-        session = self._sessions.pop(placing, None)
+    def _end(self, options: LauncherOptions) -> None:
+        session = self._sessions.pop(options, None)
         if isinstance(session, Session):
             session.meeting.close()
             self.end(session)
@@ -171,7 +171,7 @@ class AgentLauncher(Launcher, ABC):
     def agents_for(self, request: Request, zygote: Zygote) -> list[Agent]:
         """The hosts of one trial, its data ready on each; CannotPlace when they are not there in time."""
         session = self.session(request, zygote)
-        hosts = hosts_needed(request.cell, request.placing.hosts)
+        hosts = hosts_needed(request.cell, request.launcher_options.hosts)
         agents = session.wait(hosts, zygote.check, self)
         zygote.hosts.update({agent.host: agent.facts for agent in agents})
         session.prepare(agents, request, zygote.check)

@@ -9,7 +9,7 @@ from harness.record.trial import Plant, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
-from harness.run.turns.live import Ended, LiveTrial, Place
+from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand
 from harness.trial.engines import catalogue_of
 
@@ -23,7 +23,7 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
     matrix = expand(sweep, catalogue_of())
     cell: Cell = next(cell for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     request = request_for(cell, sweep, Path(), plant)
-    trial = LiveTrial(cell, Place("planted", 0, "b0", 0, 1, "none"), zygote, request, 120.0, Interrupts())
+    trial = LiveTrial(cell, Slot("planted", 0, "b0", 0, 1, "none"), zygote, request, 120.0, Interrupts())
     trial.start()
     with contextlib.suppress(Ended):
         trial.set_up()

@@ -10,8 +10,9 @@ from harness.record.faults import PlannedFault
 from harness.run.kinds.faults.crew import Crew, Hand
 from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs, strike_of
 from harness.run.launchers.base import seated, tasks_of
-from harness.spec.faults import ONE_PROCESS, FaultName, Faults, faults_from
+from harness.spec.faults import FaultName, Faults, faults_from
 
+ONE_PROCESS = ("one_device", "mirrored", "central_storage", "dtensor")
 SETTINGS = faults_from({"repeats": 2, "checkpoint_every": [0, 10, 20]})
 
 

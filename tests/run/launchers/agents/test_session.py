@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import Interrupted
-from harness.protocol.messages import Placing, Request
+from harness.protocol.messages import LauncherOptions, Request
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
 from harness.run.process.zygote import Zygote
@@ -30,8 +30,8 @@ class Somewhere(AgentLauncher):
     def available(self) -> str | None:
         return None
 
-    def begin(self, placing: Placing, hosts: int) -> Session:
-        return Session(self.name, "", placing, io.StringIO())
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
+        return Session(self.name, "", options, io.StringIO())
 
     def detail(self, session: Session) -> str | None:
         return "the queue is long"
@@ -39,7 +39,7 @@ class Somewhere(AgentLauncher):
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    begun = Somewhere().begin(Placing(join_timeout_s=PATIENT_S), 2)
+    begun = Somewhere().begin(LauncherOptions(join_timeout_s=PATIENT_S), 2)
     yield begun
     begun.meeting.close()
 
@@ -101,7 +101,7 @@ def test_ctrl_c_ends_the_waiting(session: Session) -> None:
 def test_a_reason_why_nobody_will_come_ends_the_waiting(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = Somewhere()
     monkeypatch.setattr(launcher, "trouble", lambda _: "the job has ended")
-    session.placing = Placing(join_timeout_s=3600)
+    session.launcher_options = LauncherOptions(join_timeout_s=3600)
     with pytest.raises(CannotPlace, match="somewhere': the job has ended"):
         session.wait(1, lambda: None, launcher)
 
@@ -121,11 +121,11 @@ class AtSecondTry(Somewhere):
         self.error = error
         self.tries = 0
 
-    def begin(self, placing: Placing, hosts: int) -> Session:
+    def begin(self, options: LauncherOptions, hosts: int) -> Session:
         self.tries += 1
         if self.tries == 1:
             raise self.error
-        return super().begin(placing, hosts)
+        return super().begin(options, hosts)
 
 
 @pytest.mark.parametrize(("error", "tries"), [(NotNow("the controller is busy"), 2), (CannotPlace("no srun here"), 1)])
@@ -148,7 +148,7 @@ def test_a_launcher_that_could_not_begin_is_asked_again_after_a_while_unless_it_
 @pytest.mark.parametrize("token", ["sixteen characters; and a $HOME", "it's a quoted token", "plain-token-of-16"])
 def test_the_printed_command_is_read_by_a_shell_as_it_is_meant(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("HARNESS_TOKEN", token)
-    session = Somewhere().begin(Placing(), 1)
+    session = Somewhere().begin(LauncherOptions(), 1)
     command, address = session.command(), session.meeting.address()
     session.meeting.close()
     assignment, *words = shlex.split(command)
@@ -166,6 +166,6 @@ def test_what_every_trial_would_say_is_said_once(session: Session) -> None:
 def test_what_is_told_to_a_closed_terminal_costs_nothing() -> None:
     closed = io.StringIO()
     closed.close()
-    session = Session("somewhere", "", Placing(), closed)
+    session = Session("somewhere", "", LauncherOptions(), closed)
     session.say("anything")
     session.meeting.close()
