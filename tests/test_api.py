@@ -13,7 +13,7 @@ from harness.report.export import exporters
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
-from tests.run.kinds.test_importing import PUBLISHED
+from tests.run.kinds.test_published_table import PUBLISHED
 
 
 def modules_after(code: str) -> set[str]:
