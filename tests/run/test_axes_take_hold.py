@@ -1,0 +1,58 @@
+"""Every axis takes hold: two real trials that differ in nothing else leave a record that shows it.
+
+An axis whose flag had no effect would pass every test of names and groups. The entry says what in the record shows
+the axis, and what a machine may lack for it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from harness.record import Run, TrialRecord, load_run
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.spec import sweep_from
+from harness.spec.axes import TABLE
+from harness.spec.expand import Matrix
+from tests.axes import pair_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("axes")]
+FAR_APART = 2.0
+"""Measured figures differ between equal trials too: only a difference by such a factor shows anything."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run, of one preloaded process, with a trial of each cell of each pair."""
+    folder: Path = tmp_path_factory.mktemp("axes")
+    cells = dict.fromkeys(cell for key in TABLE for cell in pair_of(key))
+    settings = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.02, "data_dir": str(folder / "data")}
+    return load_run(measure_matrix(sweep_from(settings), Matrix(tuple(cells)), folder, ["pytest"], Quiet()))
+
+
+def shown(trial: TrialRecord, place: str) -> Any:
+    """What the record says there; of processes how many there are, since no two have one id."""
+    value: Any = trial
+    for part in place.split("."):
+        value = getattr(value, part, None)
+    return len(value) if isinstance(value, list) and value and isinstance(value[0], BaseModel) else value
+
+
+def differ(a: Any, b: Any) -> bool:
+    """Whether the two can only be of different values of the axis."""
+    if isinstance(a, float) and isinstance(b, float):
+        return max(a, b) >= FAR_APART * min(a, b)
+    return bool(a != b)
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_an_axis_shows_in_what_is_recorded_of_a_trial(key: str, run: Run) -> None:
+    by_cell = {trial.cell_id: trial for trial in run.trials}
+    a, b = (by_cell[cell.cell_id] for cell in pair_of(key))
+    missing = next((trial.reason for trial in (a, b) if trial.status == "unsupported"), None)
+    if missing is not None and TABLE[key].lacking:
+        pytest.skip(f"this machine lacks {TABLE[key].lacking}: {missing}")
+    assert (a.status, b.status) == ("ok", "ok"), (a.reason, b.reason)
+    assert any(differ(shown(a, place), shown(b, place)) for place in TABLE[key].shown_by)
