@@ -150,3 +150,40 @@ def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
     assert {t["cell"]["device"] for t in trials} == {"virtual-cpu", "whole-cpu"}
     assert {t["cell"]["loop"] for t in trials} == {"custom", "in_graph"}
     assert {t["cell"]["strategy"] for t in trials} == {"none", "mirrored_reversed"}
+
+
+@pytest.fixture
+def with_axis(tmp_path: Path) -> Path:
+    """A copy of package and tests with the axis in it that the page adds, as printed."""
+    for folder in ("harness", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    [change] = re.findall(r"## An axis\n.*?```diff\n(.*?)```", PAGE, re.DOTALL)
+    done = subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=change, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def in_copy(copy: Path, *arguments: str) -> str:
+    """What Python says, run in the copy; it must end well."""
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_added_axis_passes_the_test_of_the_table(with_axis: Path) -> None:
+    said = in_copy(with_axis, "-m", "pytest", "tests/spec/test_axes.py", "-k", "cache", "-q", "-p", "no:cacheprovider")
+    assert "passed" in said
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_over_the_added_axis_and_its_records_show_it(with_axis: Path) -> None:
+    flags = {
+        "cache": "true,false", "strategy": "none", "replicas": "1", "model": "mlp", "batch-size": "8", "trials": "1",
+        "windows": "5", "max-warmup": "0", "window": "0.02", "results": "results", "data-dir": "data",
+    }  # fmt: skip
+    in_copy(with_axis, "-m", "harness", "sweep", *(word for key, text in flags.items() for word in (f"--{key}", text)))
+    lines = next((with_axis / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
+    kept = {trial["cell"]["cache"]: "Cache" in trial["executed"]["input"] for trial in map(json.loads, lines)}
+    assert kept == {True: True, False: False}
