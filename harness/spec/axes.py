@@ -58,6 +58,8 @@ OWN = ("package.module:function", ":")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 TWO_SERVERS = {"strategy": "parameter_server", "workers": 2, "ps": 2}
+ONE_WORKER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
+"""Nobody to lose an update to."""
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -174,7 +176,7 @@ class Axes(BaseModel):
         help="how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
         asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
         label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
-        tried_with=TWO_SERVERS, shown_by=PROGRAM,
+        tried_with=ONE_WORKER, shown_by=PROGRAM,
     )] = "locked"
     network: Annotated[str, Axis(
         help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, "
