@@ -28,13 +28,13 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
+    from harness.record.imported import ImportedRecord
     from harness.record.reading import load_manifest
     from harness.run.kinds.published_table import import_table
 
     path, count = import_table(file, results, name, source)
     if json_out:
-        imported = load_manifest(path).imported
-        left_out = imported.left_out if imported else 0
+        left_out = load_manifest(path).part(ImportedRecord).left_out
         print(json.dumps({"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out}, indent=2,
                          ensure_ascii=False))  # fmt: skip
         return 0

@@ -1,0 +1,60 @@
+"""What a run set out to do: one of a union in memory, and on disk what it always was."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from harness.errors import UsageError
+from harness.record import RunManifest
+from harness.record.imported import ImportedRecord
+from harness.record.manifest import ComparisonRecord, ExtensionPlan, SweepPlan
+from tests.comparisons import ab_run
+from tests.record.examples import manifest
+
+ROOT = Path(__file__).parents[2]
+PARTS = re.compile(r"manifest(\([^)]*\))?\.(comparison|validation|faults|imported|extension)\b")
+
+
+def test_a_run_with_no_part_of_its_own_is_a_sweep() -> None:
+    assert manifest().what == SweepPlan()
+    assert (manifest().kind, manifest().what.kind.verb, manifest().what.kind.has_trials) == ("sweep", "sweep", True)
+
+
+def test_the_part_of_a_run_is_had_by_its_type_and_another_one_is_a_clear_error() -> None:
+    run = ab_run([0.1, 0.2]).manifest
+    assert run.part(ComparisonRecord) is run.what
+    with pytest.raises(UsageError, match="'ab-run' is a run of ab: it has no ImportedRecord"):
+        run.part(ImportedRecord)
+
+
+def test_runs_of_the_kinds_that_there_have_always_been_are_written_as_before() -> None:
+    assert "extension" not in json.loads(manifest().model_dump_json())
+    assert "extension" not in manifest().model_dump(mode="json")
+
+
+def test_the_plan_of_an_added_kind_is_kept_with_its_name_and_unit() -> None:
+    made = manifest(extension=ExtensionPlan(name="disk", unit="writes", plan={"bytes": 4, "folders": ["a"]}))
+    again = RunManifest.model_validate_json(made.model_dump_json())
+    assert again == made
+    kind = again.what.kind
+    assert (again.kind, kind.verb, kind.unit, kind.log) == ("disk", "disk", "writes", "records.jsonl")
+    assert not kind.has_trials
+
+
+@pytest.mark.parametrize("name", ["", "../etc", "Disk", "a b", "x" * 33])
+def test_the_name_of_an_added_kind_is_a_word(name: str) -> None:
+    with pytest.raises(ValidationError, match="name"):
+        ExtensionPlan(name=name)
+
+
+def test_nothing_but_the_manifest_itself_asks_which_of_its_parts_is_set() -> None:
+    asked = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "harness").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PARTS.search(line) and "import " not in line and path.name != "manifest.py"
+    ]
+    assert asked == []
