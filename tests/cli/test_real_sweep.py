@@ -11,6 +11,7 @@ import pytest
 
 from harness.record import Run
 from tests.cli.real import ROOT, SMALL, only_run, repeated, run, start, unmeasured
+from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
 
@@ -107,8 +108,9 @@ def test_resuming_what_is_complete_measures_nothing(sweep: Done, tmp_path: Path)
 
 
 def test_two_sweeps_at_once_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """With the tests' own engine: it is about the folder."""
     both = [
-        start("sweep", *SMALL, "--strategy", "none", "--replicas", "1", "--json", folder=tmp_path) for _ in range(2)
+        start("sweep", *flags(strategy="none", replicas="1", trials="1"), "--json", folder=tmp_path) for _ in range(2)
     ]
     answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
     assert [process.returncode for process in both] == [0, 0]

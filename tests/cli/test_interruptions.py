@@ -1,0 +1,85 @@
+"""Kills, and two sweeps at once: no process is left behind, nothing is lost, and a resumed run is complete.
+
+With the tests' own engine, which needs no TensorFlow; test_real_interruptions.py has the cases with it.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+from harness.record import load_run
+from tests.cli.real import (
+    only_run,
+    processes_of,
+    repeated,
+    start,
+    still_alive,
+    unmeasured,
+    wait_for_lines,
+    wait_for_trials,
+)
+from tests.engines.numpy_engine import flags
+
+CELLS = flags(replicas="2", windows="5")
+LONG = flags(replicas="2", windows="100", window="0.05", timeout="60")
+
+
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """`python -m harness ARGUMENTS` to its end."""
+    process = start(*arguments, folder=folder)
+    out, error = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def wait_for_turns(process: "subprocess.Popen[str]") -> None:
+    """Wait until the trials of a sweep are set up, which takes milliseconds, and take turns."""
+    assert process.stderr is not None
+    while "trials take turns" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+
+
+def test_a_kill_while_trials_take_turns_leaves_no_process_and_the_run_says_so(tmp_path: Path) -> None:
+    process = start("sweep", *LONG, folder=tmp_path)
+    wait_for_turns(process)
+    children = wait_for_trials(process, 2)
+    process.kill()
+    process.communicate()
+    assert len(children) == 3
+    assert still_alive(children) == []
+    assert "killed" in run("list", folder=tmp_path).stdout
+    assert run("show", "latest", folder=tmp_path).returncode == 0
+
+
+def test_a_kill_between_two_blocks_loses_nothing_and_a_resumed_run_is_complete(tmp_path: Path) -> None:
+    process = start("sweep", *CELLS, folder=tmp_path)
+    path = wait_for_lines(tmp_path / "results", 2)
+    children = processes_of(process)
+    process.kill()
+    process.communicate()
+    assert len(children) >= 1
+    assert still_alive(children) == []
+
+    before = load_run(path).trials
+    assert len(before) >= 2
+    assert {trial.status for trial in before} == {"ok"}
+    done = run("sweep", "--resume", "latest", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = load_run(path)
+    assert after.trials[: len(before)] == before
+    assert unmeasured(after) == []
+    assert repeated(after.trials) == []
+    assert json.loads(done.stdout)["path"] == f"results/{path.name}"
+
+
+def test_a_fork_server_that_is_killed_costs_its_trials_and_not_the_sweep(tmp_path: Path) -> None:
+    process = start("sweep", *LONG, folder=tmp_path)
+    wait_for_turns(process)
+    zygote = wait_for_trials(process, 2)[0]
+    zygote.kill()
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    stored = only_run(tmp_path / "results")
+    first = [trial for trial in stored.trials if trial.block == 0]
+    assert "crashed" in {trial.status for trial in first}
+    assert all("ended during" in (trial.reason or "") for trial in first if trial.status == "crashed")
+    assert [trial.status for trial in stored.trials if trial.block == 1] == ["ok"] * 2
