@@ -63,7 +63,7 @@ class ValidateBench:
         self.patch.setattr("harness.run.kinds.base.Zygote", self._zygote)
         self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
-    def _zygote(self) -> "ValidateBench":
+    def _zygote(self, **_: object) -> "ValidateBench":
         return self
 
     def __enter__(self) -> FakeZygote:
