@@ -21,7 +21,10 @@ class Message(BaseModel):
 
 
 class SlurmShape(Message):
-    """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed."""
+    """What TensorFlow's SlurmClusterResolver must be told to come to the cluster that the launcher placed.
+
+    TensorFlow's alone: other engines read the addresses in `Membership.cluster`.
+    """
 
     jobs: dict[str, int]
     """Processes, by task."""
@@ -74,7 +77,7 @@ class Membership(Message):
 
 
 class JobOrder(Message):
-    """What a job is asked that a fault is done to (`harness.engines.tensorflow.recovery`)."""
+    """What a job is asked that a fault is done to: TensorFlow's alone (`harness.engines.tensorflow.recovery`)."""
 
     steps: Annotated[int, Field(ge=1)]
     checkpoint_every: Annotated[int, Field(ge=0)]
@@ -122,13 +125,15 @@ class Request(Message):
     window_s: float
     intra_op_threads: int
     inter_op_threads: int
-    """0 is what suits the host where the trial runs (`harness.engines.tensorflow.threads`)."""
+    """Of TensorFlow; 0 is what suits the host where the trial runs (`harness.engines.tensorflow.threads`)."""
     gpu_memory_mb: int = 0
+    """Of TensorFlow's logical GPUs."""
     tpu: str = "local"
+    """The TPU that TensorFlow is to connect to."""
     task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
     job: JobOrder | None = None
     tpu_limit_s: float = 30.0
-    """How long to wait for it."""
+    """How long to wait for the TPU."""
     plant: Plant | None = None
     """A slow-down to plant (`harness.engines.tensorflow.plants`), for a validation."""
     trace: TraceRequest | None = None

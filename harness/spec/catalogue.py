@@ -1,6 +1,6 @@
 """What names exist and what each can do, as far as a matrix must know it.
 
-The objects themselves live one file each under `harness.trial`; this room only says what it
+The objects themselves live one file each in an engine's folder (`harness.engines`); this room only says what it
 wants to know of them, so that it depends on nothing of ours.
 """
 
