@@ -57,6 +57,7 @@ def one_key_apart() -> list[Cell]:
         "cross_device_op": "nccl", "packing": "num_packs=2", "model": "mlp", "data": "synthetic",
         "precision": "mixed_bfloat16", "xla": True, "optimizer": "sgd", "loop": "fit", "ps": 2,
         "partitioner": "max_size", "updates": "keras", "network": "rate=1gbit", "mesh": "batch:2",
+        "intra_op_threads": 2, "prefetch": 0,
     }  # fmt: skip
     assert others.keys() == TrainingCell.model_fields.keys() - {"global_batch_size"}, (
         "a new key belongs here, and in the names"
