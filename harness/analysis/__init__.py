@@ -4,7 +4,7 @@ from harness.analysis.cells import CellTrials, Measured, Problem, WindowSummary
 from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
 from harness.analysis.estimates.steady import block_steady_from, steady_from, trials_steady_from
 from harness.analysis.ops import OpGroup, OpResult
-from harness.analysis.ranking import Answer, Place, Workload
+from harness.analysis.ranking import Answer, Place, RankingScope
 from harness.analysis.scaling import SHARED_LABEL, Scaling
 from harness.analysis.summary import CellSummary, Noise, RunSummary, WorkloadSummary, summarise
 
@@ -21,11 +21,11 @@ __all__ = [
     "OpResult",
     "Place",
     "Problem",
+    "RankingScope",
     "RunSummary",
     "Sample",
     "Scaling",
     "WindowSummary",
-    "Workload",
     "WorkloadSummary",
     "block_steady_from",
     "steady_from",

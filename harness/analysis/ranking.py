@@ -36,7 +36,7 @@ Payoff = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_m
 
 
 @dataclass(frozen=True)
-class Workload:
+class RankingScope:
     """What is held fixed within one ranking, as the cells' kind of work says; its throughputs have one unit."""
 
     keys: tuple[tuple[str, Any], ...]
@@ -46,7 +46,7 @@ class Workload:
     quantity: Quantity
 
     @classmethod
-    def of(cls, cell: Cell) -> "Workload":
+    def of(cls, cell: Cell) -> "RankingScope":
         """The workload that the cell belongs to."""
         return cls(tuple(cell.scope.items()), cell.scope_label, cell.work.quantity)
 

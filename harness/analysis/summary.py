@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.analysis.cells import CellTrials, Measured, read_cell
 from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
 from harness.analysis.ops import OpGroup, op_groups
-from harness.analysis.ranking import Answer, Place, Workload, answer, rank, references_of
+from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, references_of
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
@@ -54,7 +54,7 @@ class CellSummary:
 class WorkloadSummary:
     """The cells that compete with one another, their ranking and the answer."""
 
-    workload: Workload
+    workload: RankingScope
     cells: tuple[CellSummary, ...]
     """In the manifest's order, failed ones included."""
     answer: Answer
@@ -175,13 +175,15 @@ def pilot_blocks_of(manifest: RunManifest) -> int | None:
 
 
 def _workloads(cells: Sequence[CellTrials], base_ids: frozenset[str]) -> tuple[WorkloadSummary, ...]:
-    grouped: defaultdict[Workload, list[CellTrials]] = defaultdict(list)
+    grouped: defaultdict[RankingScope, list[CellTrials]] = defaultdict(list)
     for cell in cells:
-        grouped[Workload.of(cell.cell)].append(cell)
+        grouped[RankingScope.of(cell.cell)].append(cell)
     return tuple(_summarise_workload(workload, members, base_ids) for workload, members in grouped.items())
 
 
-def _summarise_workload(workload: Workload, members: Sequence[CellTrials], base_ids: frozenset[str]) -> WorkloadSummary:
+def _summarise_workload(
+    workload: RankingScope, members: Sequence[CellTrials], base_ids: frozenset[str]
+) -> WorkloadSummary:
     by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in members:

@@ -8,7 +8,7 @@ from harness.analysis.comparison.ab import comparison_of_ab
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import GateResult, compared_result
-from harness.pytest_plugin.rules import Rules
+from harness.pytest_plugin.rules import GateRules
 from harness.pytest_plugin.stored import proved
 from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
@@ -36,7 +36,9 @@ def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
     return replace(a, cell=cell.cell, sweep=cell.sweep), replace(b, cell=cell.cell, sweep=cell.sweep)
 
 
-def measure_against(cell: GateCell, name: str, both: tuple[Side, Side], rules: Rules, progress: Progress) -> GateResult:
+def measure_against(
+    cell: GateCell, name: str, both: tuple[Side, Side], rules: GateRules, progress: Progress
+) -> GateResult:
     """One cell on both sides, taking turns, by the plan of `harness ab`; a run of its own. Raises Interrupted."""
     most = rules.options.most
     pilot = pilot_within(most) if rules.options.blocks is None else most
@@ -54,7 +56,7 @@ def measure_against(cell: GateCell, name: str, both: tuple[Side, Side], rules: R
 
 
 def _of_one_side(
-    cell: GateCell, name: str, other: str, error: str, rules: Rules, progress: Progress
+    cell: GateCell, name: str, other: str, error: str, rules: GateRules, progress: Progress
 ) -> GateResult:  # fmt: skip
     """A side's own code cannot be loaded. When it is the revision's, because a step is new, that is no failure.
 
@@ -69,7 +71,7 @@ def _of_one_side(
     return GateResult(name, "skipped", reason, records=alone.records)
 
 
-def _again(cell: GateCell, rules: Rules) -> str:
+def _again(cell: GateCell, rules: GateRules) -> str:
     """The command that measures it again: `harness ab`, or pytest for a step of the user's own."""
     revision, most = shlex.quote(rules.options.against or ""), rules.options.most
     planned = rules.options.blocks is None

@@ -20,7 +20,7 @@ against itself scattered by 7 % one after the other (`docs/figures.md#ratios`)."
 
 
 @dataclass(frozen=True)
-class Rules:
+class GateRules:
     """The same for every cell of a run of pytest."""
 
     options: GateOptions
@@ -54,13 +54,13 @@ class Rules:
         return "".join(f" --{key} {shlex.quote(value)}" for key, value in given.items() if value)
 
 
-def rules_of(options: GateOptions, config: pytest.Config) -> Rules:
+def rules_of(options: GateOptions, config: pytest.Config) -> GateRules:
     """The rules of this run. UsageError, in one line that names the option, on a margin that is none."""
     machine = facts()
     identity = machine.get("machine.id")
     validation = find_validation(options.results, identity if isinstance(identity, str) else None)
     command = ["pytest", *map(str, config.invocation_params.args)]
-    return Rules(options, _margins(options, validation), validation, machine, command)
+    return GateRules(options, _margins(options, validation), validation, machine, command)
 
 
 def _margins(options: GateOptions, validation: ValidationRecord | None) -> Margins:

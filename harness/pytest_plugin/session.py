@@ -11,7 +11,7 @@ from harness.pytest_plugin import words
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult, judged_together
-from harness.pytest_plugin.rules import Rules, rules_of
+from harness.pytest_plugin.rules import GateRules, rules_of
 from harness.pytest_plugin.telling import progress_lines, teller
 from harness.pytest_plugin.undecided import UndecidedGate
 from harness.record.reading import Run
@@ -34,7 +34,7 @@ class GateSession:
         self._options = options
         self._cells = cells
         self._items = list(items)
-        self._rules: Rules | None = None
+        self._rules: GateRules | None = None
         self._sides: dict[str, tuple[Side, Side] | str] = {}
         self._base: list[Run] = []
         self._results: dict[str, GateResult] | None = None
@@ -116,7 +116,7 @@ class GateSession:
         return dict(zip(results, judged_together(list(results.values())), strict=True))
 
     def _measure_against(
-        self, cells: Sequence[GateCell], names: dict[str, str], rules: Rules, progress: Progress
+        self, cells: Sequence[GateCell], names: dict[str, str], rules: GateRules, progress: Progress
     ) -> dict[str, GateResult]:
         from harness.pytest_plugin.against import measure_against
 
@@ -131,7 +131,7 @@ class GateSession:
         return results
 
     def _measure_alone(
-        self, cells: Sequence[GateCell], names: dict[str, str], rules: Rules, progress: Progress
+        self, cells: Sequence[GateCell], names: dict[str, str], rules: GateRules, progress: Progress
     ) -> dict[str, GateResult]:
         from harness.pytest_plugin import stored
 

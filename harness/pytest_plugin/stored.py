@@ -16,7 +16,7 @@ from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import HERE, End, GateResult, compared_result, end_of, why_not
-from harness.pytest_plugin.rules import Rules
+from harness.pytest_plugin.rules import GateRules
 from harness.record.reading import Run, list_runs, load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
@@ -42,7 +42,7 @@ def baselines(results: Path) -> dict[str, list[Run]]:
     return found
 
 
-def baseline(rules: Rules) -> list[Run]:
+def baseline(rules: GateRules) -> list[Run]:
     """The runs of the baseline that was asked for, the newest first.
 
     UsageError, in one line, when there is none of that name, or when the newest is of a machine in another
@@ -65,20 +65,20 @@ def baseline(rules: Rules) -> list[Run]:
     return there[name]
 
 
-def saved(names: Names, cells: Sequence[GateCell], rules: Rules, progress: Progress) -> dict[str, GateResult]:
+def saved(names: Names, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
     """Each cell measured and kept under the name that was asked for. Raises Interrupted."""
     taken = _measured(cells, f"{PREFIX}{rules.options.save}", rules, _timed(rules), progress)
     return {key: _alone(names[key], run, cell, "saved", rules) for key, (cell, run) in taken.items()}
 
 
-def proved(names: Names, cells: Sequence[GateCell], rules: Rules, progress: Progress) -> dict[str, GateResult]:
+def proved(names: Names, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
     """Each cell through the correctness gate and one short trial. Raises Interrupted."""
     taken = _measured(cells, None, rules, QUICK, progress)
     return {key: _alone(names[key], run, cell, "proved", rules) for key, (cell, run) in taken.items()}
 
 
 def compared(
-    names: Names, cells: Sequence[GateCell], base: Sequence[Run], rules: Rules, progress: Progress
+    names: Names, cells: Sequence[GateCell], base: Sequence[Run], rules: GateRules, progress: Progress
 ) -> dict[str, GateResult]:
     """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""
     found, results = {}, {}
@@ -96,7 +96,7 @@ def compared(
     return results
 
 
-def _timed(rules: Rules) -> dict[str, int]:
+def _timed(rules: GateRules) -> dict[str, int]:
     return {"trials": rules.options.most, "max_trials": rules.options.most}
 
 
@@ -112,7 +112,7 @@ def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
     return f"measured this cell with other settings ({'; '.join(other)})" if runs else "has no run of this cell"
 
 
-def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rules: Rules) -> GateResult:
+def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rules: GateRules) -> GateResult:
     if isinstance(now, HarnessError):
         return GateResult(name, "failed", str(now))
     try:
@@ -135,7 +135,7 @@ def _origin(base: Run) -> str:
     return f"{commit[:7]}{' with changes' if dirty else ''} of {day}"
 
 
-def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: Rules) -> GateResult:
+def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: GateRules) -> GateResult:
     """The result of a cell that is compared with nothing."""
     if isinstance(run, HarnessError):
         return GateResult(name, "failed", str(run))
@@ -150,7 +150,7 @@ def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: 
 
 
 def _measured(
-    cells: Sequence[GateCell], name: str | None, rules: Rules, changes: Mapping[str, int], progress: Progress
+    cells: Sequence[GateCell], name: str | None, rules: GateRules, changes: Mapping[str, int], progress: Progress
 ) -> dict[str, tuple[GateCell, Run | HarnessError]]:
     """What was measured of each cell, or why nothing was. Cells of the same settings share a run."""
     groups: dict[str, list[GateCell]] = {}
@@ -167,7 +167,7 @@ def _measured(
 
 
 def _run(
-    group: Sequence[GateCell], shared: Sweep, rules: Rules, progress: Progress
+    group: Sequence[GateCell], shared: Sweep, rules: GateRules, progress: Progress
 ) -> list[tuple[GateCell, Run | HarnessError]]:
     axes = {axis: list(dict.fromkeys(v for cell in group for v in getattr(cell.sweep, axis))) for axis in AXES}
     matrix = Matrix(tuple(cell.cell for cell in group))

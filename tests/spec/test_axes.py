@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from harness.analysis.batch import batch_curves
 from harness.analysis.comparison.axis import along, cell_names, value_of
-from harness.analysis.ranking import Workload
+from harness.analysis.ranking import RankingScope
 from harness.analysis.summary import RunSummary, summarise
 from harness.plan.blocks import make_plan
 from harness.record.imported import PublishedFigure
@@ -84,7 +84,7 @@ def test_the_base_case_has_the_cells_own_value_unless_the_entry_resets_it(key: s
 
 @every_axis
 def test_one_ranking_holds_two_values_only_where_the_entry_says_that_they_compete(key: str) -> None:
-    a, b = (Workload.of(cell) for cell in pair_of(key))
+    a, b = (RankingScope.of(cell) for cell in pair_of(key))
     assert (a == b) == TABLE[key].competes
     assert (a.label == b.label) == TABLE[key].competes
 

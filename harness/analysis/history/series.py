@@ -21,7 +21,7 @@ SMALLEST_CHANGE = 0.01
 
 
 @dataclass(frozen=True)
-class Point:
+class HistoryPoint:
     """One run of a series."""
 
     run_id: str
@@ -65,7 +65,7 @@ class Series:
     processor: str
     cell: Cell
     measure: Measure
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     gaps: tuple[Gap, ...]
     changes: tuple[LevelChange, ...]
 
@@ -80,7 +80,7 @@ class _Seen:
     """What is kept of a run: its manifest, and what each cell gave."""
 
     manifest: RunManifest
-    values: dict[tuple[str, Measure], Point]
+    values: dict[tuple[str, Measure], HistoryPoint]
     failed: dict[str, str]
 
 
@@ -116,7 +116,7 @@ def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
 
 
 def _seen(run: Run) -> _Seen:
-    values: dict[tuple[str, Measure], Point] = {}
+    values: dict[tuple[str, Measure], HistoryPoint] = {}
     failed: dict[str, str] = {}
     when = run.manifest.created_utc
     for cell in summarise(run.manifest, run.trials).cells:
@@ -124,11 +124,13 @@ def _seen(run: Run) -> _Seen:
             failed[cell.trials.cell_id] = cell.trials.status
             continue
         trials = cell.measured.trials
-        values[cell.trials.cell_id, "throughput"] = Point(
+        values[cell.trials.cell_id, "throughput"] = HistoryPoint(
             run.manifest.run_id, when, cell.measured.throughput, trials
         )  # fmt: skip
         if cell.vs_none is not None and not cell.trials.cell.is_base:
-            values[cell.trials.cell_id, "speed-up"] = Point(run.manifest.run_id, when, cell.vs_none.speed_up, trials)
+            values[cell.trials.cell_id, "speed-up"] = HistoryPoint(
+                run.manifest.run_id, when, cell.vs_none.speed_up, trials
+            )
     return _Seen(run.manifest, values, failed)
 
 
@@ -146,7 +148,7 @@ def _series(machine: str, cell: Cell, measure: Measure, seen: Sequence[_Seen]) -
     return Series(machine, processor, cell, measure, points, gaps, changes)
 
 
-def _changes(points: Sequence[Point], manifests: Sequence[RunManifest]) -> tuple[LevelChange, ...]:
+def _changes(points: Sequence[HistoryPoint], manifests: Sequence[RunManifest]) -> tuple[LevelChange, ...]:
     logs = [math.log(point.value.value) for point in points]
     found = change_points(logs)
     edges = [0, *(change.index for change in found), len(logs)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.server_state import Served, ServedModel
+from harness.engines.tensorflow.server_state import ServedModel, ServedVariable
 from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
@@ -61,7 +61,7 @@ class _Copy:
 
 
 @dataclass(frozen=True)
-class Laid(Served):
+class Laid(ServedVariable):
     """One variable on the mesh, a DVariable; `axis` is the dimension that `model` cuts, None where it lies whole."""
 
     on: DeviceMesh
@@ -92,7 +92,7 @@ class Laid(Served):
 def placing(on: DeviceMesh, cuts: Mapping[str, int]) -> Any:
     """A `server_state.Placing` on the mesh: `cuts` has the dimension that `model` cuts, by path."""
 
-    def place(variable: Any, beside: Served | None) -> Laid:
+    def place(variable: Any, beside: ServedVariable | None) -> Laid:
         axis = beside.axis if isinstance(beside, Laid) else cuts.get(variable.path)
         return _lay(on, variable, None if on.sizes.model == 1 else axis)
 

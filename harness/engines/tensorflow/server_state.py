@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedVariable:
     """One variable on the servers, with what `harness.engines.tensorflow.state` wants to know of it."""
 
     path: str
@@ -48,7 +48,7 @@ class Served:
         return list(tf.split(whole, [int(shard.shape[0]) for shard in self.shards]))
 
 
-Placing = Callable[[Any, "Served | None"], Served]
+Placing = Callable[[Any, "ServedVariable | None"], ServedVariable]
 """Places a Keras variable: by itself, or as the one given lies, which a kernel will update together with it."""
 
 
@@ -104,7 +104,7 @@ class ServedOptimizer:
         self.iterations.assign_add(1, use_locking=True)
 
 
-def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: Served | None) -> Served:
+def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: ServedVariable | None) -> ServedVariable:
     """`variable` on the servers, as the strategy spreads it, or cut and placed as `beside` is: a kernel that
     updates both must find them on one server."""
     import tensorflow as tf
@@ -113,21 +113,21 @@ def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: Served
     with strategy.scope():
         if beside is None:
             made = tf.Variable(value, trainable=False, name=name)
-            return Served(variable.path, tuple(getattr(made, "variables", None) or [made]))
+            return ServedVariable(variable.path, tuple(getattr(made, "variables", None) or [made]))
         shards = []
         for shard, part in zip(beside.shards, beside.cut(value), strict=True):
             with strategy.extended.colocate_vars_with(shard):
                 shards.append(tf.Variable(part, trainable=False, name=name))
-        return Served(variable.path, tuple(shards))
+        return ServedVariable(variable.path, tuple(shards))
 
 
-def _weights_of_slots(optimizer: Any, model: ServedModel) -> dict[int, Served]:
+def _weights_of_slots(optimizer: Any, model: ServedModel) -> dict[int, ServedVariable]:
     """The weight that each slot belongs to, by the slot's id."""
     slots = [getattr(optimizer, name, None) or [] for name in ("_momentums", "_velocities", "momentums")]
     return {id(slot): weight for kind in slots for slot, weight in zip(kind, model.trainable_variables, strict=False)}
 
 
-def _rule(optimizer: Any, by_id: dict[int, Served]) -> Any:
+def _rule(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
     """The kernel for `optimizer`: (weight's position, shard's number, shard, gradient, rate, count) -> None.
 
     Raises Unsupported for an optimizer that TensorFlow has no locked kernel for with the same arithmetic.
@@ -147,7 +147,7 @@ def _rule(optimizer: Any, by_id: dict[int, Served]) -> Any:
     )
 
 
-def _adam(optimizer: Any, by_id: dict[int, Served]) -> Any:
+def _adam(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
     import tensorflow as tf
 
     moments = [by_id[id(v)] for v in optimizer._momentums]
@@ -164,7 +164,7 @@ def _adam(optimizer: Any, by_id: dict[int, Served]) -> Any:
     return apply
 
 
-def _sgd(optimizer: Any, by_id: dict[int, Served]) -> Any:
+def _sgd(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
     import tensorflow as tf
 
     moments = [by_id[id(v)] for v in getattr(optimizer, "momentums", None) or []]

@@ -19,7 +19,7 @@ FILE_NAME = "trial.xplane.pb"
 """Instead of the machine's name, which no record holds."""
 
 
-class Tracer:
+class StepTracer:
     """Steps that the clock adds after the last window, profiled by the process that leads the trial."""
 
     def __init__(self, request: TraceRequest, leads: bool) -> None:
@@ -82,9 +82,9 @@ class Tracer:
             self._reason = _said(error)
 
 
-def tracer_of(request: Request, leads: bool) -> Tracer | None:
+def tracer_of(request: Request, leads: bool) -> StepTracer | None:
     """The tracer of a trial that is to be traced; None for the others."""
-    return None if request.trace is None else Tracer(request.trace, leads)
+    return None if request.trace is None else StepTracer(request.trace, leads)
 
 
 def _nameless(trace: bytes) -> bytes:

@@ -14,7 +14,7 @@ from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.export.base import write
 from harness.report.figures.svg import style
-from harness.report.page.sections import SECTIONS, Source
+from harness.report.page.sections import SECTIONS, PageSource
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
@@ -47,11 +47,11 @@ def write_report(
     summary = summarise(manifest, trials)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
     place = None if run_folder is None else _place(run_folder)
-    write_page(Source(manifest, trials, summary, validation, comparison, overlay, seen, place), output)
+    write_page(PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place), output)
     return summary
 
 
-def write_page(source: Source, output: Path) -> None:
+def write_page(source: PageSource, output: Path) -> None:
     """Write the page of `source` to `output`, whole or not at all. Raises StorageError."""
     write(output, page_of(source).encode("utf-8", "replace"), "FILE.html")
 
@@ -63,10 +63,10 @@ def render(
     validation: ValidationRecord | None = None,
 ) -> str:
     """The page as text. Pure: the same records give the same bytes."""
-    return page_of(Source(manifest, trials, summary, validation))
+    return page_of(PageSource(manifest, trials, summary, validation))
 
 
-def page_of(source: Source) -> str:
+def page_of(source: PageSource) -> str:
     """The page: the answer, then each of `SECTIONS` that the run has something for."""
     with _records_set_aside(), style():
         return _page_of(source)
@@ -82,7 +82,7 @@ def _records_set_aside() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _page_of(source: Source) -> str:
+def _page_of(source: PageSource) -> str:
     sections = [section for make in SECTIONS if (section := make(source)) is not None]
     scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
     return rendered(

@@ -30,7 +30,7 @@ START = "start one with `ray start --head`, or name one in RAY_ADDRESS"
 
 
 @dataclass
-class Begun:
+class RayResources:
     """What Ray holds for a session."""
 
     ray: Any
@@ -46,7 +46,7 @@ class Ray(AgentLauncher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._started: dict[int, Begun] = {}
+        self._started: dict[int, RayResources] = {}
 
     def available(self) -> str | None:
         """Whether ray is installed, and a cluster is named or runs on this host; whether it has room, only it knows."""
@@ -101,7 +101,7 @@ class Ray(AgentLauncher):
         return f"Ray's placement group is {state}"
 
 
-def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> Begun:
+def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> RayResources:
     """Ask for `hosts` nodes with `bundle` each, and for an agent on each; ValueError where Ray refuses."""
     group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
     command = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
@@ -120,7 +120,7 @@ def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> 
         .remote(command, own, same, str(Path.cwd()))
         for number in range(hosts)
     ]
-    return Begun(ray, group, tasks)
+    return RayResources(ray, group, tasks)
 
 
 def _runs_here() -> bool:

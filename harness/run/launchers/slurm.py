@@ -21,7 +21,7 @@ from harness.run.launchers.agents.meeting import facing
 from harness.run.launchers.agents.placement import held
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
-from harness.run.launchers.agents.watchdog import Answer, Minded
+from harness.run.launchers.agents.watchdog import Minded, WatchdogAnswer
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, seated, tasks_of
 from harness.run.process.zygote import Zygote
@@ -49,7 +49,7 @@ TRIES = 20
 
 
 @dataclass
-class Begun:
+class SlurmWork:
     """What `begin` has started: a step inside an allocation, or a job."""
 
     minded: Minded
@@ -67,7 +67,7 @@ class Slurm(AgentLauncher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._started: dict[int, Begun] = {}
+        self._started: dict[int, SlurmWork] = {}
 
     def available(self) -> str | None:
         """Whether Slurm's programs are here and its controller answers."""
@@ -161,14 +161,14 @@ def _lacking() -> str | None:
     return f"no program {', '.join(missing)} on the PATH: this is no host of a Slurm cluster" if missing else None
 
 
-def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
+def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> SlurmWork:
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
     command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more]
     tidy = [*command, *TIDY]
-    return Begun(Minded(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
+    return SlurmWork(Minded(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
 
 
-def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> Begun:
+def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> SlurmWork:
     """A job that ends with this process: it is cancelled by its name, which is there before it has a number.
 
     It is submitted by what will cancel it. Were this process to submit it and be killed meanwhile, its sbatch would
@@ -194,7 +194,7 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
     except CannotPlace:
         minded.close()
         raise
-    return Begun(minded, job=number.partition(";")[0], output=output)
+    return SlurmWork(minded, job=number.partition(";")[0], output=output)
 
 
 def _allocated(hosts: int, nodes: str) -> list[str]:
@@ -220,13 +220,13 @@ def _said(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        return _judged(command[0], Answer(None))
+        return _judged(command[0], WatchdogAnswer(None))
     except OSError as error:
         raise CannotPlace(f"{command[0]}: {error.strerror or error}") from None
-    return _judged(command[0], Answer(done.returncode, done.stdout, done.stderr))
+    return _judged(command[0], WatchdogAnswer(done.returncode, done.stdout, done.stderr))
 
 
-def _judged(program: str, answer: Answer) -> str:
+def _judged(program: str, answer: WatchdogAnswer) -> str:
     """What a program of Slurm's has said; see `_said`."""
     if answer.status is None:
         raise NotNow(f"{program} did not answer within {ANSWER_LIMIT_S:g} s")

@@ -1,17 +1,17 @@
 """Hosts on one machine that leave nothing behind: network namespaces that live as long as a process does."""
 
-from harness.run.network.emulated import EmulatedNetwork, Measured, available
+from harness.run.network.emulated import EmulatedNetwork, LinkSpeed, available
 from harness.run.network.loopback import PrivateLoopback, loopback_available, private_loopback
-from harness.run.network.namespace import Host, NetworkError, NotAvailable, TooSlow
+from harness.run.network.namespace import NetworkError, NetworkHost, NotAvailable, TooSlow
 from harness.run.network.pool import Ground, Grounds
 
 __all__ = [
     "EmulatedNetwork",
     "Ground",
     "Grounds",
-    "Host",
-    "Measured",
+    "LinkSpeed",
     "NetworkError",
+    "NetworkHost",
     "NotAvailable",
     "PrivateLoopback",
     "TooSlow",

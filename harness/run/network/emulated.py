@@ -7,7 +7,7 @@ from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.run.network.namespace import HERE, PYTHON, Held, Host, NetworkError, NotAvailable, TooSlow
+from harness.run.network.namespace import HERE, PYTHON, Held, NetworkError, NetworkHost, NotAvailable, TooSlow
 from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 
@@ -22,7 +22,7 @@ _PLACES = os.pathsep.join(("/usr/sbin", "/sbin", "/usr/bin", "/bin"))
 """Where the tools are when the search path does not say so."""
 
 
-class Measured(BaseModel):
+class LinkSpeed(BaseModel):
     """What a network turned out to be, seen by TCP between its first two hosts."""
 
     model_config = ConfigDict(frozen=True)
@@ -64,7 +64,7 @@ class EmulatedNetwork:
         except BaseException:
             self.close()
             raise
-        self.hosts: list[Host] = [holder.host(_address(index)) for index, holder in enumerate(self._holders)]
+        self.hosts: list[NetworkHost] = [holder.host(_address(index)) for index, holder in enumerate(self._holders)]
 
     def __enter__(self) -> "EmulatedNetwork":
         return self
@@ -84,7 +84,7 @@ class EmulatedNetwork:
         """Whether every namespace is there, with its relay if it has one."""
         return all(holder.alive for holder in (self._switch, *self._holders))
 
-    def measure(self) -> Measured:
+    def measure(self) -> LinkSpeed:
         """Round trip, bandwidth and congestion control between the first two hosts, in about a second.
 
         NetworkError with fewer than two hosts, or when they do not reach each other.
@@ -97,7 +97,7 @@ class EmulatedNetwork:
         limit_s = MEASURE_LIMIT_S + ROUND_TRIPS * 2 * self.network.delay
         port = other.start(*program, "serve", address)
         try:
-            return Measured.model_validate_json(one.run(*program, "measure", address, port, limit_s=limit_s))
+            return LinkSpeed.model_validate_json(one.run(*program, "measure", address, port, limit_s=limit_s))
         except ValidationError as error:
             raise NetworkError(f"the network could not be measured: {error.errors()[0]['msg']}") from None
 

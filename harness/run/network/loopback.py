@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from harness.run.network.namespace import Held, Host, NetworkError, NotAvailable
+from harness.run.network.namespace import Held, NetworkError, NetworkHost, NotAvailable
 
 ADDRESS = "127.0.0.1"
 
@@ -39,7 +39,7 @@ class PrivateLoopback:
 
 
 @contextlib.contextmanager
-def private_loopback() -> Iterator[Host]:
+def private_loopback() -> Iterator[NetworkHost]:
     """The host of a PrivateLoopback, for as long as the context lasts."""
     made = PrivateLoopback()
     try:

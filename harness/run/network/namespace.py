@@ -34,7 +34,7 @@ class TooSlow(NetworkError):
 
 
 @dataclass(frozen=True)
-class Host:
+class NetworkHost:
     """A network namespace, as a process that wants to join it needs to know it (`harness.trial.namespace`)."""
 
     address: str
@@ -81,10 +81,10 @@ class Held:
         """Whether the holder, and with it the namespace, is still there."""
         return self._process.poll() is None
 
-    def host(self, address: str) -> Host:
+    def host(self, address: str) -> NetworkHost:
         """This namespace, for those who join it."""
         user = f"/proc/{self.pid}/ns/user" if self._as_user else None
-        return Host(address, f"/proc/{self.pid}/ns/net", user)
+        return NetworkHost(address, f"/proc/{self.pid}/ns/net", user)
 
     def wait(self) -> None:
         """Until the namespace is there, its loopback up. NotAvailable with the kernel's reason; TooSlow."""

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from harness.run.network.emulated import EmulatedNetwork, Measured
+from harness.run.network.emulated import EmulatedNetwork, LinkSpeed
 from harness.run.network.loopback import PrivateLoopback
-from harness.run.network.namespace import Host
+from harness.run.network.namespace import NetworkHost
 from harness.spec.network import Network
 
 FIRST_PORT = 2222
@@ -21,15 +21,15 @@ class Ground:
     """Namespaces for the processes of one trial: a host each on an emulated network, or one loopback for all."""
 
     made: EmulatedNetwork | PrivateLoopback
-    measured: Measured | None = None
+    measured: LinkSpeed | None = None
     _next_port: int = field(default=0, repr=False)
 
     @property
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self) -> Sequence[NetworkHost]:
         """One for every process, or one for all."""
         return self.made.hosts
 
-    def addresses(self, count: int) -> list[tuple[Host, str]]:
+    def addresses(self, count: int) -> list[tuple[NetworkHost, str]]:
         """(host, `address:port`) for each of `count` processes; no trial before this one used these ports."""
         places = []
         for number in range(count):

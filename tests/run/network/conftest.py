@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.run.network import Host, available, loopback_available
+from harness.run.network import NetworkHost, available, loopback_available
 
 JOINING = """
 import json, sys
@@ -38,7 +38,7 @@ def loopback() -> None:
         pytest.skip(reason)
 
 
-def said_in(host: Host, code: str, user: int | None = None) -> Any:
+def said_in(host: NetworkHost, code: str, user: int | None = None) -> Any:
     """What a process that has entered a host's namespace prints, which is JSON."""
     text = JOINING.format(root=str(Path.cwd()), namespace=host.namespace, user_namespace=host.user_namespace, code=code)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=30, user=user)

@@ -1,7 +1,7 @@
 """The sections of the report, in the order of the page. A new one is a function and an entry in `SECTIONS`."""
 
 from harness.report.page.sections.against import base_run
-from harness.report.page.sections.base import Make, Part, Section, Source
+from harness.report.page.sections.base import Make, PageSource, Part, Section
 from harness.report.page.sections.measured import batch, network, ops, ranking, scaling, time
 from harness.report.page.sections.method import environment, method
 from harness.report.page.sections.traces import traces
@@ -24,4 +24,4 @@ SECTIONS: tuple[Make, ...] = (
     method,
 )
 
-__all__ = ["SECTIONS", "Make", "Part", "Section", "Source"]
+__all__ = ["SECTIONS", "Make", "PageSource", "Part", "Section"]

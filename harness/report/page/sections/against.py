@@ -9,7 +9,7 @@ from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.figures import Picture
-from harness.report.page.sections.base import Section, Source
+from harness.report.page.sections.base import PageSource, Section
 from harness.report.tables.table import Table
 from harness.report.words.text import NOTHING, printable
 
@@ -30,7 +30,7 @@ class Against:
     table: Table
 
 
-def base_run(source: Source) -> Section | None:
+def base_run(source: PageSource) -> Section | None:
     """Every cell that both runs have; None where no base run was given."""
     comparison = source.comparison
     if comparison is None:

@@ -15,7 +15,7 @@ from harness.report.words.text import printable
 
 
 @dataclass(frozen=True)
-class Source:
+class PageSource:
     """Everything that a page is made from. A section that needs more adds a field with a default."""
 
     manifest: RunManifest
@@ -52,7 +52,7 @@ class Section:
     """Files in `templates/scripts/` that it needs; each is in the page once, at its end."""
 
 
-Make = Callable[[Source], Section | None]
+Make = Callable[[PageSource], Section | None]
 """Makes a section, or None when the run has nothing for it."""
 
 
@@ -75,7 +75,7 @@ PartOf = Callable[[WorkloadSummary, str], Part | None]
 """(workload, slug) to its part; None when it has nothing for the section."""
 
 
-def by_workload(source: Source, slug: str, title: str, part_of: PartOf) -> Section | None:
+def by_workload(source: PageSource, slug: str, title: str, part_of: PartOf) -> Section | None:
     """A section with a part for each workload that has one, headed by the workload where there are several."""
     works = source.summary.workloads
     parts = []

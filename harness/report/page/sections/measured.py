@@ -18,7 +18,7 @@ from harness.report.figures import (
     workers_figure,
 )
 from harness.report.figures.curves import scaling_word
-from harness.report.page.sections.base import Part, Section, Source, by_workload
+from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
     batch_table,
@@ -36,7 +36,7 @@ _LONG = 30
 """Rows from which a table is folded, for the figure above it says what matters."""
 
 
-def ranking(source: Source) -> Section | None:
+def ranking(source: PageSource) -> Section | None:
     """Every ok cell, the fastest first."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
@@ -46,7 +46,7 @@ def ranking(source: Source) -> Section | None:
     return by_workload(source, "ranking", "Ranking", part)
 
 
-def scaling(source: Source) -> Section | None:
+def scaling(source: PageSource) -> Section | None:
     """Throughput and efficiency against replicas."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
@@ -59,7 +59,7 @@ def scaling(source: Source) -> Section | None:
     return by_workload(source, "scaling", "Scaling", part)
 
 
-def time(source: Source) -> Section | None:
+def time(source: PageSource) -> Section | None:
     """Where a trial's time goes, and how long a step takes."""
     times = step_times(source.trials)
 
@@ -74,7 +74,7 @@ def time(source: Source) -> Section | None:
     return by_workload(source, "time", "Where the time goes", part)
 
 
-def batch(source: Source) -> Section | None:
+def batch(source: PageSource) -> Section | None:
     """Throughput and memory against batch size."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
@@ -85,7 +85,7 @@ def batch(source: Source) -> Section | None:
     return by_workload(source, "batch", "Batch size", part)
 
 
-def ops(source: Source) -> Section | None:
+def ops(source: PageSource) -> Section | None:
     """Cross-device ops side by side, and cells that were the same experiment."""
 
     margins = choose_margins(source.validation, unpaired=False)
@@ -98,7 +98,7 @@ def ops(source: Source) -> Section | None:
     return by_workload(source, "ops", "Cross-device ops side by side", part)
 
 
-def network(source: Source) -> Section | None:
+def network(source: PageSource) -> Section | None:
     """Efficiency against the speed of an emulated network."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:

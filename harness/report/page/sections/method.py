@@ -9,12 +9,12 @@ from harness.analysis.estimates.verdict import DELTA, EPSILON
 from harness.analysis.ranking import ALPHA
 from harness.analysis.workers import STRAGGLES
 from harness.record.manifest import RunManifest
-from harness.report.page.sections.base import Section, Source
+from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, warmup_words
 from harness.report.words.text import NOTHING, listed, percent, plural, printable, seconds, significant, size
 
 
-def environment(source: Source) -> Section:
+def environment(source: PageSource) -> Section:
     """The machine and its software."""
     return Section("environment", "Environment", "environment.html.j2", _facts(source.manifest))
 
@@ -29,7 +29,7 @@ class Told:
     methods: tuple[Method, ...]
 
 
-def method(source: Source) -> Section:
+def method(source: PageSource) -> Section:
     """How this was measured, from the run."""
     manifest, summary = source.manifest, source.summary
     told = Told(
@@ -41,7 +41,7 @@ def method(source: Source) -> Section:
     return Section("method", "How this was measured", "method.html.j2", told)
 
 
-def _design(source: Source) -> Iterator[tuple[str, str]]:
+def _design(source: PageSource) -> Iterator[tuple[str, str]]:
     manifest, summary, sweep = source.manifest, source.summary, source.manifest.sweep
     yield (
         "protocol",
@@ -63,7 +63,7 @@ def _design(source: Source) -> Iterator[tuple[str, str]]:
     yield "noise floor of this machine", told
 
 
-def _thresholds(source: Source) -> Iterator[tuple[str, str]]:
+def _thresholds(source: PageSource) -> Iterator[tuple[str, str]]:
     yield "intervals", f"{percent(CONFIDENCE)}, Student's t over trials; one trial gives none"
     yield (
         "smallest difference that counts, δ",

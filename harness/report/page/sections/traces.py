@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.report.page.sections.base import Section, Source
+from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.traces import TraceRow, tensorboard, trace_rows
 
 
@@ -14,7 +14,7 @@ class Traces:
     command: str
 
 
-def traces(source: Source) -> Section | None:
+def traces(source: PageSource) -> Section | None:
     """Every traced trial with a link to its trace."""
     rows = trace_rows(source.trials, source.run_folder or f"../results/{source.manifest.run_id}")
     if not rows:

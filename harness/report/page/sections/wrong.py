@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.record.manifest import RunManifest
-from harness.report.page.sections.base import Section, Source
+from harness.report.page.sections.base import PageSource, Section
 from harness.report.tables.table import Head, Table
 from harness.report.words.problems import Explained, Remark, explained, remarks
 from harness.report.words.text import NOTHING, printable
@@ -24,7 +24,7 @@ class Wrong:
     remarks: tuple[Remark, ...]
 
 
-def problems(source: Source) -> Section | None:
+def problems(source: PageSource) -> Section | None:
     """Every cell to look at, with the evidence."""
     found = explained(source.summary)
     rest = _rest(found[MOST_REASONS:]) if len(found) > MOST_REASONS else None
@@ -47,7 +47,7 @@ def _rest(found: Sequence[Explained]) -> Table:
     return Table("More of what is wrong", tuple(Head(name, False) for name in columns), tuple(rows))
 
 
-def left_out(source: Source) -> Section | None:
+def left_out(source: PageSource) -> Section | None:
     """Combinations that make no sense."""
     grouped = _left_out(source.manifest)
     return Section("left-out", "Left out", "left_out.html.j2", grouped) if grouped else None

@@ -26,14 +26,14 @@ class NoReference(HarnessError):
 
 
 @dataclass
-class Reference:
+class UndisturbedState:
     """The state that undisturbed jobs of a cell end with, and by how much two of them differ."""
 
     state: "Arrays"
     noise: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, states: "list[Arrays]") -> "Reference":
+    def of(cls, states: "list[Arrays]") -> "UndisturbedState":
         """The first is the reference; what the others differ by is noise."""
         noise: dict[str, float] = {}
         for other in states[1:]:
@@ -53,7 +53,7 @@ class Case:
     targets: tuple[str, ...] = ()
 
 
-def judge(case: Case, history: History, state: Path, reference: "Callable[[], Reference]") -> FaultRecord:
+def judge(case: Case, history: History, state: Path, reference: "Callable[[], UndisturbedState]") -> FaultRecord:
     """The record of a job. `reference` is only asked for where updates have an order to compare."""
     weights = _weights(case, history, state, reference) if history.end == "done" else None
     status, reason = _status(case, history, weights)
@@ -130,7 +130,9 @@ def _status(case: Case, history: History, weights: WeightCheck | None) -> tuple[
     return "recovered", None
 
 
-def _weights(case: Case, history: History, state: Path, reference: "Callable[[], Reference]") -> WeightCheck | None:
+def _weights(
+    case: Case, history: History, state: Path, reference: "Callable[[], UndisturbedState]"
+) -> WeightCheck | None:
     if history.updates is None:
         return None
     if case.cell.asynchronous:

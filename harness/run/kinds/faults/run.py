@@ -15,7 +15,7 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.faults.crew import Crew
 from harness.run.kinds.faults.history import History
 from harness.run.kinds.faults.hosts import hosts_for
-from harness.run.kinds.faults.judging import Case, NoReference, Reference, failed, judge, unsupported
+from harness.run.kinds.faults.judging import Case, NoReference, UndisturbedState, failed, judge, unsupported
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs, strike_of, wants_handler
 from harness.run.kinds.faults.supervisor import Rules, Strike, Supervisor
@@ -44,7 +44,7 @@ class FaultsRun(LiveRun[FaultLines]):
         super().__init__(store, listener)
         self._plan = store.manifest.part(FaultsPlan)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
-        self._references: dict[str, Reference] = {}
+        self._references: dict[str, UndisturbedState] = {}
         self._refused: dict[str, str] = {}
         self._numbers = itertools.count()
         self.records = load_faults(store.path)
@@ -122,7 +122,7 @@ class FaultsRun(LiveRun[FaultLines]):
         rules = Rules(self._plan.settings.stall, self._plan.settings.timeout)
         return Supervisor(crew, rules, strike, self.interrupts).run()
 
-    def _reference(self, cell: Cell) -> Reference:
+    def _reference(self, cell: Cell) -> UndisturbedState:
         """The final state of undisturbed jobs of this cell, done once; NoReference when one does not end well."""
         if cell.cell_id not in self._references:
             states = []
@@ -138,7 +138,7 @@ class FaultsRun(LiveRun[FaultLines]):
                     )
                 states.append(read_state(Path(order.state)))
                 shutil.rmtree(folder, ignore_errors=True)
-            self._references[cell.cell_id] = Reference.of(states)
+            self._references[cell.cell_id] = UndisturbedState.of(states)
         return self._references[cell.cell_id]
 
     def _folder(self) -> Path:

@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
-class Answer:
+class WatchdogAnswer:
     """How a program ended, and what it said; `status` is None where it did not end in time."""
 
     status: int | None
@@ -63,13 +63,13 @@ class Minded:
         """How the program ended, None while it runs."""
         return self._process.poll()
 
-    def first_answer(self) -> Answer:
+    def first_answer(self) -> WatchdogAnswer:
         """How `first` ended, once it has, or its limit is over."""
         deadline = time.monotonic() + self._limit_s + END_LIMIT_S
         while "\n" not in (text := self._text()) and self.status is None and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
         line, ended, _ = text.partition("\n")
-        return Answer(**json.loads(line)) if ended else Answer(None)
+        return WatchdogAnswer(**json.loads(line)) if ended else WatchdogAnswer(None)
 
     def last_line(self) -> str:
         """The last line that the program has written."""

@@ -50,7 +50,7 @@ class WorkerSettings:
     """Whether it waits for the next run when one is over."""
 
 
-class Asked:
+class EndRequest:
     """Whether somebody asked this process to end (SIGINT, SIGTERM, SIGHUP); `read` becomes readable then."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
     Raises JoinError when it is refused, CannotConnect when nothing listens, ZygoteError when TensorFlow cannot be
     imported or the process that has imported it is gone; the run is told that, too.
     """
-    asked = Asked()
+    asked = EndRequest()
     while not asked.to_end:
         wire = _connected(settings, asked, say)
         if wire is None:
@@ -84,7 +84,7 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
             return
 
 
-def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[str], None]) -> None:
+def _serve(wire: Wire, settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> None:
     there = joined(settings.host, settings.port)
     try:
         ask(wire, settings.token, own_identity(settings.address))
@@ -92,7 +92,7 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[st
         raise type(error)(f"{there}: {error}") from None
     say(f"joined the run at {there}; importing TensorFlow")
     with contextlib.closing(Zygote()) as zygote:
-        session = Session(wire, zygote, settings, asked)
+        session = WorkerSession(wire, zygote, settings, asked)
         try:
             if session.start():
                 say("ready; it ends with the run")
@@ -107,7 +107,7 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: Asked, say: Callable[[st
             session.close()
 
 
-def _connected(settings: WorkerSettings, asked: Asked, say: Callable[[str], None]) -> Wire | None:
+def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> Wire | None:
     """A connection; None when asked to end. With `stay` it is waited for as long as it takes, each reason said once."""
     there = joined(settings.host, settings.port)
     deadline = time.monotonic() + settings.wait_s
@@ -128,10 +128,10 @@ def _connected(settings: WorkerSettings, asked: Asked, say: Callable[[str], None
     return None
 
 
-class Session:
+class WorkerSession:
     """One run, from the agent's side."""
 
-    def __init__(self, wire: Wire, zygote: Zygote, settings: WorkerSettings, asked: Asked) -> None:
+    def __init__(self, wire: Wire, zygote: Zygote, settings: WorkerSettings, asked: EndRequest) -> None:
         self._wire = wire
         self._zygote = zygote
         self._settings = settings
