@@ -92,7 +92,7 @@ from harness.protocol.messages import TraceRequest
 
 run = Path(sys.argv[1])
 def traced(path):
-    tracer = trace.Tracer(TraceRequest(run=str(run), path=path), leads=True)
+    tracer = trace.StepTracer(TraceRequest(run=str(run), path=path), leads=True)
     assert tracer.begin(3) == 3
     tf.reduce_sum(tf.ones((10, 10)) @ tf.ones((10, 10))).numpy()
     tracer.end()

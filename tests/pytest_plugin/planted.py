@@ -18,7 +18,7 @@ from harness.errors import Interrupted, UsageError
 from harness.record.manifest import ComparisonRecord, Machine, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore, new_run_id
-from harness.record.trial import Checks, TrialRecord, Windows
+from harness.record.trial import RATE_KEYS, Checks, TrialRecord, Windows, rates
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, side_records
 from harness.spec.cell import Cell
@@ -155,6 +155,9 @@ def _manifest(sweep: Sweep, cells: list[Cell], plan: PlanRecord, found: dict[str
     )  # fmt: skip
 
 
+NO_RATES = dict.fromkeys(key for keys in RATE_KEYS.values() for key in keys)
+
+
 def _record(cell: Cell, status: str, step_s: float, work: float, **place: Any) -> TrialRecord:
     changes = {"cell": cell, "cell_id": cell.cell_id, **place}
     if status != "ok":
@@ -166,8 +169,8 @@ def _record(cell: Cell, status: str, step_s: float, work: float, **place: Any) -
         measured_from=2, steady=True, sync_seconds=0.0004,
     )  # fmt: skip
     return trial(
-        **changes, **proof, windows=windows, step_time_s=step_s, cpu_seconds_per_example=1e-4 * work,
-        throughput_examples_per_s=cell.work.rate(step_s),
+        **changes, **proof, windows=windows, step_time_s=step_s,
+        **{**NO_RATES, **rates(cell, step_s, 1e-4 * work * cell.work.amount)},
     )  # fmt: skip
 
 

@@ -229,6 +229,34 @@ def test_a_step_of_the_users_own_is_a_cell_by_its_function_alone(suite: Suite) -
     assert "again    python -m pytest test_gate.py::test_it --gate-against main --gate-max-blocks 12" in text_of(result)
 
 
+def test_a_step_that_counts_in_tokens_says_so_in_its_verdict(suite: Suite) -> None:
+    suite.write(
+        "import pytest\n@pytest.mark.training_gate(step='steps:slow', quantity='tokens', amount=4096)\n"
+        "def test_it(): pass\n"
+    )
+    result = suite.against()
+    result.assert_outcomes(failed=1)
+    [(_, b)] = suite.planted.decided
+    assert b.cell == OwnStepCell(step="steps:slow", quantity="tokens", amount=4096)
+    assert "CPU time a token" in text_of(result)
+    assert "processor time a token" in text_of(result)
+    assert "example" not in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("quantity='tokens', examples=8", "examples: given beside quantity 'tokens'; give amount"),
+        ("amount=8, examples=8", "amount: given beside examples"),
+        ("quantity='Tok ens', amount=8", "quantity: given 'Tok ens', expected what a step is counted in"),
+        ("quantity='tokens', amount=0", "amount: given 0, expected how many of its quantity a step does"),
+    ],
+)
+def test_a_quantity_that_makes_no_sense_is_refused_at_collection(suite: Suite, keys: str, said: str) -> None:
+    suite.write(f"import pytest\n@pytest.mark.training_gate(step='steps:slow', {keys})\ndef test_it(): pass\n")
+    assert said in text_of(suite.against())
+
+
 def test_a_step_of_the_users_own_can_be_saved_and_compared(suite: Suite) -> None:
     suite.write("import pytest\n@pytest.mark.training_gate(step='steps:slow')\ndef test_it(): pass\n")
     suite.run("--gate-save", "main").assert_outcomes(passed=1)
