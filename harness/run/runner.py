@@ -20,6 +20,7 @@ from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
+from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial, Slot
 
 PREFLIGHT_S = 300.0
@@ -49,6 +50,7 @@ def begin(
     loaded, Interrupted when the person asked to stop. A run in which nothing was measured for any reason but
     the last leaves nothing behind; of every other the error says how to go on.
     """
+    data_dir_of(manifest.sweep)  # a home that nobody knows is told before anything is written or imported
     with RunStore.create(results, manifest) as store:
         carry_out(make(store, listener), new=True)
     return store.path
