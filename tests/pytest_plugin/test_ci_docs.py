@@ -4,8 +4,6 @@ import importlib.util
 import itertools
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -101,15 +99,17 @@ def test_a_harness_command_parses(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", PYTEST)
-def test_a_pytest_command_collects_the_example(command: str, tmp_path: Path) -> None:
+def test_a_pytest_command_collects_the_example(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = arguments(command)
-    words = words[words.index("pytest") + 1 :]
+    words = [str(tmp_path / word) if word == "gate.xml" else word for word in words[words.index("pytest") + 1 :]]
     example = [] if VALUES["GATE_TESTS"] in words else [VALUES["GATE_TESTS"]]
-    call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *example, *words, "--collect-only"]
-    call = [str(tmp_path / word) if word == "gate.xml" else word for word in call]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "test_one_replica_is_no_slower" in done.stdout
+    monkeypatch.chdir(ROOT)
+    code = pytest.main(["-p", "no:cacheprovider", *example, *words, "--collect-only"])
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    assert "test_one_replica_is_no_slower" in said.out
 
 
 @pytest.mark.parametrize("command", [command for command in OTHER if "pip install" in command])
