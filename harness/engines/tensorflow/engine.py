@@ -49,7 +49,7 @@ class TensorFlow:
         for name in PRELOAD:
             with contextlib.suppress(ImportError):  # a data source that needs it will say so, with the remedy
                 importlib.import_module(name)
-        for name in ("trainer", "tasks"):
+        for name in ("threads", "trainer", "tasks"):  # what a fork would else import, each time anew
             importlib.import_module(f"{__package__}.{name}")
         return {"tensorflow": tf.__version__, "keras": keras.__version__}
 
