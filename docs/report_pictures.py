@@ -51,9 +51,14 @@ def take(browser: str, shot: Shot) -> Path:
         address = html.escape(PAGE.as_uri() + shot.anchor)
         frame.write_text(f'<body style="margin:0"><iframe src="{address}" style="{_WHOLE}"></iframe>', encoding="utf-8")
         command = [
-            browser, *FLAGS, *([DARK] if shot.dark else []), f"--user-data-dir={profile}",
-            f"--window-size={shot.width},{shot.height}", f"--screenshot={target}", frame.as_uri(),
-        ]  # fmt: skip
+            browser,
+            *FLAGS,
+            *([DARK] if shot.dark else []),
+            f"--user-data-dir={profile}",
+            f"--window-size={shot.width},{shot.height}",
+            f"--screenshot={target}",
+            frame.as_uri(),
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     return target
 

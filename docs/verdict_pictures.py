@@ -168,8 +168,12 @@ def many() -> Figure:
     for place, judgement in enumerate(alone):
         assert judgement.ratio is not None
         alarm = judgement.verdict in ("slower", "faster")
-        left.plot([place, place], _percent(judgement.ratio.low, judgement.ratio.high),
-                  color=ORANGE if alarm else MUTED, linewidth=3 if alarm else 1.4)  # fmt: skip
+        left.plot(
+            [place, place],
+            _percent(judgement.ratio.low, judgement.ratio.high),
+            color=ORANGE if alarm else MUTED,
+            linewidth=3 if alarm else 1.4,
+        )
     left.axhline(0, color=INK, linewidth=0.8)
     left.set(xticks=[], xlabel="40 comparisons of the same thing with itself", ylabel="B against A, %")
     left.set(ylim=(-6, 6), yticks=[-5, 0, 5])
@@ -215,9 +219,8 @@ def minimum() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    drawn.__name__: drawn
-    for drawn in (bands, turns, blocks, windows, stages, peeking, rates, many, trials, minimum)
-}  # fmt: skip
+    drawn.__name__: drawn for drawn in (bands, turns, blocks, windows, stages, peeking, rates, many, trials, minimum)
+}
 
 
 def draw(folder: Path) -> list[Path]:

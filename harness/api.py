@@ -103,9 +103,14 @@ def compare(
 
 
 def _compared(
-    a: Run, other: Name | None, along: str | None, base: str | None, given: tuple[float | None, float | None],
-    across_machines: bool, results: Folder,
-) -> Comparison:  # fmt: skip
+    a: Run,
+    other: Name | None,
+    along: str | None,
+    base: str | None,
+    given: tuple[float | None, float | None],
+    across_machines: bool,
+    results: Folder,
+) -> Comparison:
     from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab
     from harness.errors import UsageError
 

@@ -45,9 +45,12 @@ def scaled(record: TrialRecord, wall: float = 1.0, cpu: float = 1.0) -> TrialRec
 
 
 def as_run(
-    manifest: RunManifest, trials: Sequence[TrialRecord], run_id: str, facts: Mapping[str, Any] | None = None,
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    run_id: str,
+    facts: Mapping[str, Any] | None = None,
     **changes: Any,
-) -> Run:  # fmt: skip
+) -> Run:
     """A run of that id in memory, on the machine that `facts` describe."""
     machine = manifest.machine.model_copy(update={"facts": {**FACTS, **(facts or {})}})
     renamed = manifest.model_copy(update={"run_id": run_id, "machine": machine, **changes})
@@ -56,10 +59,17 @@ def as_run(
 
 
 def sweep_run(
-    run_id: str, cells: Sequence[Cell] | None = None, *, seed: int = 1, wall: float = 1.0, cpu: float = 1.0,
-    facts: Mapping[str, Any] | None = None, change: Change | None = None, manifest: Mapping[str, Any] | None = None,
+    run_id: str,
+    cells: Sequence[Cell] | None = None,
+    *,
+    seed: int = 1,
+    wall: float = 1.0,
+    cpu: float = 1.0,
+    facts: Mapping[str, Any] | None = None,
+    change: Change | None = None,
+    manifest: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Run:  # fmt: skip
+) -> Run:
     """A sweep whose every trial takes `wall` times as long, measured when the machine drifted little."""
 
     def alter(record: TrialRecord) -> TrialRecord | None:
@@ -77,9 +87,14 @@ def pair_of_runs(wall: float = 1.0, cpu: float = 1.0, **options: Any) -> tuple[R
 
 
 def ab_run(
-    differences: Sequence[float | None], *, run_id: str = "ab-run", cpu: Sequence[float] | None = None,
-    pilot: int | None = None, cells: tuple[Cell, Cell] = (MIRRORED, MIRRORED), **comparison: Any,
-) -> Run:  # fmt: skip
+    differences: Sequence[float | None],
+    *,
+    run_id: str = "ab-run",
+    cpu: Sequence[float] | None = None,
+    pilot: int | None = None,
+    cells: tuple[Cell, Cell] = (MIRRORED, MIRRORED),
+    **comparison: Any,
+) -> Run:
     """An `ab` run: block i's ln(X_b/X_a) is `differences[i]`, None a block without a trial.
 
     `cpu` are the log ratios of examples per CPU second. With `pilot` the blocks from there on are a second stage.
@@ -114,16 +129,35 @@ def validation(paired: float = 0.012, unpaired: float | None = 0.05, **changes: 
     """What `validate` would have found on the machine of FACTS."""
     rate = Rate(count=1, of=60, low=0.0, high=0.09)
     effect = Effect(
-        cell=MIRRORED, plant=None, verdicts={"equivalent": 59, "slower": 1}, slower=rate, false_alarms=rate,
-        equivalent=Rate(count=59, of=60, low=0.9, high=1.0), measured=0.0, blocks_median=6, blocks_most=12,
-        seconds_median=60.0, seconds_most=120.0,
-    )  # fmt: skip
+        cell=MIRRORED,
+        plant=None,
+        verdicts={"equivalent": 59, "slower": 1},
+        slower=rate,
+        false_alarms=rate,
+        equivalent=Rate(count=59, of=60, low=0.9, high=1.0),
+        measured=0.0,
+        blocks_median=6,
+        blocks_most=12,
+        seconds_median=60.0,
+        seconds_most=120.0,
+    )
     values: dict[str, Any] = {
-        "run_id": "validation-run", "created_utc": "2026-11-21T00:00:00+00:00", "harness_version": "0.1.0",
-        "complete": True, "quick": False, "machine_id": FACTS["machine.id"], "facts": FACTS, "delta": 0.01,
-        "epsilon": 0.03, "windows": 10, "window_s": 0.1, "pilot_blocks": 6, "max_blocks": 12, "effects": [effect],
+        "run_id": "validation-run",
+        "created_utc": "2026-11-21T00:00:00+00:00",
+        "harness_version": "0.1.0",
+        "complete": True,
+        "quick": False,
+        "machine_id": FACTS["machine.id"],
+        "facts": FACTS,
+        "delta": 0.01,
+        "epsilon": 0.03,
+        "windows": 10,
+        "window_s": 0.1,
+        "pilot_blocks": 6,
+        "max_blocks": 12,
+        "effects": [effect],
         "floors": [Floor(cell=MIRRORED, paired=paired, unpaired=unpaired)],
-    }  # fmt: skip
+    }
     return ValidationRecord(**{**values, **changes})
 
 
@@ -137,7 +171,11 @@ def _comparison(cells: tuple[Cell, Cell], changes: Mapping[str, Any]) -> Compari
         for name, cell in zip("ab", cells, strict=True)
     ]
     values: dict[str, Any] = {
-        "sides": sides, "delta": 0.01, "epsilon": 0.03, "margins_source": "the defaults", "half_width": 0.01,
+        "sides": sides,
+        "delta": 0.01,
+        "epsilon": 0.03,
+        "margins_source": "the defaults",
+        "half_width": 0.01,
         "max_blocks": 12,
-    }  # fmt: skip
+    }
     return ComparisonRecord(**{**values, **changes})

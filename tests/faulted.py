@@ -28,18 +28,30 @@ def job(strategy: str, fault: str, every: int, repeat: int = 0, **changes: Any) 
     """A job that recovered, with the same times in every repeat but for a second a repeat."""
     cell = CELLS[strategy]
     values: dict[str, Any] = {
-        "run_id": "r", "scenario": f"{strategy}/{fault}/{every}", "cell_id": cell.cell_id, "cell": cell, "fault": fault,
-        "checkpoint_every": every, "repeat": repeat, "status": "recovered", "started_utc": "2026-11-21T01:24:00Z",
-        "steps": 100, "target": "worker 1", "fault_step": 50,
+        "run_id": "r",
+        "scenario": f"{strategy}/{fault}/{every}",
+        "cell_id": cell.cell_id,
+        "cell": cell,
+        "fault": fault,
+        "checkpoint_every": every,
+        "repeat": repeat,
+        "status": "recovered",
+        "started_utc": "2026-11-21T01:24:00Z",
+        "steps": 100,
+        "target": "worker 1",
+        "fault_step": 50,
         "detections": [
             Detection(by="process_end", who="worker 1", after_s=0.1),
             Detection(by="tensorflow", who="worker 0", after_s=0.2),
         ],
-        "useful_step_after_s": 3.0 + repeat, "standstill_s": 3.0 + repeat, "steps_lost": 10 * repeat,
-        "interruption": Interruption(detection_s=0.1, restart_s=2.0 + repeat, replay_s=0.9), "all_back_after_s": 2.5,
+        "useful_step_after_s": 3.0 + repeat,
+        "standstill_s": 3.0 + repeat,
+        "steps_lost": 10 * repeat,
+        "interruption": Interruption(detection_s=0.1, restart_s=2.0 + repeat, replay_s=0.9),
+        "all_back_after_s": 2.5,
         "updates": UpdateCounts(scheduled=100, applied=100),
         "weights": WeightCheck(criterion="undisturbed_run", right=True, share=0.0, identical=True),
-    }  # fmt: skip
+    }
     return FaultRecord(**{**values, **changes})
 
 
@@ -47,9 +59,17 @@ def undisturbed(strategy: str, with_s: list[float], without_s: list[float], repe
     """A job that nothing was done to, with the windows that checkpoints are priced by."""
     cost = CheckpointCost(steps_per_window=20, with_s=with_s, without_s=without_s, bytes=8_000_000)
     return job(
-        strategy, "none", 20, repeat, status="undisturbed", cost=cost, detections=[], interruption=None,
-        useful_step_after_s=None, standstill_s=None,
-    )  # fmt: skip
+        strategy,
+        "none",
+        20,
+        repeat,
+        status="undisturbed",
+        cost=cost,
+        detections=[],
+        interruption=None,
+        useful_step_after_s=None,
+        standstill_s=None,
+    )
 
 
 def example() -> list[FaultRecord]:
@@ -57,12 +77,22 @@ def example() -> list[FaultRecord]:
     twice = {
         "updates": UpdateCounts(scheduled=100, applied=101, once=99, repeated=1, torn=1),
         "weights": WeightCheck(criterion="every_update_once", right=False, detail="of 100 updates: 1 applied twice"),
-        "status": "wrong_weights", "interruption": None, "useful_step_after_s": 0.05, "standstill_s": 0.2,
-    }  # fmt: skip
+        "status": "wrong_weights",
+        "interruption": None,
+        "useful_step_after_s": 0.05,
+        "standstill_s": 0.2,
+    }
     nothing: dict[str, Any] = {
-        "status": "unsupported", "reason": "mirrored has no parameter servers", "detections": [], "interruption": None,
-        "useful_step_after_s": None, "standstill_s": None, "updates": None, "weights": None, "all_back_after_s": None,
-    }  # fmt: skip
+        "status": "unsupported",
+        "reason": "mirrored has no parameter servers",
+        "detections": [],
+        "interruption": None,
+        "useful_step_after_s": None,
+        "standstill_s": None,
+        "updates": None,
+        "weights": None,
+        "all_back_after_s": None,
+    }
     return [
         *(job("mirrored", "kill_worker", 20, repeat) for repeat in range(2)),
         job("mirrored", "kill_worker", 0, status="lost_state", reason="all 50 steps were done again"),

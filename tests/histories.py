@@ -9,9 +9,13 @@ from tests.synthetic import make_cell, make_run
 
 
 def nights(
-    count: int, cells: Sequence[Cell] | None = None, *, machine: str = "here", processor: str = "a processor",
+    count: int,
+    cells: Sequence[Cell] | None = None,
+    *,
+    machine: str = "here",
+    processor: str = "a processor",
     slower_from: int | None = None,
-) -> Iterator[Run]:  # fmt: skip
+) -> Iterator[Run]:
     """`count` runs of a machine; from run `slower_from` on the mirrored cells take a tenth longer."""
     for number in range(count):
 
@@ -20,9 +24,14 @@ def nights(
             return scaled(record, 1.1, 1.1) if slow else record
 
         made = make_run(
-            [make_cell(), MIRRORED] if cells is None else cells, blocks=3, seed=number, drift=0.01, windows=5,
-            faults=False, change=later,
-        )  # fmt: skip
+            [make_cell(), MIRRORED] if cells is None else cells,
+            blocks=3,
+            seed=number,
+            drift=0.01,
+            windows=5,
+            faults=False,
+            change=later,
+        )
         facts = {"machine.id": machine, "cpu.model": processor, "package.tensorflow": "2.20.0"}
         if slower_from is not None and number >= slower_from:
             facts["package.tensorflow"] = "2.21.0"

@@ -68,9 +68,13 @@ class Preloaded:
         with theirs, tempfile.TemporaryFile() as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.preloaded", str(theirs.fileno()), str(os.getpid())],
-                cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             theirs.close()
             self._socket = ours
             self._answers = ours.makefile("r")

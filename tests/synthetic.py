@@ -39,10 +39,16 @@ def make_cell(
     scope = changes.pop("batch_scope", "per_replica")
     workers = changes.get("workers", 1)
     values: dict[str, Any] = {
-        "device": "virtual-cpu", "strategy": strategy, "replicas": replicas, "batch_size": batch_size,
-        "batch_scope": scope, "cross_device_op": op, "model": "mnist_cnn", "data": "digits",
+        "device": "virtual-cpu",
+        "strategy": strategy,
+        "replicas": replicas,
+        "batch_size": batch_size,
+        "batch_scope": scope,
+        "cross_device_op": op,
+        "model": "mnist_cnn",
+        "data": "digits",
         "global_batch_size": batch_size if scope == "global" else batch_size * replicas * workers,
-    }  # fmt: skip
+    }
     return TrainingCell(**{**values, **changes})
 
 
@@ -121,9 +127,17 @@ def failed(record: TrialRecord, status: str, reason: str, phase: str = "build", 
     phases = record.phases.model_dump(include={f"{name}_s" for name in reached})
     values = record.model_dump(exclude={"cell"})
     values.update(
-        cell=record.cell, status=status, reason=reason, phase=phase, windows=None, step_time_s=None,
-        throughput_examples_per_s=None, cpu_seconds_per_example=None, checks=Checks(), phases=phases,
-    )  # fmt: skip
+        cell=record.cell,
+        status=status,
+        reason=reason,
+        phase=phase,
+        windows=None,
+        step_time_s=None,
+        throughput_examples_per_s=None,
+        cpu_seconds_per_example=None,
+        checks=Checks(),
+        phases=phases,
+    )
     if phase in ("start", "build", "first_step"):
         values["executed"] = Executed()
     return TrialRecord.model_validate({**values, **more})
@@ -162,9 +176,16 @@ def _split(cells: list[Cell], groups: int, chance: random.Random) -> list[list[C
 
 
 def _record(
-    cell: Cell, block: int, group: str, order: int, step: float, windows: int, window_noise: float,
-    physical: int, chance: random.Random,
-) -> TrialRecord:  # fmt: skip
+    cell: Cell,
+    block: int,
+    group: str,
+    order: int,
+    step: float,
+    windows: int,
+    window_noise: float,
+    physical: int,
+    chance: random.Random,
+) -> TrialRecord:
     steps = max(1, round(0.1 / step))
     warm = [steps * step * (1 + 0.3 * math.exp(-index / 1.5)) for index in range(5)]
     noisy = [math.exp(chance.gauss(0.0, window_noise)) for _ in range(windows)]
@@ -175,29 +196,56 @@ def _record(
     reduces = cell.strategy == "mirrored" and n > 1
     cpu = step * min(n, physical) / cell.global_batch_size
     return TrialRecord(
-        run_id=RUN_ID, cell_id=cell.cell_id, cell=cell, block=block, group=group, order=order, status="ok",
+        run_id=RUN_ID,
+        cell_id=cell.cell_id,
+        cell=cell,
+        block=block,
+        group=group,
+        order=order,
+        status="ok",
         started_utc="2026-11-21T01:23:45Z",
         phases=Phases(
-            start_s=0.02 + chance.random() / 100, build_s=0.22 + 0.03 * n, first_step_s=0.35 + 0.08 * n,
-            check_s=0.15 + 0.05 * n, warmup_s=sum(warm), steady_s=sum(seconds[5:]), waiting_s=8.0, exit_s=0.004,
+            start_s=0.02 + chance.random() / 100,
+            build_s=0.22 + 0.03 * n,
+            first_step_s=0.35 + 0.08 * n,
+            check_s=0.15 + 0.05 * n,
+            warmup_s=sum(warm),
+            steady_s=sum(seconds[5:]),
+            waiting_s=8.0,
+            exit_s=0.004,
         ),
         windows=Windows(
-            steps_per_window=steps, seconds=seconds, cpu_seconds=[value * min(n, physical) for value in seconds],
-            rounds=list(range(len(seconds))), measured_from=5, steady=True, sync_seconds=0.0002,
+            steps_per_window=steps,
+            seconds=seconds,
+            cpu_seconds=[value * min(n, physical) for value in seconds],
+            rounds=list(range(len(seconds))),
+            measured_from=5,
+            steady=True,
+            sync_seconds=0.0002,
             waiting_cpu_seconds=0.03,
         ),
-        step_time_s=step, throughput_examples_per_s=cell.global_batch_size / step, cpu_seconds_per_example=cpu,
-        peak_memory_bytes=(420 + 35 * n) * 2**20, final_loss=0.4,
+        step_time_s=step,
+        throughput_examples_per_s=cell.global_batch_size / step,
+        cpu_seconds_per_example=cpu,
+        peak_memory_bytes=(420 + 35 * n) * 2**20,
+        final_loss=0.4,
         checks=Checks(
-            reduction=True, update=True, replicas_agree=True, updates_applied=100, updates_scheduled=100,
+            reduction=True,
+            update=True,
+            replicas_agree=True,
+            updates_applied=100,
+            updates_scheduled=100,
             loss_finite=True,
         ),
         executed=_executed(cell, reduces),
         resources=Resources(
-            logical_devices=[f"/device:CPU:{index}" for index in range(n)], physical_devices=physical,
-            shared=n > physical, intra_op_threads=1, inter_op_threads=max(2, 2 * n),
+            logical_devices=[f"/device:CPU:{index}" for index in range(n)],
+            physical_devices=physical,
+            shared=n > physical,
+            intra_op_threads=1,
+            inter_op_threads=max(2, 2 * n),
         ),
-    )  # fmt: skip
+    )
 
 
 def _executed(cell: Cell, reduces: bool) -> Executed:
@@ -210,10 +258,12 @@ def _executed(cell: Cell, reduces: bool) -> Executed:
     hierarchical = cell.cross_device_op == "hierarchical_copy"
     differs = "hierarchical_copy ran as reduction to one device" if hierarchical else None
     return Executed(
-        operations={"AddN": 10}, packs=10, pack_bytes=[1_605_632, 73_728, 1_280],
+        operations={"AddN": 10},
+        packs=10,
+        pack_bytes=[1_605_632, 73_728, 1_280],
         fingerprint="hierarchical-3" if hierarchical and cell.replicas == 3 else "add-n",
         differs_from_request=differs if cell.replicas == 2 else None,
-    )  # fmt: skip
+    )
 
 
 def _manifest(
@@ -233,9 +283,7 @@ def _manifest(
         cells=cells,
         base_cell_ids=sorted(bases)[:1],
         left_out=[
-            LeftOutRecord(
-                combination="one_device × 2 replicas", reason="strategy 'one_device' runs on 1 replica"
-            ),
+            LeftOutRecord(combination="one_device × 2 replicas", reason="strategy 'one_device' runs on 1 replica"),
             LeftOutRecord(
                 combination="mirrored × 1 replica with nccl", reason="one replica has nothing to reduce across devices"
             ),
@@ -243,9 +291,14 @@ def _manifest(
         plans=[PlanRecord.sealed(seed, 1, ids)] if blocks else [],
         machine=Machine(
             facts={
-                "cpu_model": "Synthetic CPU <2.0 GHz> & friends", "cores": 2, "memory_bytes": 8 * 2**30,
-                "python": "3.11.9", "tensorflow": "2.21.0", "governor": None, "load_1min": 0.12,
+                "cpu_model": "Synthetic CPU <2.0 GHz> & friends",
+                "cores": 2,
+                "memory_bytes": 8 * 2**30,
+                "python": "3.11.9",
+                "tensorflow": "2.21.0",
+                "governor": None,
+                "load_1min": 0.12,
             },
             warnings=["the frequency governor is 'powersave': timings vary more than they need to"],
         ),
-    )  # fmt: skip
+    )

@@ -33,8 +33,11 @@ def _block(zygote: Zygote, block: int) -> float:
     trial = live(zygote, cell("none", 1, BATCH_SIZE), block, 0)
     bare = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("bare_script.py")), str(data_folder()), str(BATCH_SIZE)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert bare.stdout is not None
     assert bare.stdin is not None
     assert bare.stdout.readline() == "ready\n", "the hand-written script did not start"

@@ -39,10 +39,13 @@ class Bare:
         self._processes = [
             subprocess.Popen(
                 [sys.executable, script, str(folder), str(BATCH_SIZE), str(index), addresses],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
             )
             for index in range(WORKERS)
-        ]  # fmt: skip
+        ]
         assert self._answers() == ["ready"] * WORKERS, "the hand-written program did not start"
 
     def window(self, steps: int) -> float:

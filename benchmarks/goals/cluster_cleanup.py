@@ -29,9 +29,24 @@ RECORDED_S = 2.0
 """For the sweep to notice that something was killed, and to go on."""
 HARNESS = [sys.executable, "-m", "harness"]
 SWEEP = [
-    *HARNESS, "sweep", "--strategy", "multi_worker_mirrored,parameter_server", "--workers", "2",
-    "--replicas", "1", "--model", "mlp", "--data", "synthetic", "--trials", "1", "--max-warmup", "0", "--quiet",
-]  # fmt: skip
+    *HARNESS,
+    "sweep",
+    "--strategy",
+    "multi_worker_mirrored,parameter_server",
+    "--workers",
+    "2",
+    "--replicas",
+    "1",
+    "--model",
+    "mlp",
+    "--data",
+    "synthetic",
+    "--trials",
+    "1",
+    "--max-warmup",
+    "0",
+    "--quiet",
+]
 LONG = [*SWEEP, "--windows", "100", "--window", "1"]
 SHORT = [*SWEEP, "--windows", "5", "--window", "0.02"]
 ON_TWO_HOSTS = ["--hosts", "2"]
@@ -123,9 +138,19 @@ def main() -> None:
     chosen = [word for word in sys.argv[1:] if word in GROUNDS] or list(GROUNDS)
     words = [word for word in sys.argv[1:] if word not in GROUNDS]
     rows = [
-        ("launcher", "end", "exit", "gone after", "processes", "ports", "namespaces", "files", "jobs",
-         "had (processes, ports, namespaces)"),
-    ]  # fmt: skip
+        (
+            "launcher",
+            "end",
+            "exit",
+            "gone after",
+            "processes",
+            "ports",
+            "namespaces",
+            "files",
+            "jobs",
+            "had (processes, ports, namespaces)",
+        ),
+    ]
     left_over = []
     for launcher in chosen:
         for ground, ways in GROUNDS[launcher]():
@@ -145,17 +170,27 @@ def _ended(ground: Ground, way: Way) -> tuple[tuple[str, ...], Left]:
     """Run a command, end it once a cluster is up, and count what is left."""
     with scratch() as folder:
         watched = Watched(Path(folder), ground.jobs, ground.spared)
-        environment = {**(ground.environment or os.environ), **watched.environment, "PYTHONPATH": str(ROOT),
-                       "HARNESS_TOKEN": TOKEN}  # fmt: skip
+        environment = {
+            **(ground.environment or os.environ),
+            **watched.environment,
+            "PYTHONPATH": str(ROOT),
+            "HARNESS_TOKEN": TOKEN,
+        }
         try:
             with (Path(folder) / "said").open("wb") as said:
                 started = [
                     subprocess.Popen(
-                        command, cwd=watched.work, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), start_new_session=True,
+                        command,
+                        cwd=watched.work,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=said,
+                        stderr=said,
+                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                        start_new_session=True,
                     )
                     for command in _commands(ground, way)
-                ]  # fmt: skip
+                ]
                 going = Going(started[0], watched)
                 _watch(going, way, Path(folder) / "said")
                 if way.end is not None:
@@ -266,17 +301,21 @@ def _slurm() -> Iterator[tuple[Ground, list[Way]]]:
         return
     with slurm_cluster() as slurm:
         ground = Ground(
-            "slurm, sbatch", slurm.command, slurm.environment, lambda: len(slurm.jobs()),
+            "slurm, sbatch",
+            slurm.command,
+            slurm.environment,
+            lambda: len(slurm.jobs()),
             frozenset(str(Path(namespace).readlink()) for namespace in slurm.namespaces),
-        )  # fmt: skip
+        )
         on_slurm = [
             replace(way, command=[*way.command, "--launcher", "slurm", *ON_TWO_HOSTS]) for way in (*WAYS, KILL_AGENT)
         ]
         control = Way("(control: a program that leaves a job)", [sys.executable, "-c", LEAKY_JOB], leaves=True)
         of_srun = Way(
-            "kill -9 of srun, then Ctrl-C", on_slurm[1].command,
+            "kill -9 of srun, then Ctrl-C",
+            on_slurm[1].command,
             _first(lambda going: going.find("srun")),
-        )  # fmt: skip
+        )
         yield ground, [control, *on_slurm, of_srun]
         slurm.run("scancel", "--user=root")
         inside = replace(ground, launcher="slurm, salloc", before=_within(slurm.command, "salloc", "--nodes=2"))

@@ -45,8 +45,19 @@ def main() -> None:
                 print(f"trial {number}, {of.label}, {PLACES[isolate]}: {_words(record)}", flush=True)
             if (number + 1) % SAID_EVERY == 0:
                 print(f"{number + 1} of {count} after {time.monotonic() - began:.0f} s", flush=True)
-    rows = [("cell", "in a", "trials", "ok", "hung", "failed for a port", "failed otherwise", "fixed cost (median)",
-             "longest")]  # fmt: skip
+    rows = [
+        (
+            "cell",
+            "in a",
+            "trials",
+            "ok",
+            "hung",
+            "failed for a port",
+            "failed otherwise",
+            "fixed cost (median)",
+            "longest",
+        )
+    ]
     rows += [_row(of, isolate, trials) for (of, isolate), trials in seen.items() if trials]
     table(rows)
     print(f"\npromised: of {TRIALS} trials none hung and none failed for a port")
@@ -94,9 +105,16 @@ def _row(of: Cell, isolate: bool, trials: list[TrialRecord]) -> tuple[str, ...]:
     of_ports = sum(_of_a_port(record) for record in failed)
     fixed = [record.phases.fixed_s for record in trials if record.status == "ok"] or [float("nan")]
     return (
-        of.label, PLACES[isolate], str(len(trials)), str(ends["ok"]), str(ends["timeout"]), str(of_ports),
-        str(len(failed) - of_ports), f"{statistics.median(fixed):.2f} s", f"{max(fixed):.2f} s",
-    )  # fmt: skip
+        of.label,
+        PLACES[isolate],
+        str(len(trials)),
+        str(ends["ok"]),
+        str(ends["timeout"]),
+        str(of_ports),
+        str(len(failed) - of_ports),
+        f"{statistics.median(fixed):.2f} s",
+        f"{max(fixed):.2f} s",
+    )
 
 
 if __name__ == "__main__":

@@ -63,9 +63,14 @@ def prepared_zygote() -> Iterator[Zygote]:
 
 
 def live(
-    zygote: Zygote, measured: Cell, block: int, order: int, window_s: float = 0.1, task: str = "trial",
+    zygote: Zygote,
+    measured: Cell,
+    block: int,
+    order: int,
+    window_s: float = 0.1,
+    task: str = "trial",
     isolate: bool = True,
-) -> LiveTrial:  # fmt: skip
+) -> LiveTrial:
     """A trial of `measured`, not yet started, with the thread pools that a sweep would give it."""
     request = Request(
         cell=measured,

@@ -21,19 +21,32 @@ RIGHT = Sweep(
     cross_device_op=["auto", "hierarchical_copy", "reduction_to_one_device"],
     batch_size=[16],
     model=["mnist_cnn", "transformer"],
-    trials=1, windows=5, max_warmup=0, window=0.01,
-)  # fmt: skip
+    trials=1,
+    windows=5,
+    max_warmup=0,
+    window=0.01,
+)
 NORMALISED = RIGHT.model_copy(
     update={"name": "resnet", "model": ["resnet20"], "replicas": [1, 2], "strategy": ["none", "mirrored"]}
 )
 MIXED = RIGHT.model_copy(
-    update={"name": "mixed", "precision": ["mixed_bfloat16", "mixed_float16"], "replicas": [1, 2],
-            "model": ["mnist_cnn", "transformer"], "cross_device_op": ["auto"]}
-)  # fmt: skip
+    update={
+        "name": "mixed",
+        "precision": ["mixed_bfloat16", "mixed_float16"],
+        "replicas": [1, 2],
+        "model": ["mnist_cnn", "transformer"],
+        "cross_device_op": ["auto"],
+    }
+)
 WRONG = RIGHT.model_copy(
-    update={"name": "wrong", "strategy": ["mirrored"], "replicas": [2, 4, 8],
-            "cross_device_op": ["tests.planted:quietly_dropped_op"], "precision": ["float32", "mixed_bfloat16"]}
-)  # fmt: skip
+    update={
+        "name": "wrong",
+        "strategy": ["mirrored"],
+        "replicas": [2, 4, 8],
+        "cross_device_op": ["tests.planted:quietly_dropped_op"],
+        "precision": ["float32", "mixed_bfloat16"],
+    }
+)
 
 
 def main() -> None:

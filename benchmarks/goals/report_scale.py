@@ -46,9 +46,24 @@ def main() -> None:
     from tests.many import write_run
 
     rows: list[tuple[str, ...]] = [
-        ("trials", "cells", "records", "read", "summarise", "page", "all", "CPU", "peak memory", "page size",
-         "ready", "search, slowest", "sort", "open one", "goal")
-    ]  # fmt: skip
+        (
+            "trials",
+            "cells",
+            "records",
+            "read",
+            "summarise",
+            "page",
+            "all",
+            "CPU",
+            "peak memory",
+            "page size",
+            "ready",
+            "search, slowest",
+            "sort",
+            "open one",
+            "goal",
+        )
+    ]
     for trials, cells in SIZES:
         if trials > given.most:
             continue

@@ -30,9 +30,13 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     builtin); one that begins with an underscore is no verb.
     """
     app = typer.Typer(
-        name="harness", help=HELP, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
+        name="harness",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-    )  # fmt: skip
+    )
     app.callback()(lambda: None)  # so that a single verb is still called by its name
     modules = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
     named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]

@@ -34,9 +34,14 @@ class Display(Live):
 
     def __init__(self, content: Callable[[], RenderableType], console: Console) -> None:
         super().__init__(
-            get_renderable=content, console=console, refresh_per_second=PER_S, transient=True, redirect_stdout=False,
-            redirect_stderr=False, vertical_overflow="crop",
-        )  # fmt: skip
+            get_renderable=content,
+            console=console,
+            refresh_per_second=PER_S,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        )
         self.drawn = 0.0
         self._held = False
         self._size = console.size

@@ -65,9 +65,14 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
     results: Path = given["results"]
     specs = [spec for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
     sides = read_sides(
-        specs, flags, given["a"] or (), given["b"] or (), defaults=WINDOWING,
-        pythons=(given["python_a"], given["python_b"]), revisions=(given["rev_a"], given["rev_b"]),
-    )  # fmt: skip
+        specs,
+        flags,
+        given["a"] or (),
+        given["b"] or (),
+        defaults=WINDOWING,
+        pythons=(given["python_a"], given["python_b"]),
+        revisions=(given["rev_a"], given["rev_b"]),
+    )
     machine = hardware.facts().get("machine.id")
     validation = find_validation(results, machine if isinstance(machine, str) else None)
     asked = (("--delta", given["delta"]), ("--epsilon", given["epsilon"]))

@@ -96,12 +96,20 @@ _FORMAT = "terminal, markdown, json, html. Default: by the end of FILE's name, e
 FLAGS = [
     argument("run_a", str, _RUN_A, "RUN_A", Offered.empty, show_default=False, autocompletion=run_ids),
     argument("run_b", str | None, _RUN_B, "RUN_B", show_default=False, autocompletion=run_ids),
-    option("along", str | None, "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
-           metavar="AXIS"),
+    option(
+        "along",
+        str | None,
+        "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
+        metavar="AXIS",
+    ),
     option("base", str | None, _BASE, metavar="VALUE"),
     option("delta", str | None, _DELTA, metavar="SHARE"),
-    option("epsilon", str | None, "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
-           metavar="SHARE"),
+    option(
+        "epsilon",
+        str | None,
+        "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
+        metavar="SHARE",
+    ),
     option("correction", str, _CORRECTION, "fdr", metavar="NAME"),
     option("across_machines", bool, "Compare although the machines differ in what decides speed.", False),
     option("strict", bool, "Exit with 3 when a comparison is undecided and none is slower.", False),
@@ -109,6 +117,6 @@ FLAGS = [
     option("output", Path | None, "Write there. Default: standard output.", metavar="FILE"),
     option("json", bool, "The same as --format json.", False),
     RESULTS,
-]  # fmt: skip
+]
 
 __all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]

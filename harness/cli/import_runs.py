@@ -35,8 +35,13 @@ def command(
     path, count = import_table(file, results, name, source)
     if json_out:
         left_out = load_manifest(path).part(ImportedRecord).left_out
-        print(json.dumps({"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out}, indent=2,
-                         ensure_ascii=False))  # fmt: skip
+        print(
+            json.dumps(
+                {"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
         return 0
     print(f"{count} published figures, not measured here: {path}")
     return 0

@@ -69,8 +69,11 @@ def command(
     lines = kind.write_page(loaded, PageRequest(target, results, against, beside))
     list_in_index(target)
     if json_out:
-        print(json.dumps({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}, indent=2,
-                         ensure_ascii=False))  # fmt: skip
+        print(
+            json.dumps(
+                {"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}, indent=2, ensure_ascii=False
+            )
+        )
     else:
         print("\n".join([*lines, f"report: {target}"]))
     if open_it:

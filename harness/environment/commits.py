@@ -53,9 +53,16 @@ def _git(folder: Path | None, *arguments: str) -> str | None:
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", "--no-pager", *arguments, "--"], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="replace", timeout=_LIMIT_S, check=False,
-        )  # fmt: skip
+            ["git", "--no-pager", *arguments, "--"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -55,9 +55,7 @@ def measure_against(
     return compared_result(name, comparison, _again(cell, rules), rules.place(run.path))
 
 
-def _of_one_side(
-    cell: GateCell, name: str, other: str, error: str, rules: GateRules, progress: Progress
-) -> GateResult:  # fmt: skip
+def _of_one_side(cell: GateCell, name: str, other: str, error: str, rules: GateRules, progress: Progress) -> GateResult:
     """A side's own code cannot be loaded. When it is the revision's, because a step is new, that is no failure.
 
     An error that begins with a flag is of git, not of the code: then nothing is known of the revision.

@@ -33,11 +33,15 @@ ALIASES = {
 NEEDED = ("strategy", "replicas", "model", "throughput_examples_per_s")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
 EXPECTED = {
-    "int_parsing": "a whole number from 1", "int_from_float": "a whole number from 1",
-    "int_parsing_size": f"a whole number up to {MOST}", "greater_than_equal": "a whole number from {ge}",
-    "less_than_equal": "a whole number up to {le}", "float_parsing": "a number above 0, with a point and no comma",
-    "greater_than": "a number above 0", "finite_number": "a number above 0",
-}  # fmt: skip
+    "int_parsing": "a whole number from 1",
+    "int_from_float": "a whole number from 1",
+    "int_parsing_size": f"a whole number up to {MOST}",
+    "greater_than_equal": "a whole number from {ge}",
+    "less_than_equal": "a whole number up to {le}",
+    "float_parsing": "a number above 0, with a point and no comma",
+    "greater_than": "a number above 0",
+    "finite_number": "a number above 0",
+}
 """What a field should have held, by pydantic's name of what is wrong with it; its own words serve for the others."""
 
 

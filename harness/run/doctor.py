@@ -96,9 +96,14 @@ def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Fi
 def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     slot = Slot("doctor", 0, "doctor", 0, 1, "none")
     request = Request(
-        cell=cell, seed=0, data_dir=str(Path()), window_s=0.1, intra_op_threads=1,
-        inter_op_threads=2 * cell.replicas, task="probe",
-    )  # fmt: skip
+        cell=cell,
+        seed=0,
+        data_dir=str(Path()),
+        window_s=0.1,
+        intra_op_threads=1,
+        inter_op_threads=2 * cell.replicas,
+        task="probe",
+    )
     trial = LiveTrial(cell, slot, zygote, request, LIMIT_S, Interrupts())
     trial.start()
     trial.finish_task()

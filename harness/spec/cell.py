@@ -9,8 +9,17 @@ from harness.spec.naming import UNLABELLED, sayings, value_words
 from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
 __all__ = [
-    "LATER", "MOST", "BatchScope", "Cell", "Partitioner", "Positive", "Precision", "TrainingCell", "Updates", "trained",
-]  # fmt: skip
+    "LATER",
+    "MOST",
+    "BatchScope",
+    "Cell",
+    "Partitioner",
+    "Positive",
+    "Precision",
+    "TrainingCell",
+    "Updates",
+    "trained",
+]
 
 LATER = {key: Axes.model_fields[key].default for key, axis in TABLE.items() if axis.later}
 """Keys that cells of earlier runs do not have, with their defaults, at which they are left out of the identity: a cell

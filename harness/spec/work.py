@@ -322,10 +322,20 @@ class OwnStepCell(Cell):
         own = ("device", "data", "optimizer", "loop")
         counted = {} if self.quantity == EXAMPLES.many else {"quantity": self.quantity}
         return {
-            **dict.fromkeys(own, self.EARLIER_LOOP), **counted, "strategy": "none", "replicas": 1, "workers": 1,
-            "batch_size": self.amount, "batch_scope": "per_replica", "global_batch_size": self.amount,
-            "cross_device_op": "auto", "packing": "default", "model": self.step, "precision": "float32", "xla": False,
-        }  # fmt: skip
+            **dict.fromkeys(own, self.EARLIER_LOOP),
+            **counted,
+            "strategy": "none",
+            "replicas": 1,
+            "workers": 1,
+            "batch_size": self.amount,
+            "batch_scope": "per_replica",
+            "global_batch_size": self.amount,
+            "cross_device_op": "auto",
+            "packing": "default",
+            "model": self.step,
+            "precision": "float32",
+            "xla": False,
+        }
 
     @staticmethod
     def keys_of_earlier(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,9 +51,12 @@ def test_jobs_that_make_no_sense_did_not_run() -> None:
 def test_scenarios_come_in_the_order_that_was_asked_for() -> None:
     names = [one.scenario for one in summary().scenarios]
     assert names == [
-        "mirrored/kill_worker/0", "mirrored/kill_worker/20", "mirrored/kill_ps/0", "mirrored/kill_ps/20",
+        "mirrored/kill_worker/0",
+        "mirrored/kill_worker/20",
+        "mirrored/kill_ps/0",
+        "mirrored/kill_ps/20",
         "parameter_server/kill_worker/20",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_cost_of_checkpoints_is_paired_within_a_job_and_jobs_are_the_unit() -> None:

@@ -28,8 +28,9 @@ def test_a_delay_has_a_curve_of_its_own_and_the_loopback_stands_beside_the_short
     delayed = [f"{text},delay=2ms" for text in RATES[:2]]
     curves = network_curves(networked([on(text) for text in (*delayed, *RATES, "")]))
     assert [curve.label for curve in curves] == [
-        "multi_worker_mirrored 2 workers ×1 b32", "multi_worker_mirrored 2 workers ×1 b32, delay 2 ms",
-    ]  # fmt: skip
+        "multi_worker_mirrored 2 workers ×1 b32",
+        "multi_worker_mirrored 2 workers ×1 b32, delay 2 ms",
+    ]
     assert curves[0].loopback is not None
     assert curves[0].loopback.network is None
     assert curves[1].loopback is None

@@ -38,8 +38,10 @@ def test_an_op_is_judged_against_the_reference_by_the_rule_of_a_comparison() -> 
     work = slower_by({"ring": 0.2, "hierarchical_copy": -0.2})
     verdicts = judge_ops(work.ops, Margins())
     assert {item.op: verdicts[item.cell_id].verdict for item in work.ops[0].results if item.cell_id in verdicts} == {
-        "ring": "slower", "hierarchical_copy": "faster", "reduction_to_one_device": "equivalent",
-    }  # fmt: skip
+        "ring": "slower",
+        "hierarchical_copy": "faster",
+        "reduction_to_one_device": "equivalent",
+    }
 
 
 def test_ops_are_judged_together() -> None:

@@ -253,9 +253,14 @@ def test_a_window_that_is_no_time_cannot_even_be_recorded(seconds: list[float], 
     seconds[place] = bad
     with pytest.raises(ValidationError):
         Windows(
-            steps_per_window=1, seconds=seconds, cpu_seconds=[0.1] * len(seconds), rounds=list(range(len(seconds))),
-            measured_from=0, steady=True, sync_seconds=0.0,
-        )  # fmt: skip
+            steps_per_window=1,
+            seconds=seconds,
+            cpu_seconds=[0.1] * len(seconds),
+            rounds=list(range(len(seconds))),
+            measured_from=0,
+            steady=True,
+            sync_seconds=0.0,
+        )
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
@@ -263,9 +268,14 @@ def test_a_missing_window_cannot_be_recorded(seconds: int, cpu: int, rounds: int
     assume(not seconds == cpu == rounds)
     with pytest.raises(ValidationError):
         Windows(
-            steps_per_window=1, seconds=[0.1] * seconds, cpu_seconds=[0.1] * cpu, rounds=list(range(rounds)),
-            measured_from=0, steady=True, sync_seconds=0.0,
-        )  # fmt: skip
+            steps_per_window=1,
+            seconds=[0.1] * seconds,
+            cpu_seconds=[0.1] * cpu,
+            rounds=list(range(rounds)),
+            measured_from=0,
+            steady=True,
+            sync_seconds=0.0,
+        )
 
 
 @given(st.sampled_from(["windows", "step_time_s", "throughput_examples_per_s"]))

@@ -96,12 +96,14 @@ def bases(cells: list[Cell]) -> dict[str, str]:
 
 def test_workers_scale_on_their_own_number_of_servers_partitioner_and_kind_of_updates() -> None:
     cells = [server(workers, ps) for ps in (1, 2) for workers in (1, 2)]
-    cells += [server(workers, 2, **{key: value}) for workers in (1, 2)
-              for key, value in (("partitioner", "min_size"), ("updates", "keras"))]  # fmt: skip
+    cells += [
+        server(workers, 2, **{key: value})
+        for workers in (1, 2)
+        for key, value in (("partitioner", "min_size"), ("updates", "keras"))
+    ]
     assert bases(cells) == {
-        label: label.replace("2 workers", "1 workers")
-        for label in (cell.label for cell in cells if cell.workers == 2)
-    }  # fmt: skip
+        label: label.replace("2 workers", "1 workers") for label in (cell.label for cell in cells if cell.workers == 2)
+    }
 
 
 def test_where_one_count_has_two_shapes_the_own_base_has_as_many_replicas_a_worker() -> None:

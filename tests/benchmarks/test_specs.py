@@ -88,9 +88,14 @@ def test_packing_is_swept_where_an_op_takes_it_and_listed_where_not() -> None:
     matrix = expand(sweep, catalogue_of())
     packings = {(cell.cross_device_op, cell.packing) for cell in matrix.cells if cell.replicas == 2}
     assert packings == {
-        ("auto", "bytes_per_pack=0"), ("auto", "bytes_per_pack=262144"),
-        ("nccl", "num_packs=0"), ("nccl", "num_packs=1"), ("nccl", "num_packs=4"),
-        ("hierarchical_copy", "num_packs=0"), ("hierarchical_copy", "num_packs=1"),
-        ("hierarchical_copy", "num_packs=4"), ("reduction_to_one_device", "default"),
-    }  # fmt: skip
+        ("auto", "bytes_per_pack=0"),
+        ("auto", "bytes_per_pack=262144"),
+        ("nccl", "num_packs=0"),
+        ("nccl", "num_packs=1"),
+        ("nccl", "num_packs=4"),
+        ("hierarchical_copy", "num_packs=0"),
+        ("hierarchical_copy", "num_packs=1"),
+        ("hierarchical_copy", "num_packs=4"),
+        ("reduction_to_one_device", "default"),
+    }
     assert any("reduction_to_one_device takes no num_packs" in left.reason for left in matrix.left_out)

@@ -53,9 +53,20 @@ def run(tmp_path: Path) -> Runner:
     def start(*arguments: str, plant: str = "") -> Outcome:
         environment = {**os.environ, "PLANTED": plant, "PLANTED_LOG": str(tmp_path), "COLUMNS": "240"}
         command = [
-            sys.executable, "-m", "pytest", "-p", "tests.benchmarks.planted_measure", "-p", "no:cacheprovider",
-            "benchmarks/", "--benchmark-storage", str(tmp_path / "store"), "--results", str(tmp_path), *arguments,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "tests.benchmarks.planted_measure",
+            "-p",
+            "no:cacheprovider",
+            "benchmarks/",
+            "--benchmark-storage",
+            str(tmp_path / "store"),
+            "--results",
+            str(tmp_path),
+            *arguments,
+        ]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
         return Outcome(done.returncode, done.stdout + done.stderr, tmp_path)
 
@@ -203,9 +214,19 @@ def test_the_suite_measures_real_cells_in_processes_of_their_own(tmp_path: Path)
         "trials = 2\nwindows = 5\nmax_warmup = 0\nwindow = 0.02\n"
     )
     command = [
-        sys.executable, "-m", "pytest", "benchmarks/", "-p", "no:cacheprovider", "--spec", str(spec),
-        "--results", str(tmp_path / "results"), "--benchmark-json", str(tmp_path / "b.json"),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pytest",
+        "benchmarks/",
+        "-p",
+        "no:cacheprovider",
+        "--spec",
+        str(spec),
+        "--results",
+        str(tmp_path / "results"),
+        "--benchmark-json",
+        str(tmp_path / "b.json"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
     assert "the value of replica 2 is missing" in done.stdout

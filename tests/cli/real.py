@@ -18,9 +18,15 @@ from harness.record import Run, TrialRecord, load_run
 from tests.preloaded import handed_in
 
 SMALL = [
-    "--model=mlp", "--data=synthetic", "--batch-size=8", "--trials=1", "--windows=5", "--max-warmup=0",
-    "--window=0.02", "--timeout=60",
-]  # fmt: skip
+    "--model=mlp",
+    "--data=synthetic",
+    "--batch-size=8",
+    "--trials=1",
+    "--windows=5",
+    "--max-warmup=0",
+    "--window=0.02",
+    "--timeout=60",
+]
 ROOT = Path.cwd()
 
 
@@ -34,10 +40,14 @@ def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Pope
     In the background of a shell, where CI may run these tests, Ctrl-C is ignored, and a child inherits that.
     """
     return subprocess.Popen(
-        argv(*arguments), cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        argv(*arguments),
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
 
 
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":

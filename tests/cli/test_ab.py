@@ -46,9 +46,12 @@ class Decider:
         self.asked.append((sides, settings, command))
         margins = settings.margins
         made = ab_run(
-            self.differences, delta=margins.delta, epsilon=margins.epsilon, margins_source=margins.source,
+            self.differences,
+            delta=margins.delta,
+            epsilon=margins.epsilon,
+            margins_source=margins.source,
             max_blocks=settings.max_blocks,
-        )  # fmt: skip
+        )
         return load_run(stored(self.change(made), results))
 
     @property

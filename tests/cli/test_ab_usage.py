@@ -92,9 +92,12 @@ def test_help_in_a_pipe_says_all_flags_and_imports_no_tensorflow(
         "sys.stderr.write(','.join(sorted({'tensorflow', 'keras', 'scipy', 'matplotlib'} & set(sys.modules))))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, verb, "--help"], capture_output=True, text=True, cwd=tmp_path,
+        [sys.executable, "-c", code, verb, "--help"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
         env={"PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin", "COLUMNS": "200"},
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     for flag in (*own, "--resume", "--max-blocks", "--delta", "--json", "--cross-device-op"):

@@ -38,8 +38,10 @@ def bash(tmp_path: Path) -> Callable[[str], list[str]]:
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
     script.chmod(0o755)
     surroundings = {
-        **os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd()),
-    }  # fmt: skip
+        **os.environ,
+        "PATH": f"{script.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(Path.cwd()),
+    }
 
     def offered(line: str) -> list[str]:
         done = subprocess.run(
@@ -72,9 +74,11 @@ def test_bash_completes_verbs_flags_runs_and_names(
 def test_each_shell_has_its_script(shell: str) -> None:
     code = "import sys; sys.argv[0] = 'harness'; from harness.__main__ import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "_HARNESS_COMPLETE": f"source_{shell}"},
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={**os.environ, "_HARNESS_COMPLETE": f"source_{shell}"},
+        capture_output=True,
+        text=True,
+    )
     assert "_HARNESS_COMPLETE=complete_" + shell in done.stdout.replace("env ", "")
 
 

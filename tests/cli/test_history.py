@@ -15,9 +15,13 @@ CELLS = [make_cell("none"), make_cell("mirrored", 2)]
 
 
 def store(
-    results: Path, number: int, slow: float = 1.0, machine: str = "here", hosts: dict[str, Any] | None = None,
+    results: Path,
+    number: int,
+    slow: float = 1.0,
+    machine: str = "here",
+    hosts: dict[str, Any] | None = None,
     **facts: Any,
-) -> str:  # fmt: skip
+) -> str:
     """A run of two cells in `results`, the mirrored one slower by `slow`; its id."""
 
     def slower(record: Any) -> Any:
@@ -26,17 +30,25 @@ def store(
         windows = record.windows.model_copy(update={"seconds": [value * slow for value in record.windows.seconds]})
         return record.model_copy(
             update={
-                "windows": windows, "step_time_s": record.step_time_s * slow,
+                "windows": windows,
+                "step_time_s": record.step_time_s * slow,
                 "throughput_examples_per_s": record.throughput_examples_per_s / slow,
             }
-        )  # fmt: skip
+        )
 
     run_id = f"202611{number + 1:02d}T010000Z-nightly-{number:04x}"
     created = f"2026-11-{number + 1:02d}T01:00:00+00:00"
     manifest, trials = make_run(
-        CELLS, blocks=3, seed=number, drift=0.01, windows=5, faults=False, change=slower, run_id=run_id,
+        CELLS,
+        blocks=3,
+        seed=number,
+        drift=0.01,
+        windows=5,
+        faults=False,
+        change=slower,
+        run_id=run_id,
         created_utc=created,
-    )  # fmt: skip
+    )
     known = {**manifest.machine.facts, "machine.id": machine, **facts}
     elsewhere = {name: Machine(facts={**known, **more}) for name, more in (hosts or {}).items()}
     started = manifest.machine.model_copy(update={"facts": known})
@@ -102,8 +114,9 @@ def test_runs_on_other_nodes_are_of_other_machines_though_started_on_the_same_on
     other = store(tmp_path / "results", 2, hosts=OTHER_NODES)
     found = json.loads(harness("history", "--cell", "mirrored", "--json")[1])
     assert {(series["machine"], len(series["points"])) for series in found["series"]} == {
-        ("aaa | bbb", 2), ("aaa | ccc", 1),
-    }  # fmt: skip
+        ("aaa | bbb", 2),
+        ("aaa | ccc", 1),
+    }
     code, _, error = harness("compare", first, other)
     assert code == 4
     assert "the runs' machines differ in what decides speed" in error

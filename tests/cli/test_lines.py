@@ -30,8 +30,11 @@ def test_github_folds_each_block_and_marks_what_went_wrong_once() -> None:
     play(GitHubGroups(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
     lines = out.getvalue().splitlines()
     assert [line.split("::")[1] for line in lines if line.startswith("::")][:4] == [
-        "group", "endgroup", "group", "endgroup",
-    ]  # fmt: skip
+        "group",
+        "endgroup",
+        "group",
+        "endgroup",
+    ]
     warnings = [line for line in lines if line.startswith("::warning::")]
     assert sum("hierarchical_copy" in line for line in warnings) == 1
     assert not any("unsupported" in line for line in warnings)

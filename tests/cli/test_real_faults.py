@@ -114,8 +114,9 @@ def test_what_a_trial_measured_before_it_failed_is_kept(sick_models: Run, model:
 
 def test_the_sweep_goes_on_after_every_failure(sick_models: Run) -> None:
     assert {trial.cell.model.rpartition(":")[2] for trial in sick_models.trials} == {
-        "mlp", *(f"{name}_model" for name in MODELS)
-    }  # fmt: skip
+        "mlp",
+        *(f"{name}_model" for name in MODELS),
+    }
     assert [trial.status for trial in sick_models.trials if trial.cell.model == "mlp"] == ["ok"]
     assert sick_models.manifest.status == "finished"
 

@@ -26,7 +26,7 @@ from tests.cli.real import (
     unmeasured,
     wait_for_lines,
     wait_for_trials,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.slow
 

@@ -31,8 +31,9 @@ def test_a_sweep_of_rates_records_what_each_network_was_and_a_slow_one_is_slow(t
     assert done.returncode == 0, done.stderr
     trials = {trial.cell.network: trial for trial in on_networks(tmp_path / "results")}
     assert {network: trial.status for network, trial in trials.items()} == {
-        "rate=50mbit": "ok", "rate=1gbit,delay=2ms": "ok",
-    }  # fmt: skip
+        "rate=50mbit": "ok",
+        "rate=1gbit,delay=2ms": "ok",
+    }
     found = {network: trial.cluster.network for network, trial in trials.items() if trial.cluster is not None}
     slow, long = found["rate=50mbit"], found["rate=1gbit,delay=2ms"]
     assert slow is not None
@@ -85,9 +86,14 @@ def test_where_networks_cannot_be_had_the_cells_are_unsupported_with_the_reason_
     hidden = f"import harness.run.network.emulated as e; e._PLACES = {str(tools)!r}"
     (tools / "sitecustomize.py").write_text(hidden)
     process = start(
-        "sweep", *WORKERS, "--network", "none,rate=1gbit", folder=tmp_path,
-        PATH=str(tools), PYTHONPATH=os.pathsep.join((str(tools), str(Path.cwd()))),
-    )  # fmt: skip
+        "sweep",
+        *WORKERS,
+        "--network",
+        "none,rate=1gbit",
+        folder=tmp_path,
+        PATH=str(tools),
+        PYTHONPATH=os.pathsep.join((str(tools), str(Path.cwd()))),
+    )
     _, error = process.communicate(timeout=120)
     assert process.returncode == 0, error
     [refused] = on_networks(tmp_path / "results")

@@ -42,8 +42,11 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Done:
     axes = ["--strategy", "none,mirrored", "--replicas", "2,3", "--loop", "custom,fit"]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, "sweep", *SMALL, *axes, "--results", "linked/results"],
-        cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0, done.stderr
     return Done(folder / "linked" / "results", done.stdout, done.stderr, only_run(folder / "elsewhere" / "results"))
 

@@ -20,9 +20,13 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     surroundings = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(HERE)}
     script = command.replace("$HARNESS", HARNESS)
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", script], cwd=folder, env={**surroundings, **environment},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        ["bash", "-o", "pipefail", "-c", script],
+        cwd=folder,
+        env={**surroundings, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 @pytest.fixture

@@ -246,8 +246,11 @@ def test_the_command_line_never_imports_tensorflow(tmp_path: Path, arguments: st
         "sys.exit(','.join(sorted({'tensorflow', 'keras', 'tensorflow_datasets'} & set(sys.modules))))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments.split()], capture_output=True, text=True, cwd=tmp_path,
+        [sys.executable, "-c", code, *arguments.split()],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
         env={"PYTHONPATH": str(Path.cwd()), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    )
     assert done.returncode == 1  # sys.exit of a text
     assert done.stderr.splitlines()[-1] == ""

@@ -117,8 +117,9 @@ def test_other_models_batch_sizes_and_data_keep_the_two_cells(harness: Harness, 
     harness("validate", "--model", "mlp", "--batch-size", "16", "--data", "synthetic", "--max-blocks", "9")
     [settings] = validator.asked
     assert [(cell.strategy, cell.replicas, cell.model, cell.data) for cell in settings.cells] == [
-        ("none", 1, "mlp", "synthetic"), ("mirrored", 2, "mlp", "synthetic")
-    ]  # fmt: skip
+        ("none", 1, "mlp", "synthetic"),
+        ("mirrored", 2, "mlp", "synthetic"),
+    ]
     assert [cell.global_batch_size for cell in settings.cells] == [16, 32]
     assert settings.ab.max_blocks == 9
 

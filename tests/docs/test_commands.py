@@ -20,11 +20,15 @@ from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "results" / "README.md",
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "results" / "README.md",
     ROOT / "results" / "validation" / "README.md",
     ROOT / "reports" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "launchers").glob("*.md")),
-]  # fmt: skip
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "launchers").glob("*.md")),
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = ("benchmarks/", "docs/", "harness/", "tests/", "results/reference")
@@ -111,8 +115,9 @@ def test_an_ab_command_comes_to_two_sides(command: str, tmp_path: Path, monkeypa
     given = parsed(command)
     files = [Path(spec) for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
     # Interpreters and revisions are the reader's; tests/run has both.
-    sides = read_sides(files, keys_given(given, without=ab.NOT_TAKEN), given["a"] or (), given["b"] or (),
-                       defaults=WINDOWING)  # fmt: skip
+    sides = read_sides(
+        files, keys_given(given, without=ab.NOT_TAKEN), given["a"] or (), given["b"] or (), defaults=WINDOWING
+    )
     assert [side.name for side in sides] == ["a", "b"]
     asked = ((key, given[key]) for key in ("delta", "epsilon"))
     delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)

@@ -24,13 +24,20 @@ from tests.docs.test_commands import HARNESS, ROOT
 EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 KINDS = {
-    "text": "text", "category": "category", "count": "whole number", "number": "number", "flag": "true or false",
+    "text": "text",
+    "category": "category",
+    "count": "whole number",
+    "number": "number",
+    "flag": "true or false",
     "time": "time, UTC",
-}  # fmt: skip
+}
 TABLES = {
-    "Trials": TRIAL_COLUMNS, "Windows": WINDOW_COLUMNS, "Cells": SUMMARY_COLUMNS, "Comparisons": COMPARISON_COLUMNS,
+    "Trials": TRIAL_COLUMNS,
+    "Windows": WINDOW_COLUMNS,
+    "Cells": SUMMARY_COLUMNS,
+    "Comparisons": COMPARISON_COLUMNS,
     "Runs": RUN_COLUMNS,
-}  # fmt: skip
+}
 WORK = [command for command in HARNESS if shlex.split(command)[3] in ("export", "import") and " latest" not in command]
 
 

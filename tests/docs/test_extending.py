@@ -22,9 +22,14 @@ OF_A_RUN_KIND = {path: code for path, code in PRINTED.items() if Path(path).stem
 """One kind of run, in the four rooms that it has something in."""
 EXAMPLES = {path: code for path, code in PRINTED.items() if path not in OF_A_RUN_KIND}
 AGREED = {
-    "strategies": "STRATEGY", "cross_device": "OP", "workloads": "WORKLOAD",
-    "data": "SOURCE", "devices": "DEVICE", "loops": "LOOP", "launchers": "LAUNCHER",
-}  # fmt: skip
+    "strategies": "STRATEGY",
+    "cross_device": "OP",
+    "workloads": "WORKLOAD",
+    "data": "SOURCE",
+    "devices": "DEVICE",
+    "loops": "LOOP",
+    "launchers": "LAUNCHER",
+}
 
 
 def test_there_is_one_example_for_each_registry() -> None:
@@ -82,14 +87,29 @@ for line in sys.argv[1:]:
 
 def test_the_run_kind_is_measured_gone_on_with_and_known_to_every_verb(extended: Path) -> None:
     assert sorted(str(Path(path).parent) for path in OF_A_RUN_KIND) == [
-        "harness/cli", "harness/record", "harness/report/kinds", "harness/run/kinds"
-    ]  # fmt: skip
+        "harness/cli",
+        "harness/record",
+        "harness/report/kinds",
+        "harness/run/kinds",
+    ]
     lines = [
-        "list --json", "disk --resume latest --json", "list", "show latest", "report latest",
-        "export latest --format csv", "export latest --format parquet", "sweep --resume latest",
-    ]  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", ASK, *lines], cwd=extended, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(extended)}, timeout=120)  # fmt: skip
+        "list --json",
+        "disk --resume latest --json",
+        "list",
+        "show latest",
+        "report latest",
+        "export latest --format csv",
+        "export latest --format parquet",
+        "sweep --resume latest",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, *lines],
+        cwd=extended,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(extended)},
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     [path] = (extended / "results").iterdir()
     said, *asked = done.stdout.split("$ ")
@@ -118,8 +138,12 @@ def test_the_engine_goes_through_a_sweep_by_the_command_that_is_printed(tmp_path
     (tmp_path / "my_engine.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, *command.split()[1:], "--windows", "5", "--window", "0.01", "--max-warmup", "1"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     lines = next((tmp_path / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
     trials = [json.loads(line) for line in lines]
@@ -130,11 +154,21 @@ def test_the_engine_goes_through_a_sweep_by_the_command_that_is_printed(tmp_path
 @pytest.mark.slow
 def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
     flags = {
-        "strategy": "none,mirrored_reversed", "replicas": "1,2", "cross-device-op": "auto,reduction_to_host",
-        "device": "virtual-cpu,whole-cpu", "model": "linear", "data": "stripes", "loop": "custom,in_graph",
-        "batch-size": "8", "trials": "1", "windows": "5", "max-warmup": "0", "window": "0.02",
-        "data-dir": str(extended / "data"), "results": str(extended / "results"),
-    }  # fmt: skip
+        "strategy": "none,mirrored_reversed",
+        "replicas": "1,2",
+        "cross-device-op": "auto,reduction_to_host",
+        "device": "virtual-cpu,whole-cpu",
+        "model": "linear",
+        "data": "stripes",
+        "loop": "custom,in_graph",
+        "batch-size": "8",
+        "trials": "1",
+        "windows": "5",
+        "max-warmup": "0",
+        "window": "0.02",
+        "data-dir": str(extended / "data"),
+        "results": str(extended / "results"),
+    }
     command = [sys.executable, "-m", "harness", "sweep"]
     for key, value in flags.items():
         command += [f"--{key}", value]
@@ -180,9 +214,18 @@ def test_the_added_axis_passes_the_test_of_the_table(with_axis: Path) -> None:
 @pytest.mark.slow
 def test_a_sweep_runs_over_the_added_axis_and_its_records_show_it(with_axis: Path) -> None:
     flags = {
-        "cache": "true,false", "strategy": "none", "replicas": "1", "model": "mlp", "batch-size": "8", "trials": "1",
-        "windows": "5", "max-warmup": "0", "window": "0.02", "results": "results", "data-dir": "data",
-    }  # fmt: skip
+        "cache": "true,false",
+        "strategy": "none",
+        "replicas": "1",
+        "model": "mlp",
+        "batch-size": "8",
+        "trials": "1",
+        "windows": "5",
+        "max-warmup": "0",
+        "window": "0.02",
+        "results": "results",
+        "data-dir": "data",
+    }
     in_copy(with_axis, "-m", "harness", "sweep", *(word for key, text in flags.items() for word in (f"--{key}", text)))
     lines = next((with_axis / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
     kept = {trial["cell"]["cache"]: "Cache" in trial["executed"]["input"] for trial in map(json.loads, lines)}

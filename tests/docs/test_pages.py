@@ -56,12 +56,42 @@ PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 CITED = re.compile(r"(?:docs|results)/[\w/-]+\.md(?:#[\w-]+)?")
 """A page of the documentation, and a section of it, as code names them."""
 MODELS = [
-    TrialRecord, Cell, Phases, Windows, Checks, Executed, Resources, RunManifest, PlanRecord, LeftOutRecord, Machine,
-    ClusterRecord, NetworkRecord, Plant, SideRecord, ComparisonRecord, ArmRecord, RoundRecord, ValidationPlan,
-    TraceRecord, ImportedRecord, PublishedFigure,
-    ValidationRecord, Rate, Effect, Floor, Rule,
-    FaultRecord, Detection, Interruption, UpdateCounts, WeightCheck, CheckpointCost, FaultsPlan, PlannedFault,
-]  # fmt: skip
+    TrialRecord,
+    Cell,
+    Phases,
+    Windows,
+    Checks,
+    Executed,
+    Resources,
+    RunManifest,
+    PlanRecord,
+    LeftOutRecord,
+    Machine,
+    ClusterRecord,
+    NetworkRecord,
+    Plant,
+    SideRecord,
+    ComparisonRecord,
+    ArmRecord,
+    RoundRecord,
+    ValidationPlan,
+    TraceRecord,
+    ImportedRecord,
+    PublishedFigure,
+    ValidationRecord,
+    Rate,
+    Effect,
+    Floor,
+    Rule,
+    FaultRecord,
+    Detection,
+    Interruption,
+    UpdateCounts,
+    WeightCheck,
+    CheckpointCost,
+    FaultsPlan,
+    PlannedFault,
+]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

@@ -32,12 +32,25 @@ PAGE = (DOCS / "verdicts.md").read_text(encoding="utf-8")
 FOUND = (ROOT / "results" / "validation" / "README.md").read_text(encoding="utf-8")
 """What the kept validations found."""
 BAD: dict[str, str | int | float | bool | None] = {
-    "load.1min": 9.0, "cpu.usable_cores": 2, "cpu.steal_fraction": 0.2, "cpu.quota_cores": 1.0, "cpu.affinity_cores": 2,
-    "memory.available_bytes": 2**20, "memory.swap_used_bytes": 2**30, "cpu.governor": "powersave", "cpu.turbo": True,
-    "cpu.smt": True, "power.on_battery": True, "cpu.hypervisor": True, "clock.source": "hpet",
-    "env.CUDA_LAUNCH_BLOCKING": "1", "env.TF_DETERMINISTIC_OPS": "1", "env.TF_DUMP_GRAPH_PREFIX": "x",
-    "env.NCCL_DEBUG": "INFO", "env.MALLOC_PERTURB_": "1",
-}  # fmt: skip
+    "load.1min": 9.0,
+    "cpu.usable_cores": 2,
+    "cpu.steal_fraction": 0.2,
+    "cpu.quota_cores": 1.0,
+    "cpu.affinity_cores": 2,
+    "memory.available_bytes": 2**20,
+    "memory.swap_used_bytes": 2**30,
+    "cpu.governor": "powersave",
+    "cpu.turbo": True,
+    "cpu.smt": True,
+    "power.on_battery": True,
+    "cpu.hypervisor": True,
+    "clock.source": "hpet",
+    "env.CUDA_LAUNCH_BLOCKING": "1",
+    "env.TF_DETERMINISTIC_OPS": "1",
+    "env.TF_DUMP_GRAPH_PREFIX": "x",
+    "env.NCCL_DEBUG": "INFO",
+    "env.MALLOC_PERTURB_": "1",
+}
 """A machine with everything wrong that a machine without a GPU can have."""
 
 
@@ -116,8 +129,11 @@ def test_the_page_states_students_factors() -> None:
 
 
 def test_every_goal_of_a_validation_is_in_the_table() -> None:
-    goals = [("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}"), ("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}"),
-             ("time of a decision", f"< {DECISION_GOAL_S:.0f} s")]  # fmt: skip
+    goals = [
+        ("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}"),
+        ("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}"),
+        ("time of a decision", f"< {DECISION_GOAL_S:.0f} s"),
+    ]
     goals += [(f"{share:.0%} planted, called slower", f"≥ {goal:.0%}") for share, goal in GOALS.items()]
     for figure, goal in goals:
         assert f"| {figure} | {escape(goal)} |".replace("%", " %") in PAGE
@@ -175,10 +191,18 @@ def test_everything_that_doctor_looks_at_is_on_the_page() -> None:
 def test_an_example_of_the_first_picture_ends_as_its_words_say(simulated: ModuleType) -> None:
     by_words = {example.words: example.judgement.verdict for example in simulated.EXAMPLES}
     assert list(by_words.values()) == [
-        "slower", "faster", "faster", "equivalent", "equivalent", "undecided", "undecided",
-    ]  # fmt: skip
-    for words, ended in (("beyond 0, not beyond δ, within ε", "equivalent"),
-                         ("beyond 0, not beyond δ, not within ε", "undecided")):  # fmt: skip
+        "slower",
+        "faster",
+        "faster",
+        "equivalent",
+        "equivalent",
+        "undecided",
+        "undecided",
+    ]
+    for words, ended in (
+        ("beyond 0, not beyond δ, within ε", "equivalent"),
+        ("beyond 0, not beyond δ, not within ε", "undecided"),
+    ):
         [example] = [item for item in simulated.EXAMPLES if item.words == words]
         ratio = example.judgement.ratio
         assert ratio is not None
@@ -207,8 +231,11 @@ def test_the_page_states_what_is_to_be_expected(simulated: ModuleType) -> None:
     assert quiet.slower > 0.999
     assert f"{100 * noisy.slower:.0f} times in 100" in expected
     quiet, noisy = simulated.rates(0.008, -0.02), simulated.rates(0.02, -0.02)
-    for figure in (f"slower {100 * quiet.slower:.0f} times", f"equivalent {100 * quiet.equivalent:.0f} times",
-                   f"undecided {100 * noisy.undecided:.0f} times"):  # fmt: skip
+    for figure in (
+        f"slower {100 * quiet.slower:.0f} times",
+        f"equivalent {100 * quiet.equivalent:.0f} times",
+        f"undecided {100 * noisy.undecided:.0f} times",
+    ):
         assert figure in expected
     for deviation in (0.008, 0.02):
         nothing, at_delta = simulated.rates(deviation, 0.0), simulated.rates(deviation, -0.01)

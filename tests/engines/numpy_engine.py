@@ -34,10 +34,21 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SPEC: dict[str, Any] = {
-    "engine": f"{__name__}:NumpyEngine", "device": ["core"], "strategy": ["none", "threads"], "replicas": [1, 2],
-    "model": ["line"], "data": ["noise"], "optimizer": ["momentum"], "loop": ["plain"], "batch_size": [32],
-    "trials": 2, "windows": 5, "max_warmup": 2, "window": 0.005, "timeout": 5.0,
-}  # fmt: skip
+    "engine": f"{__name__}:NumpyEngine",
+    "device": ["core"],
+    "strategy": ["none", "threads"],
+    "replicas": [1, 2],
+    "model": ["line"],
+    "data": ["noise"],
+    "optimizer": ["momentum"],
+    "loop": ["plain"],
+    "batch_size": [32],
+    "trials": 2,
+    "windows": 5,
+    "max_warmup": 2,
+    "window": 0.005,
+    "timeout": 5.0,
+}
 FEATURES = 64
 BATCHES = 4
 RATE, MOMENTUM = 0.05, 0.9

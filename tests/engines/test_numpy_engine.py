@@ -21,8 +21,13 @@ def harness(*arguments: str) -> str:
     """What a verb writes; it must succeed."""
     done = subprocess.run(
         [sys.executable, "-m", "harness", *arguments],
-        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -113,7 +118,12 @@ def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
 def test_an_engine_that_is_not_there_is_named(engine: str, said: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "sweep", *flags(engine=engine, results=str(tmp_path))],
-        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 2
     assert said in done.stderr

@@ -98,13 +98,20 @@ class Planted:
         truth = TRUTHS[sides[0].cell.subject]
         plan = PlanRecord.sealed(1, 1, [[["a", "b"]]] * BLOCKS)
         manifest = _manifest(
-            sides[0].sweep, [sides[0].cell], plan, self._facts(), command=list(command),
+            sides[0].sweep,
+            [sides[0].cell],
+            plan,
+            self._facts(),
+            command=list(command),
             comparison=ComparisonRecord(
                 sides=side_records(sides),
-                delta=settings.margins.delta, epsilon=settings.margins.epsilon,
-                margins_source=settings.margins.source, half_width=settings.target, max_blocks=settings.max_blocks,
+                delta=settings.margins.delta,
+                epsilon=settings.margins.epsilon,
+                margins_source=settings.margins.source,
+                half_width=settings.target,
+                max_blocks=settings.max_blocks,
             ),
-        )  # fmt: skip
+        )
         records = []
         for block, (wall, cpu) in enumerate(_differences(truth)):
             place = {"block": block, "group": f"b{block}", "run_id": manifest.run_id}
@@ -149,10 +156,17 @@ def _differences(truth: Truth) -> list[tuple[float, float]]:
 def _manifest(sweep: Sweep, cells: list[Cell], plan: PlanRecord, found: dict[str, Any], **more: Any) -> RunManifest:
     now = datetime.datetime.now(datetime.UTC).isoformat()
     return RunManifest(
-        run_id=new_run_id(sweep.name), created_utc=now, finished_utc=now,
-        status="finished", harness_version="0.1.0", sweep=sweep, cells=cells, plans=[plan],
-        machine=Machine(facts=found), **more,
-    )  # fmt: skip
+        run_id=new_run_id(sweep.name),
+        created_utc=now,
+        finished_utc=now,
+        status="finished",
+        harness_version="0.1.0",
+        sweep=sweep,
+        cells=cells,
+        plans=[plan],
+        machine=Machine(facts=found),
+        **more,
+    )
 
 
 NO_RATES = dict.fromkeys(key for keys in RATE_KEYS.values() for key in keys)
@@ -165,13 +179,21 @@ def _record(cell: Cell, status: str, step_s: float, work: float, **place: Any) -
         return failed_trial(**changes, status=status, reason=words.get(status, "ended by SIGSEGV"))
     proof = {"checks": Checks(gate="own_step", loss_finite=True)} if isinstance(cell, OwnStepCell) else {}
     windows = Windows(
-        steps_per_window=10, seconds=[10 * step_s] * 12, cpu_seconds=[20 * step_s] * 12, rounds=list(range(12)),
-        measured_from=2, steady=True, sync_seconds=0.0004,
-    )  # fmt: skip
+        steps_per_window=10,
+        seconds=[10 * step_s] * 12,
+        cpu_seconds=[20 * step_s] * 12,
+        rounds=list(range(12)),
+        measured_from=2,
+        steady=True,
+        sync_seconds=0.0004,
+    )
     return trial(
-        **changes, **proof, windows=windows, step_time_s=step_s,
+        **changes,
+        **proof,
+        windows=windows,
+        step_time_s=step_s,
         **{**NO_RATES, **rates(cell, step_s, 1e-4 * work * cell.work.amount)},
-    )  # fmt: skip
+    )
 
 
 def _kept(results: Path, manifest: RunManifest, records: Sequence[TrialRecord]) -> Run:

@@ -18,9 +18,12 @@ FILES = {
     name: (ROOT / "docs" / "ci" / name).read_text(encoding="utf-8") for name in ("github-actions.yml", "gitlab-ci.yml")
 }
 VALUES = {
-    "GATE_TESTS": "benchmarks/gate_example.py", "INSTALL": "-e . -c constraints.txt", "AGAINST": "HEAD",
-    "CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD", "CI_PROJECT_DIR": ".",
-}  # fmt: skip
+    "GATE_TESTS": "benchmarks/gate_example.py",
+    "INSTALL": "-e . -c constraints.txt",
+    "AGAINST": "HEAD",
+    "CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD",
+    "CI_PROJECT_DIR": ".",
+}
 """What the variables of the workflows are, in this repository."""
 
 

@@ -17,12 +17,24 @@ from tests.record.examples import cell, manifest
 def record(repeat: int = 0) -> FaultRecord:
     """A worker of a cluster was killed, and the job went on from step 20."""
     return FaultRecord(
-        run_id="r", scenario="multi_worker_mirrored/kill_worker/20", cell_id=cell().cell_id, cell=cell(),
-        fault="kill_worker", checkpoint_every=20, repeat=repeat, status="recovered", started_utc="2026-11-21T01:24:00Z",
-        steps=100, target="worker 1", fault_step=33, steps_lost=13, resumed_from=20, useful_step_after_s=3.0,
+        run_id="r",
+        scenario="multi_worker_mirrored/kill_worker/20",
+        cell_id=cell().cell_id,
+        cell=cell(),
+        fault="kill_worker",
+        checkpoint_every=20,
+        repeat=repeat,
+        status="recovered",
+        started_utc="2026-11-21T01:24:00Z",
+        steps=100,
+        target="worker 1",
+        fault_step=33,
+        steps_lost=13,
+        resumed_from=20,
+        useful_step_after_s=3.0,
         detections=[Detection(by="process_end", who="worker 1", after_s=0.05, said="ended by SIGKILL")],
         interruption=Interruption(detection_s=0.05, restart_s=2.0, replay_s=0.95),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("cut", [1, 20, -1])

@@ -36,10 +36,21 @@ def floor(**changes: Any) -> Floor:
 def validation(**changes: Any) -> ValidationRecord:
     """A complete validation of one cell."""
     effect = Effect(
-        cell=cell(), plant=None, verdicts={"equivalent": 59, "undecided": 1}, slower=rate(0), false_alarms=rate(0),
-        equivalent=rate(59, low=0.91, high=0.9996), measured=0.0002, measured_low=-0.001, measured_high=0.0014,
-        deviation=0.016, blocks_median=6, blocks_most=12, seconds_median=70.0, seconds_most=141.5,
-    )  # fmt: skip
+        cell=cell(),
+        plant=None,
+        verdicts={"equivalent": 59, "undecided": 1},
+        slower=rate(0),
+        false_alarms=rate(0),
+        equivalent=rate(59, low=0.91, high=0.9996),
+        measured=0.0002,
+        measured_low=-0.001,
+        measured_high=0.0014,
+        deviation=0.016,
+        blocks_median=6,
+        blocks_most=12,
+        seconds_median=70.0,
+        seconds_most=141.5,
+    )
     rule = Rule(
         tool="pyperf compare_to", rule="a t-test", cell_id=cell().cell_id, plant=None, share=0.0, alarms=rate(31)
     )
@@ -135,11 +146,14 @@ EDITED = {
     "infinite share": _edited(epsilon=float("inf")),
     "no windows": _edited(windows=0),
     "a pilot of one": _edited(pilot_blocks=1),
-    "a rate beyond one": _edited(floors=[{**floor().model_dump(mode="json"), "unpaired_false_alarms":
-                                          {"count": 1, "of": 2, "low": 0, "high": 1.2}}]),
+    "a rate beyond one": _edited(
+        floors=[
+            {**floor().model_dump(mode="json"), "unpaired_false_alarms": {"count": 1, "of": 2, "low": 0, "high": 1.2}}
+        ]
+    ),
     "a floor that is no number": _edited(floors=[{**floor().model_dump(mode="json"), "paired": float("nan")}]),
     "a negative floor": _edited(floors=[{**floor().model_dump(mode="json"), "paired": -0.01}]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("content", [*BROKEN.values(), *EDITED.values()], ids=[*BROKEN, *EDITED])

@@ -60,8 +60,10 @@ def uncertain(record: TrialRecord) -> TrialRecord:
 
 
 def test_where_distributing_pays_the_simplest_tie_named_first_is_one_that_distributes() -> None:
-    cells = [make_cell(strategy, n, device="gpu") for strategy, n in (("none", 1), ("one_device", 1), ("mirrored", 2),
-                                                                      ("central_storage", 2))]  # fmt: skip
+    cells = [
+        make_cell(strategy, n, device="gpu")
+        for strategy, n in (("none", 1), ("one_device", 1), ("mirrored", 2), ("central_storage", 2))
+    ]
     text = said(cells, faults=False, change=uncertain, noise=0.02)
     assert "Distributing pays: the fastest has" in text
     assert re.search(

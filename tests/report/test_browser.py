@@ -21,9 +21,16 @@ MEASURE = """<script>addEventListener('load', () => {
   root.dataset.seen = [root.scrollWidth, innerWidth, document.querySelectorAll('svg').length].join(' ');
 })</script>"""
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--enable-logging=stderr",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--enable-logging=stderr",
+)
 
 
 @pytest.fixture(scope="module")

@@ -128,8 +128,15 @@ def test_a_click_opens_windows_phases_environment_checks_and_command(opened: Ope
         words = " ".join(dialog.inner_text().split())
         measured = len(trial.windows.seconds) - trial.windows.measured_from
         assert f"{measured} measured windows of {trial.windows.steps_per_window} step" in words
-        for part in ("Phases", "first step", "passed: the sum over replicas is exact", "100 updates applied of 100",
-                     "What ran, and on what", "one step", "Repeat it"):  # fmt: skip
+        for part in (
+            "Phases",
+            "first step",
+            "passed: the sum over replicas is exact",
+            "100 updates applied of 100",
+            "What ran, and on what",
+            "one step",
+            "Repeat it",
+        ):
             assert part in words
         dialog.get_by_text("Machine and software of the run").click()
         assert "Synthetic CPU <2.0 GHz> & friends" in dialog.inner_text()

@@ -231,13 +231,17 @@ def test_without_workers_there_is_no_figure_of_them() -> None:
 
 
 def test_weak_and_strong_scaling_are_figures_of_their_own() -> None:
-    cells = [make_cell(strategy, n, 64, batch_scope=scope) for scope in ("per_replica", "global")
-             for strategy, n in (("none", 1), ("mirrored", 1), ("mirrored", 2))]  # fmt: skip
+    cells = [
+        make_cell(strategy, n, 64, batch_scope=scope)
+        for scope in ("per_replica", "global")
+        for strategy, n in (("none", 1), ("mirrored", 1), ("mirrored", 2))
+    ]
     works = summarise(*make_run(cells, faults=False)).workloads
     titles = [picture.title for work in works if (picture := throughput_figure(work, "fig"))]
     assert titles == [
-        "Weak scaling: throughput against replicas", "Strong scaling: throughput against replicas",
-    ]  # fmt: skip
+        "Weak scaling: throughput against replicas",
+        "Strong scaling: throughput against replicas",
+    ]
 
 
 def test_the_knee_is_ringed_and_said() -> None:
@@ -268,14 +272,19 @@ def points(picture: Picture | None) -> dict[str, list[tuple[str, int]]]:
 
 
 def test_workers_with_another_number_of_servers_are_another_curve() -> None:
-    cells = [make_cell("parameter_server", 1, workers=workers, ps=ps, global_batch_size=32)
-             for ps in (1, 2) for workers in (1, 2)]  # fmt: skip
+    cells = [
+        make_cell("parameter_server", 1, workers=workers, ps=ps, global_batch_size=32)
+        for ps in (1, 2)
+        for workers in (1, 2)
+    ]
     cells += [cell.model_copy(update={"updates": "keras"}) for cell in cells if cell.ps == 2]
     curves = points(throughput_figure(workload([make_cell("none"), *cells], faults=False), "fig"))
     assert list(curves) == [
-        "no strategy (base)", "parameter_server, 1 ps", "parameter_server, 2 ps",
+        "no strategy (base)",
+        "parameter_server, 1 ps",
+        "parameter_server, 2 ps",
         "parameter_server, 2 ps, keras updates",
-    ]  # fmt: skip
+    ]
     assert [len(members) for members in curves.values()] == [1, 2, 2, 2]
 
 
@@ -291,11 +300,17 @@ def test_two_shapes_of_one_count_of_replicas_are_two_curves_and_one_shape_is_one
 
 def test_every_measured_cell_is_on_a_curve() -> None:
     cells = [make_cell("none"), *(make_cell("one_device", loop=loop) for loop in ("custom", "fit"))]
-    cells += [make_cell("multi_worker_mirrored", replicas, op=op, workers=workers)
-              for workers, replicas in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1))
-              for op in (("auto", "ring") if workers * replicas > 1 else ("auto",))]  # fmt: skip
-    cells += [make_cell("parameter_server", 1, workers=workers, ps=ps, network=network, global_batch_size=32)
-              for ps in (1, 2) for workers in (1, 2) for network in ("", "rate=1gbit")]  # fmt: skip
+    cells += [
+        make_cell("multi_worker_mirrored", replicas, op=op, workers=workers)
+        for workers, replicas in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1))
+        for op in (("auto", "ring") if workers * replicas > 1 else ("auto",))
+    ]
+    cells += [
+        make_cell("parameter_server", 1, workers=workers, ps=ps, network=network, global_batch_size=32)
+        for ps in (1, 2)
+        for workers in (1, 2)
+        for network in ("", "rate=1gbit")
+    ]
     # the only cell on this network: on no other's curve
     cells.append(make_cell("parameter_server", 1, workers=1, ps=1, network="rate=100mbit", global_batch_size=32))
     picture = throughput_figure(workload(cells, faults=False), "fig")
@@ -310,8 +325,12 @@ def test_every_measured_cell_is_on_a_curve() -> None:
 def test_long_names_of_curves_stay_apart() -> None:
     cells = [make_cell("none")]
     networks = [f"rate={rate}mbit,delay=1ms" for rate in (100, 200)]
-    cells += [make_cell("multi_worker_mirrored", 1, workers=workers, op=op, network=network)
-              for workers in (2, 3) for op in ("ring", "nccl") for network in networks]  # fmt: skip
+    cells += [
+        make_cell("multi_worker_mirrored", 1, workers=workers, op=op, network=network)
+        for workers in (2, 3)
+        for op in ("ring", "nccl")
+        for network in networks
+    ]
     picture = throughput_figure(workload(cells, faults=False), "fig")
     assert len(points(picture)) == 5
     assert picture is not None

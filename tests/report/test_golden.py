@@ -44,12 +44,16 @@ RUNS: dict[str, Callable[[], Made]] = {
         [make_cell(), make_cell("mirrored", 2)],
         faults=False,
         change=lambda record: record.model_copy(
-            update={"windows": record.windows and record.windows.model_copy(
-                update={"seconds": [], "cpu_seconds": [], "rounds": [], "measured_from": 0})}
+            update={
+                "windows": record.windows
+                and record.windows.model_copy(
+                    update={"seconds": [], "cpu_seconds": [], "rounds": [], "measured_from": 0}
+                )
+            }
         ),
     ),
     "the same trial twice": lambda: _twice(make_run([make_cell(), make_cell("mirrored", 2)], blocks=2, faults=False)),
-}  # fmt: skip
+}
 
 
 def _twice(made: Made) -> Made:
@@ -107,11 +111,25 @@ def test_a_run_of_every_kind_is_a_sound_page(opened: Open, tmp_path: Path, name:
 
 
 EARLIER: tuple[tuple[str, ...], ...] = (
-    ("cell", "ps"), ("cell", "partitioner"), ("cell", "updates"), ("cluster",), ("updates",), ("plant",), ("side",),
-    ("windows", "workers"), ("windows", "waiting_cpu_seconds"), ("phases", "waiting_s"), ("checks", "gate"),
-    ("checks", "update_error"), ("checks", "losses_agree"), ("resources",), ("executed",), ("evidence",), ("attempt",),
+    ("cell", "ps"),
+    ("cell", "partitioner"),
+    ("cell", "updates"),
+    ("cluster",),
+    ("updates",),
+    ("plant",),
+    ("side",),
+    ("windows", "workers"),
+    ("windows", "waiting_cpu_seconds"),
+    ("phases", "waiting_s"),
+    ("checks", "gate"),
+    ("checks", "update_error"),
+    ("checks", "losses_agree"),
+    ("resources",),
+    ("executed",),
+    ("evidence",),
+    ("attempt",),
     ("schema_version",),
-)  # fmt: skip
+)
 """Keys that records of earlier versions do not have."""
 
 

@@ -285,9 +285,12 @@ def test_each_failed_gate_has_its_evidence_and_every_problem_a_remedy() -> None:
 def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
     words, [plan] = default_page().words, make_run()[0].plans
     for part in (
-        "seeds 1 (stage 1)", "136 of 136 planned trials recorded", "10 windows of 100 ms each",
-        f"SHA-256 {plan.sha256[:12]}…", "records schema version 1",
-    ):  # fmt: skip
+        "seeds 1 (stage 1)",
+        "136 of 136 planned trials recorded",
+        "10 windows of 100 ms each",
+        f"SHA-256 {plan.sha256[:12]}…",
+        "records schema version 1",
+    ):
         assert part in words
 
 

@@ -77,10 +77,14 @@ def run_of(cells: list[Cell], tmp_path: Path, seed: int = 1) -> Run:
     facts = {**manifest.facts, "machine.id": "one", "git.revision": "a" * 40}
     changed = manifest.model_copy(
         update={
-            "cells": cells, "plans": plans, "base_cell_ids": [], "run_id": f"20261121T01234{seed}Z-work-a1b2",
-            "machine": manifest.machine.model_copy(update={"facts": facts}), "left_out": [],
+            "cells": cells,
+            "plans": plans,
+            "base_cell_ids": [],
+            "run_id": f"20261121T01234{seed}Z-work-a1b2",
+            "machine": manifest.machine.model_copy(update={"facts": facts}),
+            "left_out": [],
         }
-    )  # fmt: skip
+    )
     manifest = RunManifest.model_validate_json(changed.model_dump_json())
     return Run(tmp_path, manifest, [_of(trial, of[trial.cell_id], manifest.run_id) for trial in trials], False, False)
 

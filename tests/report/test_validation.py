@@ -25,18 +25,30 @@ ONE = make_cell("none", 1)
 
 
 def effect(
-    slower: int = 0, of: int = 20, plant: str | None = None, share: float = 0.0, faster: int = 0, undecided: int = 0,
+    slower: int = 0,
+    of: int = 20,
+    plant: str | None = None,
+    share: float = 0.0,
+    faster: int = 0,
+    undecided: int = 0,
     **changes: Any,
-) -> Effect:  # fmt: skip
+) -> Effect:
     """Decisions of which so many were slower, faster and undecided, the rest equivalent."""
     same = of - slower - faster - undecided
     values: dict[str, Any] = {
-        "cell": MIRRORED, "plant": plant, "share": share,
+        "cell": MIRRORED,
+        "plant": plant,
+        "share": share,
         "verdicts": {"slower": slower, "faster": faster, "undecided": undecided, "equivalent": same},
-        "slower": clopper_pearson(slower, of), "equivalent": clopper_pearson(same, of),
+        "slower": clopper_pearson(slower, of),
+        "equivalent": clopper_pearson(same, of),
         "false_alarms": None if plant else clopper_pearson(slower + faster, of),
-        "measured": 0.0, "blocks_median": 6, "blocks_most": 12, "seconds_median": 60.0, "seconds_most": 120.0,
-    }  # fmt: skip
+        "measured": 0.0,
+        "blocks_median": 6,
+        "blocks_most": 12,
+        "seconds_median": 60.0,
+        "seconds_most": 120.0,
+    }
     return Effect(**{**values, **changes})
 
 
@@ -137,14 +149,22 @@ def test_other_tools_stand_below_ours_on_the_same_decisions() -> None:
     alarms = clopper_pearson(3, 10)
     table = tools_table(
         record(
-            effect(1), planted(18, share=0.03), planted(19, share=0.05),
+            effect(1),
+            planted(18, share=0.03),
+            planted(19, share=0.05),
             floors=[Floor(cell=MIRRORED, paired=0.01, unpaired_false_alarms=alarms)],
             rules=[
-                rule("pyperf", 9), rule("pyperf", 15, apart=True), rule("pyperf", 20, 0.03), rule("pyperf", 20, 0.05),
-                rule("asv", 0), rule("asv", 0, apart=True), rule("asv", 1, 0.03), rule("asv", 2, 0.05),
+                rule("pyperf", 9),
+                rule("pyperf", 15, apart=True),
+                rule("pyperf", 20, 0.03),
+                rule("pyperf", 20, 0.05),
+                rule("asv", 0),
+                rule("asv", 0, apart=True),
+                rule("asv", 1, 0.03),
+                rule("asv", 2, 0.05),
             ],
         )
-    )  # fmt: skip
+    )
     assert column(table, "tool") == ["this project", "pyperf", "asv"]
     counts = [[text.partition(" [")[0] for text in row[2:]] for row in table.rows]
     assert counts == [
@@ -153,8 +173,10 @@ def test_other_tools_stand_below_ours_on_the_same_decisions() -> None:
         ["0 of 20", "0 of 20", "1 of 20", "2 of 20"],
     ]
     assert [one.name for one in table.columns][3:] == [
-        "taking turns, A/A: false alarms", "3% planted: found", "5% planted: found"
-    ]  # fmt: skip
+        "taking turns, A/A: false alarms",
+        "3% planted: found",
+        "5% planted: found",
+    ]
 
 
 def test_a_validation_that_holds_no_other_tool_has_no_table_of_them() -> None:

@@ -128,8 +128,14 @@ class FaultsBench(KindBench):
         patch.setattr("harness.run.kinds.faults.run.hosts_for", self._ground)
 
     def begin(self) -> Path:
-        planned = faults_from({"repeats": 2, "fault": ["kill_worker", "kill_ps"], "model": self.model,
-                               "data_dir": self.settings["data_dir"]})  # fmt: skip
+        planned = faults_from(
+            {
+                "repeats": 2,
+                "fault": ["kill_worker", "kill_ps"],
+                "model": self.model,
+                "data_dir": self.settings["data_dir"],
+            }
+        )
         return measure_faults(planned, self.results, ["harness"], self.listener())
 
     def listener(self) -> Any:
@@ -146,6 +152,9 @@ class FaultsBench(KindBench):
 
 
 BENCHES: dict[str, type[KindBench]] = {
-    "sweep": SweepBench, "ab": AbSides, "validation": ValidationBench, "faults": FaultsBench,
-}  # fmt: skip
+    "sweep": SweepBench,
+    "ab": AbSides,
+    "validation": ValidationBench,
+    "faults": FaultsBench,
+}
 """By the name of a kind, as `harness.run.kinds.run_kinds` has it; a kind without one fails its tests."""

@@ -130,9 +130,13 @@ class Actor:
         steps = turn.steps or self.play.steps
         share = steps / self.play.steps
         return WindowTimes(
-            round=turn.round, steps=steps, seconds=self.play.seconds(count) * share, cpu_seconds=0.05 * share,
-            waiting_seconds=0.25, waiting_cpu_seconds=0.0,
-        )  # fmt: skip
+            round=turn.round,
+            steps=steps,
+            seconds=self.play.seconds(count) * share,
+            cpu_seconds=0.05 * share,
+            waiting_seconds=0.25,
+            waiting_cpu_seconds=0.0,
+        )
 
 
 class FakeChild:

@@ -43,6 +43,9 @@ class Repo:
         index = (self.root / ".git" / "index").read_bytes().hex()
         trees = self.git("worktree", "list", "--porcelain")
         return (
-            (self.root / ".git" / "HEAD").read_text(), self.git("for-each-ref"), index, trees,
+            (self.root / ".git" / "HEAD").read_text(),
+            self.git("for-each-ref"),
+            index,
+            trees,
             str(sorted(str(p) for p in self.root.rglob("*") if ".git" not in p.parts)),
-        )  # fmt: skip
+        )

@@ -41,9 +41,12 @@ def test_an_op_is_tried_with_the_strategies_that_take_it_and_no_others(tried: di
     places = {name: {kind for kind, of in tried if of == name} for name in catalogue_of().cross_device_ops}
     alone, together = {"op, 2 replicas", "op, 3 replicas"}, {"op, 2 workers"}
     assert places == {
-        "auto": alone, "hierarchical_copy": alone, "reduction_to_one_device": alone,
-        "nccl": alone | together, "ring": together,
-    }  # fmt: skip
+        "auto": alone,
+        "hierarchical_copy": alone,
+        "reduction_to_one_device": alone,
+        "nccl": alone | together,
+        "ring": together,
+    }
     assert tried["op, 2 workers", "ring"].reason is None
 
 

@@ -187,8 +187,11 @@ def test_the_command_to_repeat_a_cell_gives_that_cell(key: str) -> None:
         command = repeat_command(cell, manifest)
         assert command is not None
         words = shlex.split(command)[4:]
-        flags = {flag.removeprefix("--").replace("-", "_"): text for flag, text in itertools.pairwise(words)
-                 if flag.startswith("--")}  # fmt: skip
+        flags = {
+            flag.removeprefix("--").replace("-", "_"): text
+            for flag, text in itertools.pairwise(words)
+            if flag.startswith("--")
+        }
         values = {name: [True] if text.startswith("--") else read(name, text) for name, text in flags.items()}
         assert only_cell(sweep_from(values)).cell_id == cell.cell_id
 

@@ -31,14 +31,28 @@ def test_the_order_in_which_keys_are_given_does_not_change_the_identity() -> Non
 @pytest.mark.parametrize(
     "change",
     [
-        {"device": "gpu"}, {"strategy": "none"}, {"replicas": 3}, {"workers": 2}, {"batch_size": 33},
-        {"batch_scope": "global"}, {"global_batch_size": 65}, {"cross_device_op": "nccl"},
-        {"packing": "num_packs=1"}, {"model": "mlp"}, {"data": "synthetic"}, {"precision": "mixed_bfloat16"},
-        {"xla": True}, {"optimizer": "sgd"}, {"loop": "fit"}, {"ps": 1}, {"partitioner": "fixed"}, {"updates": "keras"},
+        {"device": "gpu"},
+        {"strategy": "none"},
+        {"replicas": 3},
+        {"workers": 2},
+        {"batch_size": 33},
+        {"batch_scope": "global"},
+        {"global_batch_size": 65},
+        {"cross_device_op": "nccl"},
+        {"packing": "num_packs=1"},
+        {"model": "mlp"},
+        {"data": "synthetic"},
+        {"precision": "mixed_bfloat16"},
+        {"xla": True},
+        {"optimizer": "sgd"},
+        {"loop": "fit"},
+        {"ps": 1},
+        {"partitioner": "fixed"},
+        {"updates": "keras"},
         {"network": "rate=1gbit"},
         {"mesh": "batch:2"},
     ],
-)  # fmt: skip
+)
 def test_every_key_is_part_of_the_identity(change: dict[str, Any]) -> None:
     assert cell(**change).cell_id != cell().cell_id
 

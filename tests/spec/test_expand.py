@@ -104,9 +104,12 @@ def test_when_nothing_is_left_the_error_gives_every_reason_in_one_line() -> None
 
 def test_each_op_takes_the_packing_that_it_knows_and_the_rest_is_listed() -> None:
     matrix = matrix_of(
-        strategy="mirrored", replicas=2, cross_device_op=["auto", "nccl", "to_one"], num_packs=[0, 2],
+        strategy="mirrored",
+        replicas=2,
+        cross_device_op=["auto", "nccl", "to_one"],
+        num_packs=[0, 2],
         bytes_per_pack=[1024],
-    )  # fmt: skip
+    )
     packings = [(c.cross_device_op, c.packing) for c in matrix.cells if c.strategy == "mirrored"]
     assert packings == [
         ("auto", "bytes_per_pack=1024"),
@@ -149,8 +152,11 @@ def test_a_base_case_that_was_asked_for_is_measured_once_and_not_marked() -> Non
 
 
 def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
-    cell = next(c for c in matrix_of(strategy="mirrored", replicas=4, batch_size=64, batch_scope="global").cells
-                if c.strategy == "mirrored")  # fmt: skip
+    cell = next(
+        c
+        for c in matrix_of(strategy="mirrored", replicas=4, batch_size=64, batch_scope="global").cells
+        if c.strategy == "mirrored"
+    )
     base = base_of(cell)
     assert (base.strategy, base.replicas, base.batch_size, base.global_batch_size) == ("none", 1, 64, 64)
 

@@ -40,9 +40,14 @@ def test_one_value_stands_for_a_list_of_one() -> None:
 
 @pytest.mark.parametrize(
     ("key", "text", "value"),
-    [("fault", "restart, sigterm", ["restart", "sigterm"]), ("checkpoint_every", "0,5", [0, 5]), ("stall", "2", 2.0),
-     ("repeats", "4", 4), ("model", "mnist_cnn", "mnist_cnn")],
-)  # fmt: skip
+    [
+        ("fault", "restart, sigterm", ["restart", "sigterm"]),
+        ("checkpoint_every", "0,5", [0, 5]),
+        ("stall", "2", 2.0),
+        ("repeats", "4", 4),
+        ("model", "mnist_cnn", "mnist_cnn"),
+    ],
+)
 def test_a_flag_means_what_the_key_means(key: str, text: str, value: Any) -> None:
     assert value_of_fault_key(key, text) == value
 

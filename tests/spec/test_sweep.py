@@ -122,11 +122,17 @@ def test_the_most_trials_matter_only_where_a_second_stage_may_be_planned() -> No
     assert message == "spec: max_trials: given 20, expected at least trials (30)"
 
 
-@given(st.dictionaries(st.sampled_from(sorted(Sweep.model_fields)), st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=5,
-), max_size=3))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(Sweep.model_fields)),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+            max_leaves=5,
+        ),
+        max_size=3,
+    )
+)
 def test_whatever_is_given_the_answer_is_a_sweep_that_can_be_stored_or_one_line(values: dict[str, Any]) -> None:
     try:
         sweep = sweep_from(values)

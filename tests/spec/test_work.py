@@ -8,11 +8,27 @@ from harness.spec.work import EXAMPLES, SEVERAL, OwnStepCell, Quantity, kind_of_
 from tests.synthetic import make_cell
 
 EARLIER = {
-    "device": "own", "strategy": "none", "replicas": 1, "workers": 1, "batch_size": 64, "batch_scope": "per_replica",
-    "global_batch_size": 64, "cross_device_op": "auto", "packing": "default", "model": "a.b:c", "data": "own",
-    "precision": "float32", "xla": False, "optimizer": "own", "loop": "own", "ps": 0, "partitioner": "none",
-    "updates": "locked", "network": "", "mesh": "",
-}  # fmt: skip
+    "device": "own",
+    "strategy": "none",
+    "replicas": 1,
+    "workers": 1,
+    "batch_size": 64,
+    "batch_scope": "per_replica",
+    "global_batch_size": 64,
+    "cross_device_op": "auto",
+    "packing": "default",
+    "model": "a.b:c",
+    "data": "own",
+    "precision": "float32",
+    "xla": False,
+    "optimizer": "own",
+    "loop": "own",
+    "ps": 0,
+    "partitioner": "none",
+    "updates": "locked",
+    "network": "",
+    "mesh": "",
+}
 """A cell of an own step as runs have it that were made before kinds of work were told apart."""
 
 

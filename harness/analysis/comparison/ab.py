@@ -44,9 +44,20 @@ def comparison_of_ab(
         *remarks.on_rows([row], one_cell=False),
     ]
     return Comparison(
-        "ab", a.label, b.label, margins, "none", (row,), (), (), _changes(a, b), validation, tuple(said),
-        blocks=len(pairs), manifests=(run.manifest, run.manifest),
-    )  # fmt: skip
+        "ab",
+        a.label,
+        b.label,
+        margins,
+        "none",
+        (row,),
+        (),
+        (),
+        _changes(a, b),
+        validation,
+        tuple(said),
+        blocks=len(pairs),
+        manifests=(run.manifest, run.manifest),
+    )
 
 
 def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair]) -> Compared:

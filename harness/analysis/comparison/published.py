@@ -63,9 +63,20 @@ def compare_imported(a: Run, b: Run, margins: Margins, correction: Correction, a
         tuple(item.name for item in items if id(item) not in ids) for items, ids in zip((of_a, of_b), used, strict=True)
     ]
     return Comparison(
-        "runs", a.manifest.run_id, b.manifest.run_id, margins, correction, rows, alone[0], alone[1], (), None,
-        tuple(_remarks(a, b)), blocks=0, manifests=(a.manifest, b.manifest),
-    )  # fmt: skip
+        "runs",
+        a.manifest.run_id,
+        b.manifest.run_id,
+        margins,
+        correction,
+        rows,
+        alone[0],
+        alone[1],
+        (),
+        None,
+        tuple(_remarks(a, b)),
+        blocks=0,
+        manifests=(a.manifest, b.manifest),
+    )
 
 
 def log_estimate(figure: PublishedFigure) -> LogEstimate:
@@ -109,18 +120,37 @@ def _estimate(side: SideCell) -> LogEstimate | None:
 def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
     """The figure in the place of a cell's trials; what nobody measured is None or empty."""
     throughput = Interval(
-        figure.throughput_examples_per_s, figure.low, figure.high, figure.confidence or 0.95,
-        "none" if figure.low is None else "t", figure.trials or 1,
-    )  # fmt: skip
+        figure.throughput_examples_per_s,
+        figure.low,
+        figure.high,
+        figure.confidence or 0.95,
+        "none" if figure.low is None else "t",
+        figure.trials or 1,
+    )
     return CellTrials(
-        cell=cell, status="ok", counts={"ok": figure.trials} if figure.trials else {}, planned=0,
+        cell=cell,
+        status="ok",
+        counts={"ok": figure.trials} if figure.trials else {},
+        planned=0,
         measured=Measured(
-            sample=Sample((math.log(figure.throughput_examples_per_s),), ("published",)), throughput=throughput,
-            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(), cpu_seconds_each=None,
-            peak_memory_bytes=None, peak_device_memory_bytes=None, trials=figure.trials or 0, unsteady=0, windows=None,
+            sample=Sample((math.log(figure.throughput_examples_per_s),), ("published",)),
+            throughput=throughput,
+            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(),
+            cpu_seconds_each=None,
+            peak_memory_bytes=None,
+            peak_device_memory_bytes=None,
+            trials=figure.trials or 0,
+            unsteady=0,
+            windows=None,
         ),
-        phases_s={}, fixed_s=None, problems=(), notes=(), executed=Executed(), physical_devices=1, shared=False,
-    )  # fmt: skip
+        phases_s={},
+        fixed_s=None,
+        problems=(),
+        notes=(),
+        executed=Executed(),
+        physical_devices=1,
+        shared=False,
+    )
 
 
 def _pairs(of_a: Sequence[_Item], of_b: Sequence[_Item]) -> list[tuple[_Item, _Item]]:

@@ -61,9 +61,20 @@ def compare_runs(
     only_a = tuple(names[cell_id] for cell_id in of_a if cell_id not in of_b)
     only_b = tuple(names[cell_id] for cell_id in of_b if cell_id not in of_a)
     return Comparison(
-        "runs", a.manifest.run_id, b.manifest.run_id, margins, correction, rows, only_a, only_b, changes, validation,
-        tuple(said), blocks=0, manifests=(a.manifest, b.manifest),
-    )  # fmt: skip
+        "runs",
+        a.manifest.run_id,
+        b.manifest.run_id,
+        margins,
+        correction,
+        rows,
+        only_a,
+        only_b,
+        changes,
+        validation,
+        tuple(said),
+        blocks=0,
+        manifests=(a.manifest, b.manifest),
+    )
 
 
 def compare_along(
@@ -96,16 +107,29 @@ def compare_along(
     ]
     others = [value for value in chosen.values if value != chosen.base]
     return Comparison(
-        "along", f"{chosen.axis}={chosen.base}", f"{chosen.axis}={' or '.join(others)}", margins, correction, rows,
-        (), tuple(names[cell.cell_id] for cell in chosen.alone), (), validation,
-        tuple(said), blocks=0, manifests=(run.manifest, run.manifest),
-    )  # fmt: skip
+        "along",
+        f"{chosen.axis}={chosen.base}",
+        f"{chosen.axis}={' or '.join(others)}",
+        margins,
+        correction,
+        rows,
+        (),
+        tuple(names[cell.cell_id] for cell in chosen.alone),
+        (),
+        validation,
+        tuple(said),
+        blocks=0,
+        manifests=(run.manifest, run.manifest),
+    )
 
 
 def _rows(
-    names: Sequence[str], pairs: Sequence[tuple[SideCell, SideCell]], references: Sequence[SideCell], margins: Margins,
+    names: Sequence[str],
+    pairs: Sequence[tuple[SideCell, SideCell]],
+    references: Sequence[SideCell],
+    margins: Margins,
     correction: Correction,
-) -> tuple[Row, ...]:  # fmt: skip
+) -> tuple[Row, ...]:
     verdicts = verdicts_of([compared(a, b, references) for a, b in pairs], margins, correction)
     return tuple(Row(name, a.trials, b.trials, both) for name, (a, b), both in zip(names, pairs, verdicts, strict=True))
 

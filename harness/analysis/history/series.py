@@ -126,7 +126,7 @@ def _seen(run: Run) -> _Seen:
         trials = cell.measured.trials
         values[cell.trials.cell_id, "throughput"] = HistoryPoint(
             run.manifest.run_id, when, cell.measured.throughput, trials
-        )  # fmt: skip
+        )
         if cell.vs_none is not None and not cell.trials.cell.is_base:
             values[cell.trials.cell_id, "speed-up"] = HistoryPoint(
                 run.manifest.run_id, when, cell.vs_none.speed_up, trials
@@ -161,10 +161,15 @@ def _changes(points: Sequence[HistoryPoint], manifests: Sequence[RunManifest]) -
         before, after = manifests[change.index - 1], manifests[change.index]
         changes.append(
             LevelChange(
-                change.index, change.p_value, ratio, before.run_id, after.run_id, changes_between(before, after),
+                change.index,
+                change.p_value,
+                ratio,
+                before.run_id,
+                after.run_id,
+                changes_between(before, after),
                 (_revision(before), _revision(after)),
             )
-        )  # fmt: skip
+        )
     return tuple(changes)
 
 

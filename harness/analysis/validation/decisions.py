@@ -62,9 +62,15 @@ def _finished(trials: Sequence[TrialRecord], of: RoundRecord) -> bool:
 
 
 def _decide(
-    number: int, cell: Cell, of: RoundRecord, arm: ArmRecord, pairs: Sequence[Pair], margins: Margins,
-    half_width: float, most: int,
-) -> Decided:  # fmt: skip
+    number: int,
+    cell: Cell,
+    of: RoundRecord,
+    arm: ArmRecord,
+    pairs: Sequence[Pair],
+    margins: Margins,
+    half_width: float,
+    most: int,
+) -> Decided:
     pilot = [pair for pair in pairs if pair.block in of.pilot]
     wanted = blocks_wanted([pair.wall for pair in pilot], half_width, most) if pilot else 0
     used = tuple(pairs[:wanted])

@@ -156,10 +156,18 @@ def _adam(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
 
     def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, count: Any) -> None:
         tf.raw_ops.ResourceApplyAdam(
-            var=shard.handle, m=moments[position].shards[number].handle, v=velocities[position].shards[number].handle,
-            beta1_power=tf.pow(beta1, count), beta2_power=tf.pow(beta2, count), lr=rate, beta1=beta1, beta2=beta2,
-            epsilon=epsilon, grad=gradient, use_locking=True,
-        )  # fmt: skip
+            var=shard.handle,
+            m=moments[position].shards[number].handle,
+            v=velocities[position].shards[number].handle,
+            beta1_power=tf.pow(beta1, count),
+            beta2_power=tf.pow(beta2, count),
+            lr=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            grad=gradient,
+            use_locking=True,
+        )
 
     return apply
 
@@ -175,8 +183,13 @@ def _sgd(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
             tf.raw_ops.ResourceApplyGradientDescent(var=shard.handle, alpha=rate, delta=gradient, use_locking=True)
             return
         tf.raw_ops.ResourceApplyKerasMomentum(
-            var=shard.handle, accum=moments[position].shards[number].handle, lr=rate, grad=gradient,
-            momentum=momentum, use_locking=True, use_nesterov=bool(optimizer.nesterov),
-        )  # fmt: skip
+            var=shard.handle,
+            accum=moments[position].shards[number].handle,
+            lr=rate,
+            grad=gradient,
+            momentum=momentum,
+            use_locking=True,
+            use_nesterov=bool(optimizer.nesterov),
+        )
 
     return apply

@@ -64,6 +64,10 @@ def _own_step(request: Request, channel: Channel) -> Outcome:
 
 
 TASKS: dict[str, Task] = {
-    "prepare": _prepare, "probe": _probe, "preflight": _preflight, "job": run_job, "own_step": _own_step,
-}  # fmt: skip
+    "prepare": _prepare,
+    "probe": _probe,
+    "preflight": _preflight,
+    "job": run_job,
+    "own_step": _own_step,
+}
 """By `Request.task`."""

@@ -70,9 +70,15 @@ class Training:
         # NumPy's stack: TensorFlow's goes through a list of arrays number by number (0.4 s of a trial)
         gate = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
         rest = pipeline(
-            self.source, Path(self.request.data_dir), self.input_shape, self.classes, size, self.request.seed,
-            shard=(self.worker, self.cell.workers), cell=self.cell,
-        )  # fmt: skip
+            self.source,
+            Path(self.request.data_dir),
+            self.input_shape,
+            self.classes,
+            size,
+            self.request.seed,
+            shard=(self.worker, self.cell.workers),
+            cell=self.cell,
+        )
         self.input[:] = stages_of(rest)
         return gate.concatenate(rest)
 
@@ -84,9 +90,14 @@ class Training:
         images, labels = (np.stack(parts) for parts in zip(*self.batches, strict=True))
         first = tf.data.Dataset.from_tensor_slices((images, labels))
         rest = pipeline(
-            self.source, Path(self.request.data_dir), self.input_shape, self.classes,
-            self.cell.global_batch_size, self.request.seed, cell=self.cell,
-        )  # fmt: skip
+            self.source,
+            Path(self.request.data_dir),
+            self.input_shape,
+            self.classes,
+            self.cell.global_batch_size,
+            self.request.seed,
+            cell=self.cell,
+        )
         self.input[:] = stages_of(rest)
         return first.concatenate(rest)
 

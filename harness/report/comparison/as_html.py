@@ -23,24 +23,27 @@ class _Html:
 
     def render(self, comparison: Comparison, surface: Surface) -> str:
         """See Renderer."""
-        return rendered(
-            "comparison.html.j2",
-            comparison=comparison,
-            headline=headline(comparison),
-            sentences=verdict_sentences(comparison),
-            sides=sides_line(comparison),
-            margins=margin_words(comparison.margins),
-            changes=[_change(change) for change in comparison.changes],
-            notes=notes_of(comparison),
-            picture=forest_figure(comparison, "forest"),
-            table=_unbroken(comparison_table(comparison)),
-            rules=rule_sentences(comparison),
-            environments=_environments(comparison),
-            methods=methods(comparison),
-            runs=list(dict.fromkeys(printable(manifest.run_id) for manifest in comparison.manifests)),
-            version=printable(comparison.manifests[1].harness_version),
-            printable=printable,
-        ) + "\n"  # fmt: skip
+        return (
+            rendered(
+                "comparison.html.j2",
+                comparison=comparison,
+                headline=headline(comparison),
+                sentences=verdict_sentences(comparison),
+                sides=sides_line(comparison),
+                margins=margin_words(comparison.margins),
+                changes=[_change(change) for change in comparison.changes],
+                notes=notes_of(comparison),
+                picture=forest_figure(comparison, "forest"),
+                table=_unbroken(comparison_table(comparison)),
+                rules=rule_sentences(comparison),
+                environments=_environments(comparison),
+                methods=methods(comparison),
+                runs=list(dict.fromkeys(printable(manifest.run_id) for manifest in comparison.manifests)),
+                version=printable(comparison.manifests[1].harness_version),
+                printable=printable,
+            )
+            + "\n"
+        )
 
 
 def _unbroken(table: Table) -> Table:

@@ -87,9 +87,12 @@ def _found(rows: Sequence[Row]) -> str:
 def _data(row: Row) -> dict[str, object]:
     wall = row.verdicts.wall
     return {
-        "cell": row.name, "verdict": wall.verdict, **interval_row("throughput_b_over_a", wall.ratio),
-        "cpu_verdict": row.verdicts.cpu_verdict, **interval_row("cpu_b_over_a", row.verdicts.cpu_ratio),
-    }  # fmt: skip
+        "cell": row.name,
+        "verdict": wall.verdict,
+        **interval_row("throughput_b_over_a", wall.ratio),
+        "cpu_verdict": row.verdicts.cpu_verdict,
+        **interval_row("cpu_b_over_a", row.verdicts.cpu_ratio),
+    }
 
 
 def _panel(axes: Axes, rows: Sequence[tuple[str, Interval | None]], margins: Margins, label: str) -> None:
@@ -117,9 +120,7 @@ def _limits(intervals: Sequence[Interval], margins: Margins) -> tuple[float, flo
     points = [_percent(interval.value) for interval in intervals]
     low, high = min([*points, -1.3 * band]), max([*points, 1.3 * band])
     room = 0.6 * (high - low)
-    ends = [
-        _percent(end) for interval in intervals for end in (interval.low, interval.high) if end is not None
-    ]  # fmt: skip
+    ends = [_percent(end) for interval in intervals for end in (interval.low, interval.high) if end is not None]
     left = max(min([*ends, low]), low - room, -100.0)
     right = min(max([*ends, high]), high + room)
     edge = 0.05 * (right - left)
@@ -143,11 +144,18 @@ def _label(row: Row) -> str:
 def _legend(seen: set[str]) -> list[Patch | Line2D]:
     words = {"slower": "slower (CPU: more)", "faster": "faster (CPU: less)"}
     marks = [
-        Line2D([], [], marker=marker, color=colour, markerfacecolor=colour if filled else PAPER, linestyle="none",
-               label=words.get(verdict, verdict))
+        Line2D(
+            [],
+            [],
+            marker=marker,
+            color=colour,
+            markerfacecolor=colour if filled else PAPER,
+            linestyle="none",
+            label=words.get(verdict, verdict),
+        )
         for verdict, (marker, colour, filled) in _LOOKS.items()
         if verdict in seen
-    ]  # fmt: skip
+    ]
     bands = [
         Patch(facecolor=MUTED, alpha=0.3, linewidth=0, label="within δ"),
         Patch(facecolor=GRID, alpha=0.55, linewidth=0, label="within ε"),

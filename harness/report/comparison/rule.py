@@ -119,4 +119,4 @@ def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:
             f"validate measured on this machine, run {validation.run_id}{quick}: {alarms if rates else ''}"
             f"noise floor {listed(floors) or 'not known'}."
         ),
-    )  # fmt: skip
+    )

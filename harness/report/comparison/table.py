@@ -23,9 +23,15 @@ def comparison_table(comparison: Comparison) -> Table:
     """A row a comparison, in the order of the run; marked are those that are slower."""
     quantity = quantity_of_rows(comparison.rows)
     columns = (
-        Head("cell", False), Head("verdict", False), Head(f"CPU {quantity.each}", False), Head(f"A, {quantity.unit}"),
-        Head(f"B, {quantity.unit}"), Head("from", False), Head("how", False), Head("to decide", False),
-    )  # fmt: skip
+        Head("cell", False),
+        Head("verdict", False),
+        Head(f"CPU {quantity.each}", False),
+        Head(f"A, {quantity.unit}"),
+        Head(f"B, {quantity.unit}"),
+        Head("from", False),
+        Head("how", False),
+        Head("to decide", False),
+    )
     rows = tuple(tuple(printable(text) for text in _row(comparison, row)) for row in comparison.rows)
     # a column with nothing to tell apart is left out: one method is named in the rule
     one_method = len({row[_HOW] for row in rows if row[_HOW] != NOTHING}) <= 1

@@ -26,9 +26,19 @@ BENCHMARKS_VERSION = 2
 RESULTS_VERSION = 2
 MACHINE_VERSION = 1
 _COLUMNS = (
-    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25",
-    "stats_q_75", "stats_number", "stats_repeat", "samples",
-)  # fmt: skip
+    "result",
+    "params",
+    "version",
+    "started_at",
+    "duration",
+    "stats_ci_99_a",
+    "stats_ci_99_b",
+    "stats_q_25",
+    "stats_q_75",
+    "stats_number",
+    "stats_repeat",
+    "samples",
+)
 _MEASURES = {"step_time": ("time", "seconds"), "peak_memory": ("peakmemory", "bytes")}
 NOT_APPLICABLE = float("nan")
 """asv's n/a, for a cell that this machine cannot run; null is a benchmark that failed."""

@@ -39,12 +39,18 @@ class _PytestBenchmark:
         facts = run.manifest.facts
         document = {
             "machine_info": _machine(facts),
-            "commit_info": {"id": facts.get("git.revision"), "time": None, "author_time": None, "dirty": None,
-                            "project": "harness", "branch": None},
+            "commit_info": {
+                "id": facts.get("git.revision"),
+                "time": None,
+                "author_time": None,
+                "dirty": None,
+                "project": "harness",
+                "branch": None,
+            },
             "benchmarks": [_benchmark(cell, name_of[cell.cell_id], run) for cell in cells],
             "datetime": run.manifest.created_utc,
             "version": importlib.metadata.version("pytest-benchmark"),
-        }  # fmt: skip
+        }
         return deliver(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", target)
 
 
@@ -75,10 +81,16 @@ def _benchmark(cell: CellSummary, name: str, run: RunData) -> dict[str, Any]:
         "params": {"cell": name},
         "param": name,
         "extra_info": {"run_id": run.manifest.run_id, **cell_row(cell)},
-        "options": {"disable_gc": False, "timer": "harness", "min_rounds": 1, "max_time": 0.0, "min_time": 0.0,
-                    "warmup": False},
+        "options": {
+            "disable_gc": False,
+            "timer": "harness",
+            "min_rounds": 1,
+            "max_time": 0.0,
+            "min_time": 0.0,
+            "warmup": False,
+        },
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
-    }  # fmt: skip
+    }
 
 
 def _machine(facts: Mapping[str, Fact]) -> dict[str, Any]:

@@ -72,16 +72,16 @@ def _trials_with_windows(run: RunData) -> "pd.DataFrame":
 
 EXPORTERS: tuple[Exporter, ...] = (
     CsvTable(
-        "csv", "one row a trial, tidy: every axis of the cell, status, phases, estimates",
+        "csv",
+        "one row a trial, tidy: every axis of the cell, status, phases, estimates",
         lambda run: to_csv(trial_rows(run.trials)),
     ),
     CsvTable("cells", "CSV, one row a cell: status, throughput, speed-ups and efficiencies with intervals", _cells),
     CsvTable(
-        "windows", "CSV, one row a window, warm-up included, with the cell's axes",
+        "windows",
+        "CSV, one row a window, warm-up included, with the cell's axes",
         lambda run: window_frame(run.trials).to_csv(index=False, lineterminator="\n"),
     ),
     ParquetTable("parquet", "one row a trial with its windows as lists (needs pyarrow)", _trials_with_windows),
-    ParquetTable(
-        "windows-parquet", "Parquet, one row a window (needs pyarrow)", lambda run: window_frame(run.trials)
-    ),
-)  # fmt: skip
+    ParquetTable("windows-parquet", "Parquet, one row a window (needs pyarrow)", lambda run: window_frame(run.trials)),
+)

@@ -278,8 +278,11 @@ def _long(value: float) -> str:
 
 
 def _table(
-    title: str, fields: Sequence[tuple[str, bool, Callable[[Any], str]]], items: Sequence[Any], note: str,
+    title: str,
+    fields: Sequence[tuple[str, bool, Callable[[Any], str]]],
+    items: Sequence[Any],
+    note: str,
     marked: frozenset[int] = frozenset(),
-) -> Table:  # fmt: skip
+) -> Table:
     rows = tuple(tuple(read(item) for _, _, read in fields) for item in items)
     return Table(title, tuple(Head(name, number) for name, number, _ in fields), rows, note, marked)

@@ -44,9 +44,13 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
     )
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
     return panelled(
-        [draw_panel(panel, looks) for panel in panels], entries, name, "Throughput and memory against batch size",
-        caption, _rows(curves, summary.workload.quantity),
-    )  # fmt: skip
+        [draw_panel(panel, looks) for panel in panels],
+        entries,
+        name,
+        "Throughput and memory against batch size",
+        caption,
+        _rows(curves, summary.workload.quantity),
+    )
 
 
 def knee_words(curves: Sequence[BatchCurve]) -> str:
@@ -107,13 +111,20 @@ def _rows(curves: Sequence[BatchCurve], quantity: Quantity) -> list[Row]:
         for point in curve.points:
             measured = point.cell.measured
             assert measured is not None
-            rows.append({
-                "cell_id": point.cell.cell_id, "curve": curve.label, "batch_size": point.batch_size,
-                quantity.throughput_key: measured.throughput.value, "low": measured.throughput.low,
-                "high": measured.throughput.high, "gain": point.gain.value if point.gain else None,
-                "gain_low": point.gain.low if point.gain else None,
-                "gain_high": point.gain.high if point.gain else None,
-                "peak_memory_bytes": measured.peak_memory_bytes,
-                "peak_device_memory_bytes": measured.peak_device_memory_bytes, "knee": point.batch_size == curve.knee,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "cell_id": point.cell.cell_id,
+                    "curve": curve.label,
+                    "batch_size": point.batch_size,
+                    quantity.throughput_key: measured.throughput.value,
+                    "low": measured.throughput.low,
+                    "high": measured.throughput.high,
+                    "gain": point.gain.value if point.gain else None,
+                    "gain_low": point.gain.low if point.gain else None,
+                    "gain_high": point.gain.high if point.gain else None,
+                    "peak_memory_bytes": measured.peak_memory_bytes,
+                    "peak_device_memory_bytes": measured.peak_device_memory_bytes,
+                    "knee": point.batch_size == curve.knee,
+                }
+            )
     return rows

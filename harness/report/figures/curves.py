@@ -130,9 +130,13 @@ def _panels(
 
 
 def _panel(
-    title: str, cells: Sequence[CellSummary], curves: tuple[Curve, ...], *, throughput: bool,
+    title: str,
+    cells: Sequence[CellSummary],
+    curves: tuple[Curve, ...],
+    *,
+    throughput: bool,
     anchors: Sequence[Published],
-) -> Panel:  # fmt: skip
+) -> Panel:
     counts = tuple(sorted({point.x for curve in curves for point in curve.points}))
     ideal, bound = _limits(cells, counts, throughput=throughput)
     if throughput:
@@ -211,9 +215,13 @@ def _limits(
 
 
 def _draw(
-    summary: WorkloadSummary, panels: Sequence[Panel], name: str, title: str, caption: str,
+    summary: WorkloadSummary,
+    panels: Sequence[Panel],
+    name: str,
+    title: str,
+    caption: str,
     overlay: Sequence[Published] = (),
-) -> Picture:  # fmt: skip
+) -> Picture:
     shown = panels[:MOST_PANELS]
     looks = looks_of(shown)
     entries = keys(
@@ -236,24 +244,38 @@ def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
         for curve in panel.curves:
             for point in curve.points:
                 cell = by_id[point.cell_id].trials
-                rows.append({
-                    "cell_id": point.cell_id, "cell": cell.cell.label, "curve": curve.label, "panel": panel.title,
-                    "replicas": point.x, "unit": panel.y_label, "value": point.interval.value,
-                    "low": point.interval.low, "high": point.interval.high,
-                    "ideal": dict(panel.ideal).get(point.x), "bound": dict(panel.bound).get(point.x),
-                    "shared_devices": cell.shared,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "cell_id": point.cell_id,
+                        "cell": cell.cell.label,
+                        "curve": curve.label,
+                        "panel": panel.title,
+                        "replicas": point.x,
+                        "unit": panel.y_label,
+                        "value": point.interval.value,
+                        "low": point.interval.low,
+                        "high": point.interval.high,
+                        "ideal": dict(panel.ideal).get(point.x),
+                        "bound": dict(panel.bound).get(point.x),
+                        "shared_devices": cell.shared,
+                    }
+                )
     return rows
 
 
 def _published_rows(overlay: Sequence[Published]) -> list[Row]:
     """What the overlay draws, and where it comes from: nothing that was measured here."""
     return [
-        {"curve": series.model, "replicas": n, "unit": "% of the base case", "value": 100 * value,
-         "published": series.words}
+        {
+            "curve": series.model,
+            "replicas": n,
+            "unit": "% of the base case",
+            "value": 100 * value,
+            "published": series.words,
+        }
         for series in overlay
         for n, value in series.efficiency
-    ]  # fmt: skip
+    ]
 
 
 def _distributed(summary: WorkloadSummary) -> list[CellSummary]:

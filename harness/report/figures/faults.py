@@ -30,14 +30,28 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         for row, scenario in enumerate(shown):
             left = 0.0
             for look, width in _widths(scenario):
-                axes.barh(row, width, left=left, height=0.68, color=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look],
-                          linewidth=0.6)  # fmt: skip
+                axes.barh(
+                    row,
+                    width,
+                    left=left,
+                    height=0.68,
+                    color=SERIES[look],
+                    edgecolor=PAPER,
+                    hatch=HATCHES[look],
+                    linewidth=0.6,
+                )
                 left += width
             spread = _whole(scenario)
             assert spread is not None
             axes.plot([spread.low, spread.high], [row, row], color=INK, linewidth=1.0)
-            axes.annotate(seconds(spread.median), (max(left, spread.high), row), xytext=(4, 0),
-                          textcoords="offset points", va="center", fontsize=8)  # fmt: skip
+            axes.annotate(
+                seconds(spread.median),
+                (max(left, spread.high), row),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+            )
         axes.set_yticks(range(len(shown)), [_label(scenario, words) for scenario in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.margins(x=0.1)
@@ -69,9 +83,12 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
 
 def _row(scenario: ScenarioSummary) -> Row:
     spreads = {
-        "standing_still_s": _whole(scenario), "detection_s": scenario.detection_s, "restart_s": scenario.restart_s,
-        "replay_s": scenario.replay_s, "steps_lost": scenario.steps_lost,
-    }  # fmt: skip
+        "standing_still_s": _whole(scenario),
+        "detection_s": scenario.detection_s,
+        "restart_s": scenario.restart_s,
+        "replay_s": scenario.replay_s,
+        "steps_lost": scenario.steps_lost,
+    }
     row: Row = {"scenario": scenario.scenario, "jobs": scenario.planned}
     for name, spread in spreads.items():
         row |= {

@@ -29,8 +29,12 @@ _BESIDE, _RIGHT, _BETWEEN, _BELOW, _ABOVE, _KEYS = 8.0, 16.0, 18.0, 40.0, 8.0, 1
 _TICK_PT, _LABEL_BELOW_PT = 7.0, 21.0
 """Points from the axes to the words of a tick, and to a label below those."""
 _TICKS: dict[str, Any] = {
-    "color": MUTED, "linestyle": "none", "markersize": 3.5, "markeredgewidth": 0.8, "clip_on": False,
-}  # fmt: skip
+    "color": MUTED,
+    "linestyle": "none",
+    "markersize": 3.5,
+    "markeredgewidth": 0.8,
+    "clip_on": False,
+}
 _GRID: dict[str, Any] = {"color": GRID, "linewidth": 0.8, "zorder": 0.5}
 _NARROW, _WIDE = frozenset(" iljtfr.,:;|!'()[]/\\"), frozenset("mwMW@%—…×÷±")
 
@@ -52,9 +56,15 @@ def _em(letter: str) -> float:
 
 
 def row_axes(
-    names: Mapping[int, str] | Mapping[float, str], rows: int, *, width: float, row: float, panels: int = 1,
-    keys: Sequence[Artist] = (), columns: int = 1,
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    names: Mapping[int, str] | Mapping[float, str],
+    rows: int,
+    *,
+    width: float,
+    row: float,
+    panels: int = 1,
+    keys: Sequence[Artist] = (),
+    columns: int = 1,
+) -> tuple[Figure, list[Axes]]:
     """A figure `width` inches wide with `panels` axes of `rows` rows, each `row` inches high, and names left of them.
 
     Row 0 is on top; `names` says at which row each stands. `keys` are the handles of a legend above, `columns` to a
@@ -76,8 +86,16 @@ def row_axes(
         axes.yaxis.set_visible(False)
         made.append(axes)
     for at, name in names.items():
-        made[0].text(-_BESIDE / wide, at, name, transform=made[0].get_yaxis_transform(), ha="right",
-                     va="center_baseline", fontsize=LABEL_PT, color=INK)  # fmt: skip
+        made[0].text(
+            -_BESIDE / wide,
+            at,
+            name,
+            transform=made[0].get_yaxis_transform(),
+            ha="right",
+            va="center_baseline",
+            fontsize=LABEL_PT,
+            color=INK,
+        )
     if keys:
         figure.legend(handles=list(keys), loc="upper center", ncols=columns, fontsize=KEY_PT, borderaxespad=0.2)
     return figure, made
@@ -109,8 +127,16 @@ def x_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str,
     axes.plot(ticks, [0] * len(ticks), marker=TICKDOWN, transform=across, **_TICKS)
     for tick, word in zip(ticks, words, strict=True):
         axes.text(tick, -_TICK_PT / high, word, transform=across, ha="center", va="top", fontsize=LABEL_PT, color=INK)
-    axes.text(0.5, -_LABEL_BELOW_PT / high, label, transform=axes.transAxes, ha="center", va="top", fontsize=LABEL_PT,
-              color=INK)  # fmt: skip
+    axes.text(
+        0.5,
+        -_LABEL_BELOW_PT / high,
+        label,
+        transform=axes.transAxes,
+        ha="center",
+        va="top",
+        fontsize=LABEL_PT,
+        color=INK,
+    )
 
 
 def y_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str, *, label_pt: float) -> None:
@@ -120,10 +146,28 @@ def y_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str,
     axes.plot([0, 1, np.nan] * len(ticks), ys, transform=along, **_GRID)
     axes.plot([0] * len(ticks), ticks, marker=TICKLEFT, transform=along, **_TICKS)
     for tick, word in zip(ticks, words, strict=True):
-        axes.text(-_TICK_PT / wide, tick, word, transform=along, ha="right", va="center_baseline", fontsize=LABEL_PT,
-                  color=INK)  # fmt: skip
-    axes.text(-label_pt / wide, 0.5, label, transform=axes.transAxes, ha="center", va="bottom", rotation="vertical",
-              rotation_mode="anchor", fontsize=LABEL_PT, color=INK)  # fmt: skip
+        axes.text(
+            -_TICK_PT / wide,
+            tick,
+            word,
+            transform=along,
+            ha="right",
+            va="center_baseline",
+            fontsize=LABEL_PT,
+            color=INK,
+        )
+    axes.text(
+        -label_pt / wide,
+        0.5,
+        label,
+        transform=axes.transAxes,
+        ha="center",
+        va="bottom",
+        rotation="vertical",
+        rotation_mode="anchor",
+        fontsize=LABEL_PT,
+        color=INK,
+    )
 
 
 def round_ticks(low: float, high: float, most: int) -> tuple[list[float], list[str]]:

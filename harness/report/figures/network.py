@@ -55,14 +55,16 @@ def _rows(curves: Sequence[NetworkCurve]) -> list[Row]:
     points = [(curve, point) for curve in curves for point in (*curve.points, curve.loopback) if point is not None]
     return [
         {
-            "cell_id": point.summary.cell_id, "curve": curve.label,
+            "cell_id": point.summary.cell_id,
+            "curve": curve.label,
             "network": "none" if point.network is None else point.network.text,
             **interval_row(point.summary.trials.cell.work.quantity.throughput_key, point.throughput),
             **interval_row("efficiency", point.efficiency),
-            "step_s": point.step_s, "expected_step_s": point.expected_step_s,
+            "step_s": point.step_s,
+            "expected_step_s": point.expected_step_s,
         }
         for curve, point in points
-    ]  # fmt: skip
+    ]
 
 
 def _share(point: NetworkPoint) -> Interval | None:
@@ -116,8 +118,11 @@ def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], 
         _draw_curve(axes, drawn, look, joined=True)
         if curve.loopback is not None and (alone := value(curve.loopback)) is not None:
             _draw_curve(axes, [(shift * places["none"], curve.loopback, alone)], look, joined=False)
-        line = [(x, found.value * point.expected_over_measured) for x, point, found in drawn
-                if point.expected_over_measured is not None]  # fmt: skip
+        line = [
+            (x, found.value * point.expected_over_measured)
+            for x, point, found in drawn
+            if point.expected_over_measured is not None
+        ]
         if line:
             axes.plot(*zip(*line, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
     axes.set_ylim(bottom=0)
@@ -134,8 +139,9 @@ def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], 
 def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]], look: int, *, joined: bool) -> None:
     colour, marker = SERIES[look % len(SERIES)], MARKERS[look % len(MARKERS)]
     line = DASHES[look // len(SERIES) % len(DASHES)] if joined else "none"
-    axes.plot([x for x, _, _ in drawn], [found.value for _, _, found in drawn], color=colour, marker=marker,
-              linestyle=line)  # fmt: skip
+    axes.plot(
+        [x for x, _, _ in drawn], [found.value for _, _, found in drawn], color=colour, marker=marker, linestyle=line
+    )
     for x, _, found in drawn:
         if found.low is not None and found.high is not None:
             axes.plot([x, x], [found.low, found.high], color=colour, linewidth=1.4)
@@ -143,10 +149,11 @@ def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]
 
 def _legend(curves: Sequence[NetworkCurve], expected: bool) -> list[Line2D]:
     handles = [
-        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)],
-               label=shortened(curve.label))
+        Line2D(
+            [], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], label=shortened(curve.label)
+        )
         for look, curve in enumerate(curves)
-    ]  # fmt: skip
+    ]
     if expected:
         handles.append(Line2D([], [], color=MUTED, linestyle="--", label="expected from the ring's cost"))
     return handles

@@ -33,12 +33,19 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     looks = {op: index for index, op in enumerate(names)}
     starts = list(accumulate((len(_drawn(group)) + 1 for group in groups), initial=0))
     with style():
-        places = {start + (len(_drawn(group)) - 1) / 2: shortened(group.label)
-                  for start, group in zip(starts, groups, strict=False)}  # fmt: skip
+        places = {
+            start + (len(_drawn(group)) - 1) / 2: shortened(group.label)
+            for start, group in zip(starts, groups, strict=False)
+        }
         seen = {looks[item.name] for group in groups for item in _drawn(group)}
         figure, (axes,) = row_axes(
-            places, starts[-1] - 1, width=8.0, row=0.23, keys=_legend(looks, seen), columns=3,
-        )  # fmt: skip
+            places,
+            starts[-1] - 1,
+            width=8.0,
+            row=0.23,
+            keys=_legend(looks, seen),
+            columns=3,
+        )
         axes.axvline(100, color=MUTED, linewidth=1)
         _draw_ops(axes, groups, starts, looks, verdicts)
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "throughput, % of the reference op; 95 % interval")
@@ -55,9 +62,12 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
 
 
 def _draw_ops(
-    axes: Axes, groups: Sequence[OpGroup], starts: Sequence[int], looks: Mapping[str, int],
+    axes: Axes,
+    groups: Sequence[OpGroup],
+    starts: Sequence[int],
+    looks: Mapping[str, int],
     verdicts: Mapping[str, Judgement],
-) -> None:  # fmt: skip
+) -> None:
     """A dot with its interval for each op, hollow where undecided; all that look alike are one drawn thing."""
     found: defaultdict[tuple[int, bool], list[tuple[int, Interval]]] = defaultdict(list)
     for start, group in zip(starts, groups, strict=False):
@@ -68,8 +78,14 @@ def _draw_ops(
     for (look, decided), dots in found.items():
         colour = SERIES[look % len(SERIES)]
         whiskers(axes, dots, color=colour)
-        axes.plot([of.value for _, of in dots], [row for row, _ in dots], marker=MARKERS[look % len(MARKERS)],
-                  color=colour, markerfacecolor=colour if decided else PAPER, linestyle="none")  # fmt: skip
+        axes.plot(
+            [of.value for _, of in dots],
+            [row for row, _ in dots],
+            marker=MARKERS[look % len(MARKERS)],
+            color=colour,
+            markerfacecolor=colour if decided else PAPER,
+            linestyle="none",
+        )
     values = [100.0, *(of.value for dots in found.values() for _, of in dots)]
     low, high = min(values), max(values)
     axes.set_xlim(max(0.0, low - 0.25 * (high - low) - 2), high + 0.25 * (high - low) + 2)
@@ -88,8 +104,12 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping
     by_id = {cell.cell_id: cell.trials for cell in summary.cells}
     return [
         {
-            "cell_id": item.cell_id, "held_fixed": group.label, "op": item.op, "packing": item.packing,
-            "status": by_id[item.cell_id].status, "is_reference": item.cell_id == group.reference_id,
+            "cell_id": item.cell_id,
+            "held_fixed": group.label,
+            "op": item.op,
+            "packing": item.packing,
+            "status": by_id[item.cell_id].status,
+            "is_reference": item.cell_id == group.reference_id,
             "relative": item.relative.value if item.relative else None,
             "low": item.relative.low if item.relative else None,
             "high": item.relative.high if item.relative else None,
@@ -99,7 +119,7 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping
         }
         for group in groups
         for item in group.results
-    ]  # fmt: skip
+    ]
 
 
 def _drawn(group: OpGroup) -> list[OpResult]:
@@ -108,11 +128,17 @@ def _drawn(group: OpGroup) -> list[OpResult]:
 
 def _legend(looks: dict[str, int], seen: set[int]) -> list[Line2D]:
     return [
-        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], linestyle="none",
-               label=shortened(op, 34))
+        Line2D(
+            [],
+            [],
+            color=SERIES[look % len(SERIES)],
+            marker=MARKERS[look % len(MARKERS)],
+            linestyle="none",
+            label=shortened(op, 34),
+        )
         for op, look in looks.items()
         if look in seen
-    ]  # fmt: skip
+    ]
 
 
 def _describe(groups: list[OpGroup]) -> str:

@@ -148,8 +148,15 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     axes.plot(xs, values, color=colour, marker=MARKERS[look], linestyle=DASHES[look % len(DASHES)])
     ringed = [point for point in curve.points if point.x in curve.ringed]
     if ringed:
-        axes.plot([p.x for p in ringed], [p.interval.value for p in ringed], color=INK, marker="o", markersize=12,
-                  markerfacecolor="none", linestyle="none")  # fmt: skip
+        axes.plot(
+            [p.x for p in ringed],
+            [p.interval.value for p in ringed],
+            color=INK,
+            marker="o",
+            markersize=12,
+            markerfacecolor="none",
+            linestyle="none",
+        )
     known = [point for point in curve.points if point.interval.low is not None and point.interval.high is not None]
     lows = [point.interval.low or 0.0 for point in known]
     highs = [point.interval.high or 0.0 for point in known]

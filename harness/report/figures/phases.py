@@ -72,12 +72,14 @@ def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) 
 def _rows(cells: Sequence[CellSummary]) -> list[Row]:
     return [
         {
-            "cell_id": cell.cell_id, "cell": cell.label, "status": cell.trials.status,
+            "cell_id": cell.cell_id,
+            "cell": cell.label,
+            "status": cell.trials.status,
             **{phase: cell.trials.phases_s.get(phase) for phase in (*STACKED, "waiting_s")},
             "total_s": total_s(cell.trials.phases_s),
         }
         for cell in cells
-    ]  # fmt: skip
+    ]
 
 
 def _label(cell: CellSummary) -> str:

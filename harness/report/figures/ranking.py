@@ -58,15 +58,21 @@ def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
         assert cell.measured is not None
         assert cell.place is not None
         throughput, against = cell.measured.throughput, cell.place.against_best
-        rows.append({
-            "rank": cell.place.rank, "cell_id": cell.cell_id, "cell": cell.label,
-            cell.trials.cell.work.quantity.throughput_key: throughput.value, "low": throughput.low,
-            "high": throughput.high,
-            "with_best": cell.place.with_best, "against_best": against.value if against else None,
-            "against_best_low": against.low if against else None,
-            "against_best_high": against.high if against else None,
-            "trials_to_separate": cell.place.trials_to_separate,
-        })  # fmt: skip
+        rows.append(
+            {
+                "rank": cell.place.rank,
+                "cell_id": cell.cell_id,
+                "cell": cell.label,
+                cell.trials.cell.work.quantity.throughput_key: throughput.value,
+                "low": throughput.low,
+                "high": throughput.high,
+                "with_best": cell.place.with_best,
+                "against_best": against.value if against else None,
+                "against_best_low": against.low if against else None,
+                "against_best_high": against.high if against else None,
+                "trials_to_separate": cell.place.trials_to_separate,
+            }
+        )
     return rows
 
 
@@ -108,8 +114,14 @@ def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> 
     for full in (True, False):
         rows = [row for row, of in enumerate(filled) if of == full]
         if rows:
-            axes.plot([intervals[row].value for row in rows], rows, marker="o", color=SERIES[0],
-                      markerfacecolor=SERIES[0] if full else PAPER, linestyle="none")  # fmt: skip
+            axes.plot(
+                [intervals[row].value for row in rows],
+                rows,
+                marker="o",
+                color=SERIES[0],
+                markerfacecolor=SERIES[0] if full else PAPER,
+                linestyle="none",
+            )
 
 
 def _tied(cell: CellSummary) -> bool:

@@ -56,11 +56,18 @@ def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: 
         for one in times[cell.cell_id].workers:
             label = f"{shortened(cell.label)}, worker {one.worker}"
             lines.append(_Line(label, one.times, one.alone.seconds if one.alone else None))
-            rows.append({
-                "cell_id": cell.cell_id, "cell": cell.label, "worker": one.worker, **_row(one.times),
-                "last_share": one.last_share, "behind_fastest": one.behind, **_row_alone(one.alone),
-                "straggles": one.straggles,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "cell_id": cell.cell_id,
+                    "cell": cell.label,
+                    "worker": one.worker,
+                    **_row(one.times),
+                    "last_share": one.last_share,
+                    "behind_fastest": one.behind,
+                    **_row_alone(one.alone),
+                    "straggles": one.straggles,
+                }
+            )
             if one.straggles:
                 late.append(f"{label} ({_how_late(one)})")
     if not lines:
@@ -112,9 +119,13 @@ _HOW = (
 
 def _row(times: StepTimes) -> Row:
     return {
-        "smallest_s": times.smallest_s, "p50_s": times.p50_s, "p95_s": times.p95_s, "p99_s": times.p99_s,
-        "largest_s": times.largest_s, "windows": times.windows,
-    }  # fmt: skip
+        "smallest_s": times.smallest_s,
+        "p50_s": times.p50_s,
+        "p95_s": times.p95_s,
+        "p99_s": times.p99_s,
+        "largest_s": times.largest_s,
+        "windows": times.windows,
+    }
 
 
 def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Sequence[Row]) -> Picture:
@@ -142,11 +153,19 @@ def _keys(*, alone: bool) -> list[Line2D]:
 
 _MEDIAN: dict[str, Any] = {"color": SERIES[0], "marker": "o", "markersize": 5, "linestyle": "none"}
 _P95: dict[str, Any] = {
-    "color": SERIES[1], "marker": "|", "markersize": 10, "markeredgewidth": 2, "linestyle": "none",
-}  # fmt: skip
+    "color": SERIES[1],
+    "marker": "|",
+    "markersize": 10,
+    "markeredgewidth": 2,
+    "linestyle": "none",
+}
 _P99: dict[str, Any] = {
-    "color": SERIES[2], "marker": "x", "markersize": 5.5, "markeredgewidth": 1.4, "linestyle": "none",
-}  # fmt: skip
+    "color": SERIES[2],
+    "marker": "x",
+    "markersize": 5.5,
+    "markeredgewidth": 1.4,
+    "linestyle": "none",
+}
 _ALONE: dict[str, Any] = {"color": SERIES[3], "marker": "D", "markersize": 5, "linestyle": "none"}
 
 

@@ -133,9 +133,14 @@ def picture(figure: Figure, name: str, title: str, description: str, caption: st
 
 
 def panelled(
-    panels: Sequence[Drawn], keys: Sequence[Key], name: str, title: str, caption: str, data: Sequence[Row],
+    panels: Sequence[Drawn],
+    keys: Sequence[Key],
+    name: str,
+    title: str,
+    caption: str,
+    data: Sequence[Row],
     overlay: Sequence[str] = (),
-) -> Picture:  # fmt: skip
+) -> Picture:
     """Several panels as one Picture: each an SVG of its own, so that a narrow page sets them below each other.
 
     `keys` are the entries of the legend; a reader who cannot see has the names in the panels' descriptions.

@@ -5,5 +5,10 @@ from harness.report.history.page import history_page
 from harness.report.history.words import change_lines, false_alarm_line, history_table, summary_lines
 
 __all__ = [
-    "change_lines", "false_alarm_line", "history_json", "history_page", "history_table", "summary_lines",
-]  # fmt: skip
+    "change_lines",
+    "false_alarm_line",
+    "history_json",
+    "history_page",
+    "history_table",
+    "summary_lines",
+]

@@ -14,24 +14,38 @@ POINT: Keys = {"run_id": "", "created_utc": "", "value": "value.value", "ci95": 
 """One run of a series; the value is in the unit of the cell's work, or the factor over no strategy."""
 
 CHANGE: Keys = {
-    "index": "", "p_value": "", "ratio": "ratio.value", "ci95": ends("ratio"), "before": "", "after": "",
+    "index": "",
+    "p_value": "",
+    "ratio": "ratio.value",
+    "ci95": ends("ratio"),
+    "before": "",
+    "after": "",
     "environment": each("environment", {"key": "", "before": "a", "after": "b"}),
-}  # fmt: skip
+}
 """A change of level between two runs that follow each other. `ratio` is new over old: 0.95 is 5 % slower."""
 
 SERIES: Keys = {
-    "machine": "", "processor": "", "cell_id": "cell.cell_id", "label": "cell.label", "measure": "",
-    "points": each("points", POINT), "gaps": "",
-}  # fmt: skip
+    "machine": "",
+    "processor": "",
+    "cell_id": "cell.cell_id",
+    "label": "cell.label",
+    "measure": "",
+    "points": each("points", POINT),
+    "gaps": "",
+}
 """One cell on one machine; gaps are runs in which the cell gave no figure."""
 
 
 def history_json(series: Sequence[Series], between: Between, runs: int, alarms: Rate | None) -> dict[str, Any]:
     """The history by its documented keys; `alarms` is what `false_alarms` counted, None where no series is enough."""
     return {
-        "schema_version": 1, "significance": SIGNIFICANCE, "fewest_runs": FEWEST, "false_alarms": plain(alarms),
-        "runs": runs, "series": [_series(one, between) for one in series],
-    }  # fmt: skip
+        "schema_version": 1,
+        "significance": SIGNIFICANCE,
+        "fewest_runs": FEWEST,
+        "false_alarms": plain(alarms),
+        "runs": runs,
+        "series": [_series(one, between) for one in series],
+    }
 
 
 def _series(one: Series, between: Between) -> dict[str, Any]:

@@ -35,9 +35,14 @@ def history_figure(series: Series, slug: str, name: str) -> Picture | None:
         for change in series.changes:
             axes.axvline(change.index - 0.5, color=SERIES[1], linewidth=1.4, linestyle=(0, (4, 2)))
             axes.annotate(
-                percent(change).partition(" [")[0], (change.index - 0.5, 1), xycoords=("data", "axes fraction"),
-                xytext=(4, -10), textcoords="offset points", color=SERIES[1], fontsize=9,
-            )  # fmt: skip
+                percent(change).partition(" [")[0],
+                (change.index - 0.5, 1),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, -10),
+                textcoords="offset points",
+                color=SERIES[1],
+                fontsize=9,
+            )
         axes.set_ylim(*_limits(series))
         axes.set_xlim(-0.7, len(points) - 0.3)
         ticks = sorted({0, len(points) - 1, *(change.index for change in series.changes)})
@@ -51,12 +56,18 @@ def _rows(series: Series, name: str) -> list[Row]:
     starts = {change.index for change in series.changes}
     return [
         {
-            "series": name, "machine": series.machine, "cell_id": series.cell.cell_id,
-            "run_id": point.run_id, "created_utc": point.created_utc, "measure": series.measure,
-            **interval_row("value", point.value), "trials": point.trials, "level_changes": place in starts,
+            "series": name,
+            "machine": series.machine,
+            "cell_id": series.cell.cell_id,
+            "run_id": point.run_id,
+            "created_utc": point.created_utc,
+            "measure": series.measure,
+            **interval_row("value", point.value),
+            "trials": point.trials,
+            "level_changes": place in starts,
         }
         for place, point in enumerate(series.points)
-    ]  # fmt: skip
+    ]
 
 
 def _limits(series: Series) -> tuple[float, float]:

@@ -42,20 +42,23 @@ def history_page(series: Sequence[Series], between: Between, runs: int, alarms: 
     ordered = sorted(series, key=lambda one: not one.changes)  # stable: what changed comes first
     drawn = [one for one in ordered if len(one.points) > 1][:MOST_FIGURES]
     table: Table = history_table(series)
-    return rendered(
-        "history.html.j2",
-        lines=summary_lines(series, runs),
-        changes=[line for line in change_lines(series, between) if not line.startswith(" ")],
-        machines=listed(names.machines),
-        alarms=false_alarm_line(alarms),
-        entries=[_entry(one, names, between, number) for number, one in enumerate(drawn)],
-        runs=plural(runs, "run"),
-        newest=max((point.created_utc for one in series for point in one.points), default=""),
-        left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
-        table=table,
-        version=harness.__version__,
-        changed=any(one.changes for one in series),
-    ) + "\n"  # fmt: skip
+    return (
+        rendered(
+            "history.html.j2",
+            lines=summary_lines(series, runs),
+            changes=[line for line in change_lines(series, between) if not line.startswith(" ")],
+            machines=listed(names.machines),
+            alarms=false_alarm_line(alarms),
+            entries=[_entry(one, names, between, number) for number, one in enumerate(drawn)],
+            runs=plural(runs, "run"),
+            newest=max((point.created_utc for one in series for point in one.points), default=""),
+            left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
+            table=table,
+            version=harness.__version__,
+            changed=any(one.changes for one in series),
+        )
+        + "\n"
+    )
 
 
 def _entry(one: Series, names: Names, between: Between, number: int) -> Entry:

@@ -33,8 +33,12 @@ def history_table(series: Sequence[Series]) -> Table:
     texts = ("over the runs", "changes")
     machine = (Head("machine", False),) if len(names.machines) > 1 else ()
     columns = (
-        Head("cell", False), *machine, Head("runs"), Head("newest"), *(Head(name, False) for name in texts),
-    )  # fmt: skip
+        Head("cell", False),
+        *machine,
+        Head("runs"),
+        Head("newest"),
+        *(Head(name, False) for name in texts),
+    )
     rows = tuple((names.of(one), *((machine_of(one),) if machine else ()), *_row(one)) for one in series)
     unit = quantity_of(one.cell for one in series).unit
     note = (

@@ -24,9 +24,14 @@ class _Sweep(ShownKind):
 
         against, beside = request.against, request.beside
         summary = write_report(
-            run.manifest, run.trials, request.target, known_validation(run, request.results), against,
-            run_folder=run.path, overlay=None if beside is None else overlay_of(beside),
-        )  # fmt: skip
+            run.manifest,
+            run.trials,
+            request.target,
+            known_validation(run, request.results),
+            against,
+            run_folder=run.path,
+            overlay=None if beside is None else overlay_of(beside),
+        )
         if against is None:
             return list(answer_lines(summary))
         return [*answer_lines(summary), f"against {against.title_a}: {headline(against)}", *verdict_sentences(against)]

@@ -13,6 +13,13 @@ def findings_page(
 ) -> str:
     """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it."""
     return rendered(
-        "findings.html.j2", manifest=manifest, page_kind=page_kind, heading=heading, headline=lines[0], lines=lines[1:],
-        tables=tables, method=method, printable=printable,
-    )  # fmt: skip
+        "findings.html.j2",
+        manifest=manifest,
+        page_kind=page_kind,
+        heading=heading,
+        headline=lines[0],
+        lines=lines[1:],
+        tables=tables,
+        method=method,
+        printable=printable,
+    )

@@ -50,11 +50,16 @@ CELL_COLUMNS: tuple[Column, ...] = tuple(_cell_columns())
 """What was measured; explained in `docs/records.md`."""
 
 _PHASES = {
-    "start_s": "starting the process", "build_s": "strategy, model and data", "first_step_s": "trace and first step",
-    "check_s": "the correctness gate", "warmup_s": "windows before the steady state", "steady_s": "measured windows",
+    "start_s": "starting the process",
+    "build_s": "strategy, model and data",
+    "first_step_s": "trace and first step",
+    "check_s": "the correctness gate",
+    "warmup_s": "windows before the steady state",
+    "steady_s": "measured windows",
     "alone_s": "what each worker computes alone",
-    "waiting_s": "others had the turn", "exit_s": "ending the process",
-}  # fmt: skip
+    "waiting_s": "others had the turn",
+    "exit_s": "ending the process",
+}
 
 TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
@@ -76,15 +81,26 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("started_utc", "time", "", "when the process was started"),
     *(Column(f"phases.{name}", "number", "s", words) for name, words in _PHASES.items()),
     Column("step_time_s", "number", "s", "mean time of a step; only of an ok trial"),
-    Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time; only of an ok trial",
-           "throughput"),
-    Column("cpu_seconds_per_example", "number", "s", "processor time, user and system, all processes",
-           "cpu_seconds_each"),
+    Column(
+        "throughput_examples_per_s",
+        "number",
+        "examples/s",
+        "global batch size ÷ step time; only of an ok trial",
+        "throughput",
+    ),
+    Column(
+        "cpu_seconds_per_example", "number", "s", "processor time, user and system, all processes", "cpu_seconds_each"
+    ),
     Column("peak_memory_bytes", "count", "bytes", "largest resident set"),
     Column("peak_device_memory_bytes", "count", "bytes", "over the replicas' GPUs"),
     Column("final_loss", "number", "", "the loss at the end of the last window"),
-    Column("windows.count", "count", "", "windows, warm-up included",
-           lambda trial: len(trial.windows.seconds) if trial.windows else None),
+    Column(
+        "windows.count",
+        "count",
+        "",
+        "windows, warm-up included",
+        lambda trial: len(trial.windows.seconds) if trial.windows else None,
+    ),
     Column("windows.measured_from", "count", "", "index of the first window that enters the estimate"),
     Column("windows.steady", "flag", "", "false: the cap on warm-up came before a steady state"),
     Column("windows.steps_per_window", "count", "", "steps of a window"),
@@ -100,8 +116,13 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("checks.update_error", "number", "share", "largest difference from the reference ÷ what is allowed"),
     Column("checks.losses_agree", "flag", "", "own step: its first losses are those of an uncompiled run"),
     Column("checks.own_check", "flag", "", "own step: what its own check() said"),
-    Column("executed.fingerprint", "category", "", "of the traced program: equal ones are the same experiment",
-           lambda trial: trial.executed.fingerprint or None),
+    Column(
+        "executed.fingerprint",
+        "category",
+        "",
+        "of the traced program: equal ones are the same experiment",
+        lambda trial: trial.executed.fingerprint or None,
+    ),
     Column("executed.packs", "count", "", "reductions that a replica takes part in per step"),
     Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
     Column("resources.physical_devices", "count", "", "processors that bound the throughput"),
@@ -109,8 +130,13 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("resources.intra_op_threads", "count", "", "as set; 0 is TensorFlow's choice"),
     Column("resources.inter_op_threads", "count", "", "as set; 0 is TensorFlow's choice"),
     Column("cluster.launcher", "category", "", "who started the processes of a trial that has several"),
-    Column("cluster.processes", "count", "", "how many there are",
-           lambda trial: len(trial.cluster.members) if trial.cluster else None),
+    Column(
+        "cluster.processes",
+        "count",
+        "",
+        "how many there are",
+        lambda trial: len(trial.cluster.members) if trial.cluster else None,
+    ),
     Column("cluster.isolated", "flag", "", "nothing outside could reach the processes' ports"),
     Column("cluster.network.round_trip_s", "number", "s", "measured on the emulated network"),
     Column("cluster.network.bandwidth_bits_per_s", "number", "bit/s", "measured on the emulated network"),
@@ -118,7 +144,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("trace.path", "text", "", "profile of a few steps, a folder seen from the run's"),
     Column("updates.scheduled", "count", "", "parameter servers: updates asked for"),
     Column("updates.applied", "count", "", "parameter servers: updates that the step counter shows"),
-)  # fmt: skip
+)
 """One row a trial, failed ones included."""
 
 WINDOW_KEYS: tuple[str, ...] = ("run_id", "cell_id", "label", "block", "group", "attempt", "side", "status")
@@ -173,22 +199,29 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         Column(column.name.removeprefix("cell."), column.kind, "", column.meaning, f"trials.{column.name}")
         for column in CELL_COLUMNS
     ),
-    Column("status", "category", "", "ok, or why there is no throughput; imported for a published figure",
-           "trials.status"),
+    Column(
+        "status", "category", "", "ok, or why there is no throughput; imported for a published figure", "trials.status"
+    ),
     Column("trials", "count", "", "trials recorded, however they ended", "trials.trials"),
     Column("planned", "count", "", "trials in the sealed plans", "trials.planned"),
     Column("trials_ok", "count", "", "trials behind the estimates", lambda cell: cell.trials.counts.get("ok", 0)),
     Column("unsteady", "count", "", "of these, without a steady state", "measured.unsteady"),
-    Column("reason", "text", "", "why it has no throughput",
-           lambda cell: cell.trials.problems[0].reason if cell.trials.problems else None),
+    Column(
+        "reason",
+        "text",
+        "",
+        "why it has no throughput",
+        lambda cell: cell.trials.problems[0].reason if cell.trials.problems else None,
+    ),
     Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure", "place.rank"),
     Column("with_best", "flag", "", "cannot be told apart from the fastest", "place.with_best"),
     *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput"),
     *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s"),
     Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
     Column("peak_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_memory_bytes"),
-    Column("peak_device_memory_bytes", "count", "bytes", "the largest of any trial",
-           "measured.peak_device_memory_bytes"),
+    Column(
+        "peak_device_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_device_memory_bytes"
+    ),
     *_interval("against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected"),
     *_scaling("vs_none", "no strategy, one device, the same batch"),
     *_scaling("vs_own", "the strategy itself at its smallest replica count"),
@@ -199,16 +232,31 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         Column(f"phases.{name}", "number", "s", f"median: {words}", f"trials.phases_s.{name}")
         for name, words in _PHASES.items()
     ),
-    Column("executed.fingerprint", "category", "", "of the traced program",
-           lambda cell: cell.trials.executed.fingerprint or None),
-    Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for",
-           "trials.executed.differs_from_request"),
-    Column("same_experiment_as", "text", "", "cells with the same fingerprint, by cell_id",
-           lambda cell: " ".join(cell.same_experiment_as) or None),
+    Column(
+        "executed.fingerprint",
+        "category",
+        "",
+        "of the traced program",
+        lambda cell: cell.trials.executed.fingerprint or None,
+    ),
+    Column(
+        "executed.differs_from_request",
+        "text",
+        "",
+        "how what ran is not what was asked for",
+        "trials.executed.differs_from_request",
+    ),
+    Column(
+        "same_experiment_as",
+        "text",
+        "",
+        "cells with the same fingerprint, by cell_id",
+        lambda cell: " ".join(cell.same_experiment_as) or None,
+    ),
     _of_network("round_trip_s", "number", "s", "measured"),
     _of_network("bandwidth_bits_per_s", "number", "bit/s", "measured"),
     _of_network("congestion_control", "category", "", "the kernel's,"),
-)  # fmt: skip
+)
 """One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
 
 RUN_COLUMNS: tuple[Column, ...] = (
@@ -236,13 +284,18 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
     Column("noise", "number", "", "standard deviation of the log ratio of one pair", f"{_WALL}.noise"),
     Column("p_different", "number", "", "adjusted p-value of a difference beyond delta", f"{_WALL}.p_different"),
     Column("p_equivalent", "number", "", "adjusted p-value of one within epsilon", f"{_WALL}.p_equivalent"),
-    Column("blocks_needed", "count", "", "when undecided: pairs, or trials a side, that would decide it",
-           f"{_WALL}.blocks_needed"),
+    Column(
+        "blocks_needed",
+        "count",
+        "",
+        "when undecided: pairs, or trials a side, that would decide it",
+        f"{_WALL}.blocks_needed",
+    ),
     Column("cpu_verdict", "category", "", "less, more, equivalent, undecided or invalid", "verdicts.cpu_verdict"),
     *_interval("cpu_ratio", "×", "processor seconds an example of B ÷ A's", "verdicts.cpu_ratio"),
     Column("a_cell_id", "category", "", "the cell on side A", "a.cell_id"),
     Column("b_cell_id", "category", "", "the cell on side B", "b.cell_id"),
     Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself", "a.measured.throughput.value"),
     Column("b_throughput_examples_per_s", "number", "examples/s", "of B by itself", "b.measured.throughput.value"),
-)  # fmt: skip
+)
 """One row a comparison: `harness.compare`."""

@@ -90,11 +90,16 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
     columns = columns_for(COMPARISON_COLUMNS, (side.cell for row in comparison.rows for side in (row.a, row.b)))
     frame = pd.DataFrame({c.name: _series(c, map(c.of, comparison.rows)) for c in columns})
     frame.attrs = {
-        "a": comparison.title_a, "b": comparison.title_b, "verdict": comparison.verdict,
-        "delta": comparison.margins.delta, "epsilon": comparison.margins.epsilon,
-        "margins_source": comparison.margins.source, "remarks": list(comparison.remarks),
-        "only_a": list(comparison.only_a), "only_b": list(comparison.only_b),
-    }  # fmt: skip
+        "a": comparison.title_a,
+        "b": comparison.title_b,
+        "verdict": comparison.verdict,
+        "delta": comparison.margins.delta,
+        "epsilon": comparison.margins.epsilon,
+        "margins_source": comparison.margins.source,
+        "remarks": list(comparison.remarks),
+        "only_a": list(comparison.only_a),
+        "only_b": list(comparison.only_b),
+    }
     return frame
 
 

@@ -19,10 +19,17 @@ def network_table(work: WorkloadSummary) -> Table:
     cells = [cell for cell in work.cells if cell.trials.cell.shape.network or cell.cell_id in alike]
     points = {point.summary.cell_id: point for point in _points(work)}
     columns = (
-        Head("cell", False), Head("network", False), Head("round trip"), Head("bandwidth"), Head("step"),
-        Head("expected"), Head("efficiency"), Head(work.workload.quantity.unit), Head("95 % interval"),
+        Head("cell", False),
+        Head("network", False),
+        Head("round trip"),
+        Head("bandwidth"),
+        Head("step"),
+        Head("expected"),
+        Head("efficiency"),
+        Head(work.workload.quantity.unit),
+        Head("95 % interval"),
         Head("TCP", False),
-    )  # fmt: skip
+    )
     rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)
     return Table("Speed of the network", columns, rows, NOTE)
 
@@ -50,7 +57,13 @@ def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
     if point is None:
         return (*asked, round_trip, bandwidth, STATUS_WORDS[cell.trials.status], *(NOTHING,) * 4, tcp)
     return (
-        *asked, round_trip, bandwidth, seconds(point.step_s), seconds(point.expected_step_s),
-        share(point.efficiency) if point.efficiency else NOTHING, significant(point.throughput.value),
-        bounds(point.throughput), tcp,
-    )  # fmt: skip
+        *asked,
+        round_trip,
+        bandwidth,
+        seconds(point.step_s),
+        seconds(point.expected_step_s),
+        share(point.efficiency) if point.efficiency else NOTHING,
+        significant(point.throughput.value),
+        bounds(point.throughput),
+        tcp,
+    )

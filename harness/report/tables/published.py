@@ -13,9 +13,16 @@ from harness.spec.cell import TrainingCell
 
 MARK = "Published figures, not measured here"
 _COLUMNS = (
-    Head("model", False), Head("data", False), Head("cell", False), Head("examples/s"),
-    Head("interval"), Head("trials"), Head("hardware", False), Head("date", False), Head("suite", False),
-)  # fmt: skip
+    Head("model", False),
+    Head("data", False),
+    Head("cell", False),
+    Head("examples/s"),
+    Head("interval"),
+    Head("trials"),
+    Head("hardware", False),
+    Head("date", False),
+    Head("suite", False),
+)
 _SAID_ONCE = ("data", "interval", "trials", "hardware", "date", "suite")
 
 
@@ -105,8 +112,14 @@ def _row(figure: PublishedFigure) -> tuple[str, ...]:
         interval = f"[{significant(figure.low)} – {significant(figure.high)}] at {share} %"
     keys = {key: value for key, value in figure.keys.items() if key not in ("model", "data")}
     cells = (
-        figure.keys.get("model"), figure.keys.get("data"), figure.model_copy(update={"keys": keys}).label,
-        f"{figure.throughput_examples_per_s:,.10g}", interval, figure.trials, figure.hardware, figure.date,
+        figure.keys.get("model"),
+        figure.keys.get("data"),
+        figure.model_copy(update={"keys": keys}).label,
+        f"{figure.throughput_examples_per_s:,.10g}",
+        interval,
+        figure.trials,
+        figure.hardware,
+        figure.date,
         figure.suite,
-    )  # fmt: skip
+    )
     return tuple(NOTHING if cell is None else printable(str(cell)) for cell in cells)

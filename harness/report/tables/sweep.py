@@ -93,9 +93,14 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
             ran, twins = executed_words(cell), _twins(cell, by_id)
             rows.append(_clean((group.label, item.name, relative, verdict, throughput, ran, twins)))
     columns = (
-        Head("held fixed", False), Head("op asked for", False), Head("% of reference"), Head("verdict", False),
-        Head(work.workload.quantity.unit), Head("what ran in one step", False), Head("same experiment as", False),
-    )  # fmt: skip
+        Head("held fixed", False),
+        Head("op asked for", False),
+        Head("% of reference"),
+        Head("verdict", False),
+        Head(work.workload.quantity.unit),
+        Head("what ran in one step", False),
+        Head("same experiment as", False),
+    )
     note = (
         "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
         "compare RUN --along cross_device_op says what would decide. What ran is read from the traced program. Cells "
@@ -132,9 +137,18 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
                 words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late else "")
                 rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *_alone(one))))
     columns = (
-        Head("cell", False), Head("of", False), Head("p50"), Head("p95"), Head("p99"), Head("smallest"),
-        Head("largest"), Head("windows"), Head("was last in"), Head("alone"), Head("÷ the fastest's"),
-    )  # fmt: skip
+        Head("cell", False),
+        Head("of", False),
+        Head("p50"),
+        Head("p95"),
+        Head("p99"),
+        Head("smallest"),
+        Head("largest"),
+        Head("windows"),
+        Head("was last in"),
+        Head("alone"),
+        Head("÷ the fastest's"),
+    )
     note = (
         "Window time ÷ steps over the measured windows; percentiles are the median over trials of each trial's own. "
         "Alone: a step's forward and backward without the reduction, in which workers in lock-step wait for each "
@@ -156,20 +170,33 @@ def _alone(worker: WorkerTimes) -> tuple[str, str]:
 def batch_table(curves: Sequence[BatchCurve]) -> Table:
     """Every batch size of every curve, with the gain on the one before."""
     rows = [
-        _clean((
-            curve.label, f"{point.batch_size:,}", significant(measured.throughput.value), bounds(measured.throughput),
-            ratio(point.gain) if point.gain else NOTHING, "the knee" if point.batch_size == curve.knee else "",
-            size(measured.peak_memory_bytes), size(measured.peak_device_memory_bytes),
-        ))
+        _clean(
+            (
+                curve.label,
+                f"{point.batch_size:,}",
+                significant(measured.throughput.value),
+                bounds(measured.throughput),
+                ratio(point.gain) if point.gain else NOTHING,
+                "the knee" if point.batch_size == curve.knee else "",
+                size(measured.peak_memory_bytes),
+                size(measured.peak_device_memory_bytes),
+            )
+        )
         for curve in curves
         for point in curve.points
         if (measured := point.cell.measured) is not None
-    ]  # fmt: skip
+    ]
     unit = quantity_of(point.cell.cell for curve in curves for point in curve.points).unit
     columns = (
-        Head("held fixed", False), Head("batch"), Head(unit), Head("95 % interval"),
-        Head("× the batch before"), Head("knee", False), Head("peak memory"), Head("device memory"),
-    )  # fmt: skip
+        Head("held fixed", False),
+        Head("batch"),
+        Head(unit),
+        Head("95 % interval"),
+        Head("× the batch before"),
+        Head("knee", False),
+        Head("peak memory"),
+        Head("device memory"),
+    )
     note = (
         f"The knee: the smallest batch such that no larger one gains more than {percent(EPSILON)}, with its whole "
         "paired 95 % interval."
@@ -216,9 +243,12 @@ def _twins(cell: CellSummary, by_id: dict[str, CellSummary]) -> str:
 
 
 def _table(
-    title: str, fields: Sequence[Field], cells: Sequence[CellSummary], note: str = "",
+    title: str,
+    fields: Sequence[Field],
+    cells: Sequence[CellSummary],
+    note: str = "",
     marked: frozenset[int] = frozenset(),
-) -> Table:  # fmt: skip
+) -> Table:
     columns = tuple(Head(name, numeric) for name, numeric, _ in fields)
     rows = tuple(_clean(tuple(read(cell) for _, _, read in fields)) for cell in cells)
     return Table(title, columns, rows, note, marked)

@@ -31,14 +31,22 @@ def goals_table(record: ValidationRecord) -> Table:
         alarms = pooled(effect.false_alarms for effect in again)
         limit = upper_limit(alarms.count, alarms.of)
         rows.append(
-            ("A/A, false alarms", f"≤ {ALARM_GOAL:.0%}", f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
-             _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_DECISIONS))
-        )  # fmt: skip
+            (
+                "A/A, false alarms",
+                f"≤ {ALARM_GOAL:.0%}",
+                f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
+                _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_DECISIONS),
+            )
+        )
         equivalent = pooled(effect.equivalent for effect in again)
         rows.append(
-            ("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}", rate(equivalent),
-             _met(equivalent.count >= EQUIVALENT_GOAL * equivalent.of, equivalent.of))
-        )  # fmt: skip
+            (
+                "A/A, called equivalent",
+                f"≥ {EQUIVALENT_GOAL:.0%}",
+                rate(equivalent),
+                _met(equivalent.count >= EQUIVALENT_GOAL * equivalent.of, equivalent.of),
+            )
+        )
     for share, goal in sorted(GOALS.items(), reverse=True):
         if any(effect.plant is not None and effect.share == share for effect in record.effects):
             found = found_by_verdict(record.effects, share)

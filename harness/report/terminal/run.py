@@ -33,9 +33,7 @@ _NARROW, _BLOCKS = 60, (10, 20)
 _REMARKS = 5
 
 
-def shown(
-    manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool
-) -> str:  # fmt: skip
+def shown(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool) -> str:
     """The whole text, in at most `width` columns; `styled` allows bold."""
     text = min(width, _WIDEST)
     parts = [
@@ -79,9 +77,11 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             f"▁ {significant(100 * span, 2)} % slower to █ {significant(100 * span, 2)} % faster."
         )
         whole = replace(
-            table, columns=(*table.columns, Head("windows", False)), note=note,
+            table,
+            columns=(*table.columns, Head("windows", False)),
+            note=note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
-        )  # fmt: skip
+        )
         chosen = whole if keep is None else _only(whole, [work.workload.quantity.worded(name) for name in keep])
         tables.append(replace(chosen, note="\n".join(textwrap.wrap(note, min(width, _WIDEST)))))
     return tables
@@ -141,8 +141,11 @@ def _filled(lines: Sequence[str], width: int, indent: str = "") -> str:
         inner = indent + " " * (len(line) - len(line.lstrip()))
         filled.append(
             textwrap.fill(
-                printable(line).strip(), width, initial_indent=inner, subsequent_indent=f"{inner}  " if indent else "",
+                printable(line).strip(),
+                width,
+                initial_indent=inner,
+                subsequent_indent=f"{inner}  " if indent else "",
                 break_on_hyphens=False,
             )
-        )  # fmt: skip
+        )
     return "\n".join(filled) + "\n" if filled else ""

@@ -31,10 +31,18 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
     called = name or (_NAME.sub("-", path.stem).strip("-._") or "table")[:64]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     manifest = RunManifest(
-        run_id=new_run_id(called), created_utc=now, finished_utc=now, status="finished",
-        command=["harness", "import", path.name], harness_version=harness.__version__,
-        sweep=Sweep(name=called), cells=[], plans=[], machine=Machine(facts={}), imported=record,
-    )  # fmt: skip
+        run_id=new_run_id(called),
+        created_utc=now,
+        finished_utc=now,
+        status="finished",
+        command=["harness", "import", path.name],
+        harness_version=harness.__version__,
+        sweep=Sweep(name=called),
+        cells=[],
+        plans=[],
+        machine=Machine(facts={}),
+        imported=record,
+    )
     with RunStore.create(results, manifest) as store:
         return store.path, len(figures)
 

@@ -88,11 +88,18 @@ def sides_of(
     labels = [labels[0] or found[0][1].label, "the same as a" if labels[0] == labels[1] else labels[1]]
     one, two = (
         Side(
-            name=name, label=labels[i], cell=found[i][1], sweep=found[i][0], settings=given[i].settings,
-            environment=given[i].environment, python=paths[i], revision=revisions[i], commit=commits[i],
+            name=name,
+            label=labels[i],
+            cell=found[i][1],
+            sweep=found[i][0],
+            settings=given[i].settings,
+            environment=given[i].environment,
+            python=paths[i],
+            revision=revisions[i],
+            commit=commits[i],
         )
         for i, name in enumerate(NAMES)
-    )  # fmt: skip
+    )
     return one, two
 
 
@@ -262,6 +269,13 @@ def _side_of(record: SideRecord, cell: Cell) -> Side:
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)
     return Side(
-        name=record.name, label=record.label, cell=cell, sweep=record.sweep, settings=record.settings,
-        environment=record.environment, python=python, revision=record.revision, commit=record.commit,
-    )  # fmt: skip
+        name=record.name,
+        label=record.label,
+        cell=cell,
+        sweep=record.sweep,
+        settings=record.settings,
+        environment=record.environment,
+        python=python,
+        revision=record.revision,
+        commit=record.commit,
+    )

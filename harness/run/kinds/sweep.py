@@ -124,7 +124,11 @@ class SweepRun(TrialRun):
             LiveTrial(
                 cell=self.cells[cell_id],
                 slot=Slot(
-                    self.store.manifest.run_id, block, f"b{block}-{name}", order, self._attempt(block, cell_id),
+                    self.store.manifest.run_id,
+                    block,
+                    f"b{block}-{name}",
+                    order,
+                    self._attempt(block, cell_id),
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
                 zygote=self._arms[cell_id].zygote,
@@ -133,7 +137,7 @@ class SweepRun(TrialRun):
                 interrupts=self.interrupts,
             )
             for order, cell_id in enumerate(group)
-        ]  # fmt: skip
+        ]
 
     def _attempt(self, block: int, cell_id: str) -> int:
         earlier = (t.attempt for t in self.trials if t.block == block and t.cell_id == cell_id)

@@ -104,8 +104,16 @@ class Ray(AgentLauncher):
 def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> RayResources:
     """Ask for `hosts` nodes with `bundle` each, and for an agent on each; ValueError where Ray refuses."""
     group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
-    command = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
-               f"{CONNECT_S:g}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "worker",
+        "--connect",
+        session.meeting.address(),
+        "--wait",
+        f"{CONNECT_S:g}",
+    ]
     own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     same = {name: os.environ.get(name) for name in VARIABLES}
     strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy

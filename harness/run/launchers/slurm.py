@@ -90,8 +90,16 @@ class Slurm(AgentLauncher):
             session = Session(self.name, options.listen or facing(nodes[0]) or "0.0.0.0", options)
         except CannotPlace as error:
             raise type(error)(f"launcher 'slurm': {error}") from None
-        agent = [sys.executable, "-m", "harness", "worker", "--connect", session.meeting.address(), "--wait",
-                 f"{CONNECT_S:g}"]  # fmt: skip
+        agent = [
+            sys.executable,
+            "-m",
+            "harness",
+            "worker",
+            "--connect",
+            session.meeting.address(),
+            "--wait",
+            f"{CONNECT_S:g}",
+        ]
         environment = {**os.environ, TOKEN_VARIABLE: session.meeting.token}
         try:
             begun = (_step if allocated else _job)(hosts, agent, more, environment)
@@ -181,14 +189,28 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
     script = f"#!/bin/sh\n{step} {shlex.join(agent)}\n[ $? -ne {KILLED} ] || {tidy}\n"
     # without --exclusive a node's agent gets one processor of it; what the user gives may say otherwise, but for the
     # name that the job is cancelled by
-    submit = ["sbatch", "--parsable", f"--nodes={hosts}", "--ntasks-per-node=1", "--exclusive", "--no-requeue", *more,
-              f"--job-name={name}", f"--output={output}"]  # fmt: skip
+    submit = [
+        "sbatch",
+        "--parsable",
+        f"--nodes={hosts}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        "--no-requeue",
+        *more,
+        f"--job-name={name}",
+        f"--output={output}",
+    ]
     minded = Minded(
-        first=submit, text=script, limit_s=ANSWER_LIMIT_S, environment=environment, remove=[output],
+        first=submit,
+        text=script,
+        limit_s=ANSWER_LIMIT_S,
+        environment=environment,
+        remove=[output],
         afterwards=["scancel", f"--name={name}"],
         left=["squeue", "--noheader", f"--name={name}", f"--states={NOT_CANCELLED}", "--format=%i"],
-        ending=["squeue", "--noheader", f"--name={name}", "--states=RUNNING", "--format=%i"], patience_s=JOB_END_S,
-    )  # fmt: skip
+        ending=["squeue", "--noheader", f"--name={name}", "--states=RUNNING", "--format=%i"],
+        patience_s=JOB_END_S,
+    )
     try:
         number = _judged("sbatch", minded.first_answer())
     except CannotPlace:

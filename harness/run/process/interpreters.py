@@ -119,9 +119,16 @@ def _asked(path: str, given: str, flag: str) -> dict[str, Any]:
     wrong = f"{flag}: '{given}' is not a Python interpreter"
     try:
         done = subprocess.run(
-            [path, "-c", _QUESTION], env=inherited(path), cwd=os.sep, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors="replace", timeout=ANSWER_LIMIT_S, check=False,
-        )  # fmt: skip
+            [path, "-c", _QUESTION],
+            env=inherited(path),
+            cwd=os.sep,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_LIMIT_S,
+            check=False,
+        )
     except PermissionError:
         raise UsageError(f"{flag}: '{given}' may not be executed") from None
     except OSError:

@@ -18,9 +18,17 @@ TREE = "harness-ab"
 """What a work tree is called, in `git worktree list` too."""
 
 _WHERE = (
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_SHALLOW_FILE",
-)  # fmt: skip
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+)
 """Set inside a hook, for one: git would go by these and not by the working folder."""
 
 _QUIETLY = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false")
@@ -130,9 +138,16 @@ def _git(folder: Path, flag: str, *arguments: str) -> "subprocess.CompletedProce
     settings = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
     try:
         return subprocess.run(
-            ["git", *_QUIETLY, *arguments], cwd=folder, env={**environment, **settings}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="surrogateescape", check=False, start_new_session=True,
-        )  # fmt: skip
+            ["git", *_QUIETLY, *arguments],
+            cwd=folder,
+            env={**environment, **settings},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+            start_new_session=True,
+        )
     except FileNotFoundError:
         raise UsageError(f"{flag}: needs git, which is not on the PATH") from None
 

@@ -156,8 +156,11 @@ class Zygote:
             temporary = self._scratch.path / "tmp"
             temporary.mkdir()
             self._environment = {
-                "TF_CPP_MIN_LOG_LEVEL": "2", **inherited(python), "TMPDIR": str(temporary), **(environment or {})
-            }  # fmt: skip
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+                **inherited(python),
+                "TMPDIR": str(temporary),
+                **(environment or {}),
+            }
             if path is not None:
                 self._environment["PYTHONPATH"] = self._path(path, not_from)
         except OSError as error:

@@ -92,9 +92,10 @@ def test_after_a_second_stage_paired_differences_keep_the_pilots_deviation(group
     two = replace(run, manifest=run.manifest.model_copy(update={"plans": [first, second]}))
     pilot = replace(run, trials=[trial for trial in run.trials if trial.block < 5])
     for whole, part in zip(
-        compare_along(two, "cross_device_op", MARGINS).rows, compare_along(pilot, "cross_device_op", MARGINS).rows,
+        compare_along(two, "cross_device_op", MARGINS).rows,
+        compare_along(pilot, "cross_device_op", MARGINS).rows,
         strict=True,
-    ):  # fmt: skip
+    ):
         estimate, early = whole.verdicts.wall.estimate, part.verdicts.wall.estimate
         assert estimate is not None
         assert early is not None
@@ -107,6 +108,7 @@ def test_networks_are_an_axis_and_the_same_program_on_two_of_them_is_no_experime
     run = sweep_run("run-a", cells, change=as_the_ring_costs)
     comparison = compare_along(run, "network", MARGINS, base="none")
     assert [(row.a.cell.network, row.b.cell.network) for row in comparison.rows] == [
-        ("", "rate=100mbit"), ("", "rate=1gbit"),
-    ]  # fmt: skip
+        ("", "rate=100mbit"),
+        ("", "rate=1gbit"),
+    ]
     assert not any("the same experiment twice" in note for note in comparison.remarks)

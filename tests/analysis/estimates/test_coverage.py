@@ -51,8 +51,15 @@ def covered(goal: ModuleType, method: str, series: str, blocks: int, repetitions
     return share
 
 
-IN_USE = ["paired t", "Stein t of pairs", "paired t through the base", "Welch t, trials alternate",
-          "Welch t, run after run", "t of one cell", "Stein t of one cell"]  # fmt: skip
+IN_USE = [
+    "paired t",
+    "Stein t of pairs",
+    "paired t through the base",
+    "Welch t, trials alternate",
+    "Welch t, run after run",
+    "t of one cell",
+    "Stein t of one cell",
+]
 
 
 def test_every_method_in_use_is_looked_at(goal: ModuleType) -> None:

@@ -30,9 +30,17 @@ def with_p(p_different: float) -> LogEstimate:
 
 @pytest.mark.parametrize(
     ("delta", "epsilon", "key"),
-    [(-0.01, 0.03, "delta"), (1.0, 1.0, "delta"), (math.nan, 0.03, "delta"), (math.inf, 0.03, "delta"),
-     (0.01, math.nan, "epsilon"), (0.01, 1.5, "epsilon"), (0.0, 0.0, "epsilon"), (0.05, 0.03, "epsilon")],
-)  # fmt: skip
+    [
+        (-0.01, 0.03, "delta"),
+        (1.0, 1.0, "delta"),
+        (math.nan, 0.03, "delta"),
+        (math.inf, 0.03, "delta"),
+        (0.01, math.nan, "epsilon"),
+        (0.01, 1.5, "epsilon"),
+        (0.0, 0.0, "epsilon"),
+        (0.05, 0.03, "epsilon"),
+    ],
+)
 def test_margins_that_make_no_sense_are_a_usage_error_of_one_line_that_names_the_key(
     delta: float, epsilon: float, key: str
 ) -> None:

@@ -42,9 +42,11 @@ def test_every_arm_with_an_opponent_is_one_decision_in_the_order_of_rounds() -> 
         Round([Arm(QUIET), slow("input_stall", 0.03, five)]),
     ]
     assert made(validation_run(rounds)) == [
-        (0, None, "equivalent", 6), (0, "device_work", "slower", 6),
-        (1, None, "equivalent", 6), (1, "input_stall", "slower", 6),
-    ]  # fmt: skip
+        (0, None, "equivalent", 6),
+        (0, "device_work", "slower", 6),
+        (1, None, "equivalent", 6),
+        (1, "input_stall", "slower", 6),
+    ]
 
 
 def test_an_arm_is_decided_against_its_own_opponent() -> None:

@@ -110,8 +110,11 @@ def test_cells_kinds_and_sizes_are_told_apart() -> None:
     ]
     record = validation_of(validation_run(rounds))
     assert sorted((one.cell.label, one.plant or "", one.slower.of) for one in record.effects) == [
-        (MIRRORED.label, "", 2), (MIRRORED.label, "device_work", 2), (ONE.label, "", 1), (ONE.label, "device_work", 1)
-    ]  # fmt: skip
+        (MIRRORED.label, "", 2),
+        (MIRRORED.label, "device_work", 2),
+        (ONE.label, "", 1),
+        (ONE.label, "device_work", 1),
+    ]
     assert {floor.cell for floor in record.floors} == {MIRRORED}  # one decision alone has no floor
 
 

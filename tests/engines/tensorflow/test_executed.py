@@ -12,9 +12,16 @@ PARAMETERS = (400, 30, 7)
 
 def cell(op: str = "auto", replicas: int = 2) -> Cell:
     return TrainingCell(
-        device="virtual-cpu", strategy="mirrored", replicas=replicas, batch_size=4, batch_scope="per_replica",
-        global_batch_size=4 * replicas, cross_device_op=op, model="mlp", data="synthetic",
-    )  # fmt: skip
+        device="virtual-cpu",
+        strategy="mirrored",
+        replicas=replicas,
+        batch_size=4,
+        batch_scope="per_replica",
+        global_batch_size=4 * replicas,
+        cross_device_op=op,
+        model="mlp",
+        data="synthetic",
+    )
 
 
 def traced(tf: Any, n: int, op: Any, name: str = "step") -> Any:

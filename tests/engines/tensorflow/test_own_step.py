@@ -127,9 +127,19 @@ def test_a_record_from_before_there_were_two_gates_still_reads() -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]:
     """One trial of each of these steps, by name."""
     names = (
-        "right", "right_as_a_float", "frozen_random", "declared", "only_compiled", "soon_not_finite", "Checked",
-        "CheckedAndWrong", "CheckedAndRaising", "data_ends", "raises_later", "two_losses",
-    )  # fmt: skip
+        "right",
+        "right_as_a_float",
+        "frozen_random",
+        "declared",
+        "only_compiled",
+        "soon_not_finite",
+        "Checked",
+        "CheckedAndWrong",
+        "CheckedAndRaising",
+        "data_ends",
+        "raises_later",
+        "two_losses",
+    )
     cells = [OwnStepCell(step=f"{HERE}:{name}", amount=8) for name in names]
     with handed_in():
         run = measure(SMALL, cells, tmp_path_factory.mktemp("results"))

@@ -43,8 +43,14 @@ def run_tool(*command: str, folder: Path) -> str:
 
 
 def test_names_are_the_same_whatever_else_is_measured_and_no_two_cells_share_one() -> None:
-    cells = [*default_cells(), make_cell("mirrored", 2, precision="mixed_bfloat16"), make_cell(xla=True),
-             make_cell(optimizer="sgd"), make_cell(loop="fit"), make_cell(batch_scope="global")]  # fmt: skip
+    cells = [
+        *default_cells(),
+        make_cell("mirrored", 2, precision="mixed_bfloat16"),
+        make_cell(xla=True),
+        make_cell(optimizer="sgd"),
+        make_cell(loop="fit"),
+        make_cell(batch_scope="global"),
+    ]
     names = [series_name(cell) for cell in cells]
     assert len(set(names)) == len(cells)
     assert names[0] == series_name(cells[0])
@@ -54,12 +60,28 @@ def one_key_apart() -> list[Cell]:
     """Cells of which each differs from the first in one key that a sweep can vary, beside those that follow from it."""
     first = make_cell("parameter_server", 1, workers=2, ps=1)
     others = {
-        "device": "gpu", "strategy": "mirrored", "replicas": 2, "workers": 3, "batch_size": 64, "batch_scope": "global",
-        "cross_device_op": "nccl", "packing": "num_packs=2", "model": "mlp", "data": "synthetic",
-        "precision": "mixed_bfloat16", "xla": True, "optimizer": "sgd", "loop": "fit", "ps": 2,
-        "partitioner": "max_size", "updates": "keras", "network": "rate=1gbit", "mesh": "batch:2",
-        "intra_op_threads": 2, "prefetch": 0,
-    }  # fmt: skip
+        "device": "gpu",
+        "strategy": "mirrored",
+        "replicas": 2,
+        "workers": 3,
+        "batch_size": 64,
+        "batch_scope": "global",
+        "cross_device_op": "nccl",
+        "packing": "num_packs=2",
+        "model": "mlp",
+        "data": "synthetic",
+        "precision": "mixed_bfloat16",
+        "xla": True,
+        "optimizer": "sgd",
+        "loop": "fit",
+        "ps": 2,
+        "partitioner": "max_size",
+        "updates": "keras",
+        "network": "rate=1gbit",
+        "mesh": "batch:2",
+        "intra_op_threads": 2,
+        "prefetch": 0,
+    }
     others |= {key: axis.tried[1] for key, axis in TABLE.items() if key not in others}
     return [first, *(first.model_copy(update={key: value}) for key, value in others.items())]
 
@@ -167,10 +189,19 @@ def asv_project(folder: Path) -> tuple[Path, str]:
     git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com")
     folder.mkdir()
     run_tool("git", "init", "-q", "-b", "main", folder=folder)
-    (folder / "asv.conf.json").write_text(json.dumps({
-        "version": 1, "project": "harness", "repo": ".", "branches": ["main"], "results_dir": "results",
-        "html_dir": "html", "environment_type": "existing",
-    }))  # fmt: skip
+    (folder / "asv.conf.json").write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "project": "harness",
+                "repo": ".",
+                "branches": ["main"],
+                "results_dir": "results",
+                "html_dir": "html",
+                "environment_type": "existing",
+            }
+        )
+    )
     run_tool(*git, "add", ".", folder=folder)
     run_tool(*git, "commit", "-qm", "first", folder=folder)
     return folder, run_tool("git", "rev-parse", "HEAD", folder=folder).strip()

@@ -59,10 +59,12 @@ def test_the_hparams_plugin_groups_the_trials_of_a_cell_and_has_every_key(run: S
     assert {"strategy", "replicas", "batch_size"} <= {info.name for info in experiment.hparam_infos}
     assert metadata
     asked = api_pb2.ListSessionGroupsRequest(
-        start_index=0, slice_size=1000, aggregation_type=api_pb2.AGGREGATION_AVG,
+        start_index=0,
+        slice_size=1000,
+        aggregation_type=api_pb2.AGGREGATION_AVG,
         allowed_statuses=[api_pb2.STATUS_SUCCESS, api_pb2.STATUS_FAILURE],
         col_params=[api_pb2.ColParams(metric=api_pb2.MetricName(tag="throughput_examples_per_s"))],
-    )  # fmt: skip
+    )
     groups = list_session_groups.Handler(request, plugin, experiment_id, asked).run().session_groups
     assert len(groups) == len({trial.cell_id for trial in run.trials})
     means = [

@@ -102,9 +102,13 @@ def test_a_side_that_had_ended_well_runs_again_beside_the_one_that_had_not(
 
 def test_a_run_goes_on_with_the_same_steps_and_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = AbBench(
-        tmp_path, monkeypatch, lasting([0.0], steps=5), at([3], Play(2, press_ctrl_c), lasting([0.0], steps=6)),
-        cells=(TWO, OTHER_OP), sweep={"seed": 7},
-    )  # fmt: skip
+        tmp_path,
+        monkeypatch,
+        lasting([0.0], steps=5),
+        at([3], Play(2, press_ctrl_c), lasting([0.0], steps=6)),
+        cells=(TWO, OTHER_OP),
+        sweep={"seed": 7},
+    )
     interrupted(bench)
     run = bench.resume(a=lasting([0.0], steps=60), b=lasting([0.0], steps=2))
     assert {trial.windows.steps_per_window for trial in run.trials if trial.windows} == {6}

@@ -119,8 +119,11 @@ def test_an_arm_that_dies_is_not_tried_again_in_its_block(tmp_path: Path) -> Non
     arms = Arms(tmp_path, {"a": lambda _: dies("build")})
     ended = arms.run()
     assert sorted((trial.side, trial.status) for trial in ended) == [
-        ("a", "crashed"), ("again", "ok"), ("c", "ok"), ("d", "ok")
-    ]  # fmt: skip
+        ("a", "crashed"),
+        ("again", "ok"),
+        ("c", "ok"),
+        ("d", "ok"),
+    ]
     assert arms.blocks.complete(0, AGAINST_A)
     assert pairs_of(ended, "a", "again") == ()
 

@@ -35,9 +35,13 @@ def test_the_published_table_becomes_a_run_without_trials(tmp_path: Path) -> Non
     assert len(run.manifest.imported.figures) == count == 55
     first = run.manifest.imported.figures[0]
     assert first.keys == {
-        "strategy": "parameter_server on cpu", "replicas": 1, "batch_size": 64, "batch_scope": "per_replica",
-        "model": "InceptionV3", "data": "synthetic",
-    }  # fmt: skip
+        "strategy": "parameter_server on cpu",
+        "replicas": 1,
+        "batch_size": 64,
+        "batch_scope": "per_replica",
+        "model": "InceptionV3",
+        "data": "synthetic",
+    }
     assert first.throughput_examples_per_s == 142.0
     assert first.hardware == "DGX-1 NVIDIA Tesla P100"
     assert (first.low, first.high, first.confidence, first.trials) == (None, None, None, None)

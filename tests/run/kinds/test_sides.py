@@ -260,9 +260,13 @@ def test_when_a_side_cannot_start_no_work_tree_and_no_process_is_left(
 def run_of(sides: tuple[Side, Side]) -> RunManifest:
     """The manifest of a run of these sides."""
     comparison = ComparisonRecord(
-        sides=side_records(sides), delta=0.01, epsilon=0.03, margins_source="the defaults", half_width=0.01,
+        sides=side_records(sides),
+        delta=0.01,
+        epsilon=0.03,
+        margins_source="the defaults",
+        half_width=0.01,
         max_blocks=12,
-    )  # fmt: skip
+    )
     plain = manifest(cells=list({side.cell.cell_id: side.cell for side in sides}.values()), comparison=comparison)
     with side_zygotes(sides) as zygotes:
         return with_versions(plain, zygotes)

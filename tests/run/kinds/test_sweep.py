@@ -86,8 +86,11 @@ def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: P
 
 
 def test_a_trial_that_runs_out_of_memory_alone_is_left_at_that(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, [TWO], only(TWO, Play(outcome=OUT_OF_MEMORY, at="build", happens=lambda a: a.say(
-        "out_of_memory", "OOM"))))  # fmt: skip
+    bench = Bench(
+        tmp_path,
+        [TWO],
+        only(TWO, Play(outcome=OUT_OF_MEMORY, at="build", happens=lambda a: a.say("out_of_memory", "OOM"))),
+    )
     assert statuses(bench.start().trials, TWO) == ["out_of_memory"]
 
 
@@ -132,8 +135,11 @@ def test_a_resumed_run_tries_again_what_was_refused_for_a_reason_that_may_pass(t
     again = bench.resume()
     found = [record for record in again.trials if record.cell == TWO]
     assert [(record.status, record.block, record.attempt) for record in found] == [
-        ("unsupported", 0, 1), ("unsupported", 1, 1), ("ok", 0, 2), ("ok", 1, 2),
-    ]  # fmt: skip
+        ("unsupported", 0, 1),
+        ("unsupported", 1, 1),
+        ("ok", 0, 2),
+        ("ok", 1, 2),
+    ]
     assert again.complete
 
 

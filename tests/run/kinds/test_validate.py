@@ -133,8 +133,9 @@ def test_data_are_prepared_and_every_kind_of_plant_is_rehearsed_once_before_the_
     run = bench.start()
     spawned = bench.zygote.spawned
     assert [(request.task, request.cell.data) for request in spawned[:2]] == [
-        ("prepare", "digits"), ("prepare", "synthetic")
-    ]  # fmt: skip
+        ("prepare", "digits"),
+        ("prepare", "synthetic"),
+    ]
     rehearsed = spawned[2 : len(spawned) - len(run.trials)]
     expected = {(of.cell_id, kind) for of in bench.plan.rounds for kind, _ in plants(of)}
     assert Counter((r.cell.cell_id, r.plant.kind) for r in rehearsed if r.plant) == dict.fromkeys(expected, 1)

@@ -182,9 +182,11 @@ def test_a_users_own_model_that_cannot_be_loaded_leaves_nothing_behind(
 ) -> None:
     refuse = Play(happens=lambda actor: actor.say("unsupported", "model: no 'model' in mine"))
     bench = ValidateBench(
-        tmp_path, monkeypatch, lambda request: refuse if request.task == "preflight" else Play(),
+        tmp_path,
+        monkeypatch,
+        lambda request: refuse if request.task == "preflight" else Play(),
         cells=[cell(model="mine:model")],
-    )  # fmt: skip
+    )
     with pytest.raises(UsageError, match="model: no 'model' in mine"):
         bench.start()
     assert not bench.results.exists()

@@ -118,10 +118,14 @@ def slurm_cluster(cpus: int = 2) -> Iterator[SlurmCluster]:
             for command in _daemons(cluster):
                 daemons.append(
                     subprocess.Popen(
-                        ["setpriv", "--pdeathsig", "KILL", *command], env=environment, stdin=subprocess.DEVNULL,
-                        stdout=log, stderr=log, start_new_session=True,
+                        ["setpriv", "--pdeathsig", "KILL", *command],
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
                     )
-                )  # fmt: skip
+                )
                 time.sleep(0.3)
         _await_nodes(cluster)
         yield cluster
@@ -147,10 +151,15 @@ def _configure(folder: Path, addresses: Sequence[str], cpus: int) -> None:
 def _daemons(cluster: SlurmCluster) -> Iterator[list[str]]:
     folder = cluster.folder
     yield [
-        shutil.which("munged", path=PATH) or "munged", "--foreground", "--force", f"--key-file={folder}/munge.key",
-        f"--socket={folder}/munge.socket", f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/munged.seed",
+        shutil.which("munged", path=PATH) or "munged",
+        "--foreground",
+        "--force",
+        f"--key-file={folder}/munge.key",
+        f"--socket={folder}/munge.socket",
+        f"--pid-file={folder}/munged.pid",
+        f"--seed-file={folder}/munged.seed",
         f"--log-file={folder}/munged.log",
-    ]  # fmt: skip
+    ]
     yield cluster.command("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
     for number, node in enumerate(NODES, 1):
         yield cluster.command("slurmd", "-D", "-N", node, "-f", f"{folder}/slurm.conf", host=number)

@@ -37,9 +37,15 @@ def request_of(timeout_s: float = 120.0, **keys: Any) -> Request:
     """A trial that agents are to run."""
     options = LauncherOptions(join_timeout_s=timeout_s)
     return Request(
-        cell=cell(**keys), seed=1, data_dir="", window_s=0.02, intra_op_threads=1, inter_op_threads=4,
-        launcher="attach", launcher_options=options,
-    )  # fmt: skip
+        cell=cell(**keys),
+        seed=1,
+        data_dir="",
+        window_s=0.02,
+        intra_op_threads=1,
+        inter_op_threads=4,
+        launcher="attach",
+        launcher_options=options,
+    )
 
 
 def live(zygote: Zygote, request: Request) -> LiveTrial:
@@ -177,9 +183,14 @@ def test_a_side_with_an_environment_of_its_own_is_refused_with_the_remedy() -> N
 @pytest.mark.slow
 def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
     sweep = start_harness(
-        "sweep", "--launcher=attach", "--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1", *SMALL,
+        "sweep",
+        "--launcher=attach",
+        "--strategy=multi_worker_mirrored",
+        "--workers=2",
+        "--replicas=1",
+        *SMALL,
         folder=tmp_path,
-    )  # fmt: skip
+    )
     said = ""
     assert sweep.stderr is not None
     while not COMMAND.search(said):

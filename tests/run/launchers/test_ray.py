@@ -33,9 +33,14 @@ without_ray = pytest.mark.skipif(not INSTALLED, reason="ray is not installed")
 def reason_of_a_trial() -> str | None:
     """Why a trial could not be placed."""
     request = Request(
-        cell=cell(strategy="multi_worker_mirrored", workers=2), seed=1, data_dir="", window_s=0.02,
-        intra_op_threads=1, inter_op_threads=4, launcher="ray",
-    )  # fmt: skip
+        cell=cell(strategy="multi_worker_mirrored", workers=2),
+        seed=1,
+        data_dir="",
+        window_s=0.02,
+        intra_op_threads=1,
+        inter_op_threads=4,
+        launcher="ray",
+    )
     with contextlib.closing(Zygote()) as zygote:
         trial = LiveTrial(request.cell, Slot("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
         with contextlib.suppress(Ended):
@@ -150,9 +155,15 @@ def ray_head() -> Iterator[None]:
 @pytest.mark.usefixtures("ray_head")
 def test_two_workers_run_on_the_node_that_ray_gives(tmp_path: Path) -> None:
     done = run(
-        "sweep", "--launcher=ray", "--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1", "--hosts=1",
-        *SMALL, folder=tmp_path,
-    )  # fmt: skip
+        "sweep",
+        "--launcher=ray",
+        "--strategy=multi_worker_mirrored",
+        "--workers=2",
+        "--replicas=1",
+        "--hosts=1",
+        *SMALL,
+        folder=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     trials = only_run(tmp_path / "results").trials
     assert [(trial.status, trial.reason) for trial in trials] == [("ok", None)] * 2

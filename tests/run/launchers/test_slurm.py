@@ -41,9 +41,14 @@ def slurm() -> Iterator[SlurmCluster]:
 def sweep(slurm: SlurmCluster, folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[TrialRecord]:
     """The records of a sweep on the head, or behind a command such as salloc; nothing is left of it afterwards."""
     done = subprocess.run(
-        slurm.command(*before, *SWEEP, *arguments), cwd=folder, env={**slurm.environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        slurm.command(*before, *SWEEP, *arguments),
+        cwd=folder,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert nothing_left(slurm)
     assert [path.name for path in folder.iterdir()] == ["results"]
@@ -104,9 +109,12 @@ def test_a_slurm_that_refuses_is_a_record_with_its_reason(
 @pytest.mark.parametrize("before", [(), ("salloc", "--nodes=2")])
 def test_nothing_is_left_when_the_sweep_is_killed(slurm: SlurmCluster, tmp_path: Path, before: tuple[str, ...]) -> None:
     process = subprocess.Popen(
-        slurm.command(*before, *SWEEP, *PAIR, "--trials=50"), cwd=tmp_path,
-        env={**slurm.environment, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        slurm.command(*before, *SWEEP, *PAIR, "--trials=50"),
+        cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_for_lines(tmp_path / "results", 2, limit_s=150)
     [ours] = [child for child in family(process.pid) if child.cmdline()[1:4] == ["-m", "harness", "sweep"]]
     ours.send_signal(signal.SIGKILL)
@@ -126,9 +134,12 @@ def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(slurm: 
     slow.chmod(0o755)
     path = f"{programs}:{slurm.environment['PATH']}"
     process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR), cwd=tmp_path, env={**slurm.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        slurm.command(*SWEEP, *PAIR),
+        cwd=tmp_path,
+        env={**slurm.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     assert comes_true(said.exists, 150)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -140,9 +151,12 @@ def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(slurm: 
 @pytest.mark.slow
 def test_a_job_of_its_own_has_every_processor_of_its_nodes(slurm: SlurmCluster, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR, "--trials=50"), cwd=tmp_path, env={**slurm.environment, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        slurm.command(*SWEEP, *PAIR, "--trials=50"),
+        cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     assert comes_true(lambda: any(" RUNNING " in job for job in slurm.jobs()), 150)
     shown = slurm.run("squeue", "--noheader", "--format=%C %D").stdout.split()
     process.send_signal(signal.SIGKILL)
@@ -159,10 +173,13 @@ def family(pid: int) -> list[psutil.Process]:
 @pytest.mark.slow
 def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(slurm: SlurmCluster, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR, "--trials=3", "--windows=100", "--window=0.1"), cwd=tmp_path,
-        env={**slurm.environment, "PYTHONPATH": str(ROOT)}, text=True, stdout=subprocess.DEVNULL,
+        slurm.command(*SWEEP, *PAIR, "--trials=3", "--windows=100", "--window=0.1"),
+        cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        text=True,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     said = ""
     while "trials take turns" not in said:
@@ -185,9 +202,14 @@ def test_where_there_is_no_slurm_trials_are_unsupported_with_the_reason(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     request = Request(
-        cell=cell(strategy="multi_worker_mirrored", workers=2), seed=1, data_dir="", window_s=0.02,
-        intra_op_threads=1, inter_op_threads=4, launcher="slurm",
-    )  # fmt: skip
+        cell=cell(strategy="multi_worker_mirrored", workers=2),
+        seed=1,
+        data_dir="",
+        window_s=0.02,
+        intra_op_threads=1,
+        inter_op_threads=4,
+        launcher="slurm",
+    )
     with contextlib.closing(Zygote()) as zygote:
         trial = LiveTrial(request.cell, Slot("r", 0, "g", 0, 1, "none"), zygote, request, 60, Interrupts())
         with contextlib.suppress(Ended):

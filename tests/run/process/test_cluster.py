@@ -17,9 +17,15 @@ from tests.record.examples import cell
 
 SYNCHRONOUS = {"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1, "data": "synthetic", "model": "mlp"}
 SERVED = {
-    "strategy": "parameter_server", "workers": 2, "replicas": 1, "ps": 1, "batch_size": 8, "global_batch_size": 8,
-    "data": "synthetic", "model": "mlp",
-}  # fmt: skip
+    "strategy": "parameter_server",
+    "workers": 2,
+    "replicas": 1,
+    "ps": 1,
+    "batch_size": 8,
+    "global_batch_size": 8,
+    "data": "synthetic",
+    "model": "mlp",
+}
 
 
 def live(zygote: Zygote, of: Cell, timeout_s: float = 60.0) -> LiveTrial:

@@ -126,9 +126,11 @@ with repository.tree(repository.commit("main")) as tree:
 """
     # In the background of a shell Ctrl-C is ignored, and a child inherits that.
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.PIPE, start_new_session=True,
+        [sys.executable, "-c", code],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     while not (place / "began").exists():
         assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)

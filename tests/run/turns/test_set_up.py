@@ -34,11 +34,15 @@ class Group:
         sweep = Sweep(window=0.01)
         trials = [
             LiveTrial(
-                one, Slot("run", 0, "g", order, 1, "turns"), self.zygote,  # type: ignore[arg-type]
-                request_for(one, sweep, folder), timeout_s, self.interrupts,
+                one,
+                Slot("run", 0, "g", order, 1, "turns"),
+                self.zygote,  # type: ignore[arg-type]
+                request_for(one, sweep, folder),
+                timeout_s,
+                self.interrupts,
             )
             for order, one in enumerate(cells)
-        ]  # fmt: skip
+        ]
         self.turns = TurnGroup(trials, TurnRules(5, 0, 1, together), self.kept.append, Quiet())
 
     def run(self) -> list[LiveTrial]:

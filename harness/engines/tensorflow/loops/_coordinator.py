@@ -81,9 +81,14 @@ class CoordinatorLoop(Loop):
 
         def batches() -> Any:
             made = pipeline(
-                training.source, Path(training.request.data_dir), training.input_shape, training.classes,
-                cell.global_batch_size, training.request.seed, cell=cell,
-            )  # fmt: skip
+                training.source,
+                Path(training.request.data_dir),
+                training.input_shape,
+                training.classes,
+                cell.global_batch_size,
+                training.request.seed,
+                cell=cell,
+            )
             training.input[:] = stages_of(made)
             return made
 

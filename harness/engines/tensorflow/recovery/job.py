@@ -63,9 +63,13 @@ def _batches(training: Training) -> list[Any]:
 
     def compute() -> dict[str, Any]:
         found = gate_batches(
-            training.source, Path(request.data_dir), training.input_shape, training.classes,
-            training.cell.global_batch_size, BATCHES,
-        )  # fmt: skip
+            training.source,
+            Path(request.data_dir),
+            training.input_shape,
+            training.classes,
+            training.cell.global_batch_size,
+            BATCHES,
+        )
         return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
 
     cell = training.cell

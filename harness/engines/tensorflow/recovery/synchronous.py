@@ -44,12 +44,14 @@ class SynchronousJob(Job):
         applied = int(training.optimizer.iterations.numpy())
         self.finish(
             UpdateCounts(
-                scheduled=order.steps, applied=applied,
-                repeated=max(0, applied - order.steps), lost=max(0, order.steps - applied),
+                scheduled=order.steps,
+                applied=applied,
+                repeated=max(0, applied - order.steps),
+                lost=max(0, order.steps - applied),
             ),
             self._cost(checkpoints) if order.cost_windows else None,
             final,
-        )  # fmt: skip
+        )
 
     def _cost(self, checkpoints: Checkpoints) -> CheckpointCost:
         """Windows with a checkpoint at their end and without, in the order with, without, without, with."""

@@ -128,9 +128,14 @@ def _same(work: WorkloadSummary) -> tuple[str, ...]:
 
 
 def _part(
-    slug: str, figures: tuple[Picture | None, ...], *tables: Table, heading: str = "", open_table: bool = False,
-    words: tuple[str, ...] = (), alone: bool = False,
-) -> Part | None:  # fmt: skip
+    slug: str,
+    figures: tuple[Picture | None, ...],
+    *tables: Table,
+    heading: str = "",
+    open_table: bool = False,
+    words: tuple[str, ...] = (),
+    alone: bool = False,
+) -> Part | None:
     """None without a table or figure, unless the words stand alone."""
     filled = tuple(table for table in tables if table.rows)
     pictures = tuple(figure for figure in figures if figure is not None)

@@ -39,11 +39,14 @@ def _rest(found: Sequence[Explained]) -> Table:
     columns = ("cell", "status", "reason", "what did not hold", "what to do")
     rows = [
         (
-            "; ".join(entry.cells), entry.heading, entry.reason or NOTHING,
-            "; ".join(f"{words}: {text}" for words, text in entry.details) or NOTHING, entry.remedy or NOTHING,
+            "; ".join(entry.cells),
+            entry.heading,
+            entry.reason or NOTHING,
+            "; ".join(f"{words}: {text}" for words, text in entry.details) or NOTHING,
+            entry.remedy or NOTHING,
         )
         for entry in found
-    ]  # fmt: skip
+    ]
     return Table("More of what is wrong", tuple(Head(name, False) for name in columns), tuple(rows))
 
 

@@ -43,13 +43,14 @@ def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str
         "attempt": [trial.attempt for trial in trials],
         "peak_memory_bytes": [trial.peak_memory_bytes for trial in trials],
         "peak_device_memory_bytes": [trial.peak_device_memory_bytes for trial in trials],
-        "windows": [len(trial.windows.seconds) - trial.windows.measured_from if trial.windows else None
-                    for trial in trials],
+        "windows": [
+            len(trial.windows.seconds) - trial.windows.measured_from if trial.windows else None for trial in trials
+        ],
         "unsteady": [int(trial.windows is not None and not trial.windows.steady) for trial in trials],
         "updates_applied": [trial.checks.updates_applied for trial in trials],
         "updates_scheduled": [trial.checks.updates_scheduled for trial in trials],
         "started": _started([trial.started_utc for trial in trials]),
-    }  # fmt: skip
+    }
     worded = quantity_of(cells).worded
     numbers |= {worded(name): rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
     for name in Phases.model_fields:
@@ -63,8 +64,10 @@ def labels_of(cells: Sequence[Cell]) -> list[str]:
     labels = [cell.label for cell in cells]
     if len(set(labels)) < len(labels):
         varying = [key for key in varying_keys(cells) if key in _NOT_IN_A_LABEL]
-        labels = [", ".join([label, *filter(None, (_said(key, cell.get(key)) for key in varying))])
-                  for label, cell in zip(labels, cells, strict=True)]  # fmt: skip
+        labels = [
+            ", ".join([label, *filter(None, (_said(key, cell.get(key)) for key in varying))])
+            for label, cell in zip(labels, cells, strict=True)
+        ]
     return [printable(shortened(label, MOST_LETTERS)) for label in labels]
 
 
@@ -93,12 +96,14 @@ def described_cells(manifest: RunManifest, cells: Sequence[Cell]) -> list[dict[s
         {
             "id": cell.cell_id,
             "label": label,
-            "keys": {key: printable(value) if isinstance(value, str) else value
-                     for key, value in cell.model_dump(mode="json").items()},
+            "keys": {
+                key: printable(value) if isinstance(value, str) else value
+                for key, value in cell.model_dump(mode="json").items()
+            },
             "command": command,
         }
         for label, cell, command in zip(labels_of(cells), cells, repeat_commands(cells, manifest), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:

@@ -84,9 +84,13 @@ def _windows(windows: Windows) -> dict[str, Any]:
     rounds = windows.rounds
     in_a_row = rounds == list(range(rounds[0], rounds[0] + len(rounds)))
     found = {
-        "u": unit, "s": grains(windows.seconds), "c": grains(windows.cpu_seconds), "K": windows.steps_per_window,
-        "m": windows.measured_from, "r": rounds[0] if in_a_row else rounds,
-    }  # fmt: skip
+        "u": unit,
+        "s": grains(windows.seconds),
+        "c": grains(windows.cpu_seconds),
+        "K": windows.steps_per_window,
+        "m": windows.measured_from,
+        "r": rounds[0] if in_a_row else rounds,
+    }
     return found | ({"k": [grains(worker) for worker in windows.workers]} if windows.workers else {})
 
 

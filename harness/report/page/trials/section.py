@@ -16,11 +16,17 @@ from harness.spec.work import quantity_of
 FIRST_ROWS = 25
 """Rows that stand in the page itself, for a reader without JavaScript and for paper."""
 HEADINGS = (
-    ("number", "#", True), ("label", "cell", False), ("block", "block", True), ("status", "status", False),
-    ("throughput_examples_per_s", "examples/s", True), ("step_time_s", "step", True),
-    ("cpu_seconds_per_example", "CPU/example", True), ("peak_memory_bytes", "peak memory", True),
-    ("fixed_s", "fixed cost", True), ("windows", "windows", True),
-)  # fmt: skip
+    ("number", "#", True),
+    ("label", "cell", False),
+    ("block", "block", True),
+    ("status", "status", False),
+    ("throughput_examples_per_s", "examples/s", True),
+    ("step_time_s", "step", True),
+    ("cpu_seconds_per_example", "CPU/example", True),
+    ("peak_memory_bytes", "peak memory", True),
+    ("fixed_s", "fixed cost", True),
+    ("windows", "windows", True),
+)
 """(column to sort by, heading, whether it is a number)."""
 _MOST_CHOICES = 200
 
@@ -93,12 +99,17 @@ def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
     ended = trial.status in ("ok", "wrong_result")
     status = STATUS_WORDS[trial.status] + (", unsteady" if windows is not None and not windows.steady else "")
     return (
-        str(number), label, str(trial.block), status,
-        NOTHING if rate is None else significant(rate), seconds(trial.step_time_s),
-        seconds(trial.cpu_seconds_each), size(trial.peak_memory_bytes),
+        str(number),
+        label,
+        str(trial.block),
+        status,
+        NOTHING if rate is None else significant(rate),
+        seconds(trial.step_time_s),
+        seconds(trial.cpu_seconds_each),
+        size(trial.peak_memory_bytes),
         seconds(trial.phases.fixed_s) if ended else NOTHING,
         str(len(windows.seconds) - windows.measured_from) if windows is not None else NOTHING,
-    )  # fmt: skip
+    )
 
 
 def _without_script(place: str, total: int) -> str:

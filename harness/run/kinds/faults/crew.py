@@ -68,11 +68,14 @@ class Crew:
         return cls(
             [
                 Hand(
-                    seat.member.name, seat.member, seat.host, request.model_copy(update={"member": seat.member}),
+                    seat.member.name,
+                    seat.member,
+                    seat.host,
+                    request.model_copy(update={"member": seat.member}),
                 )
                 for seat in seats
             ]
-        )  # fmt: skip
+        )
 
     def named(self, name: str) -> Hand:
         """The process of that name."""

@@ -142,9 +142,12 @@ def _weights(
     share = found.share if math.isfinite(found.share) else LARGEST
     right = share <= 1 and history.updates.applied == history.updates.scheduled
     return WeightCheck(
-        criterion="undisturbed_run", right=right, share=share, identical=found.identical,
+        criterion="undisturbed_run",
+        right=right,
+        share=share,
+        identical=found.identical,
         detail=None if right else f"against an undisturbed job: {found.worst}",
-    )  # fmt: skip
+    )
 
 
 def _every_update_once(updates: UpdateCounts) -> WeightCheck:

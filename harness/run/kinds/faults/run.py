@@ -148,9 +148,13 @@ class FaultsRun(LiveRun[FaultLines]):
 
     def _order(self, folder: Path, every: int, handler: bool, cost_windows: int) -> JobOrder:
         return JobOrder(
-            steps=self._plan.settings.steps, checkpoint_every=every, folder=str(folder),
-            state=str(folder / "state.npz"), preemption=handler, cost_windows=cost_windows,
-        )  # fmt: skip
+            steps=self._plan.settings.steps,
+            checkpoint_every=every,
+            folder=str(folder),
+            state=str(folder / "state.npz"),
+            preemption=handler,
+            cost_windows=cost_windows,
+        )
 
     def _request(self, cell: Cell, order: JobOrder) -> Request:
         sweep = self.store.manifest.sweep

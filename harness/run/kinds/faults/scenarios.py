@@ -59,10 +59,14 @@ def _jobs_of(settings: Faults, cell: TrainingCell, repeat: int) -> list[PlannedF
 def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | None) -> PlannedFault:
     return PlannedFault.model_validate(
         {
-            "scenario": f"{cell.strategy}/{fault}/{every}", "cell_id": cell.cell_id, "fault": fault,
-            "checkpoint_every": every, "repeat": repeat, "fault_step": step,
+            "scenario": f"{cell.strategy}/{fault}/{every}",
+            "cell_id": cell.cell_id,
+            "fault": fault,
+            "checkpoint_every": every,
+            "repeat": repeat,
+            "fault_step": step,
         }
-    )  # fmt: skip
+    )
 
 
 def _cell(settings: Faults, strategy: str) -> TrainingCell:

@@ -14,17 +14,38 @@ from harness.environment.software import package_versions
 from harness.run.launchers.agents.messages import Identity
 
 PACKAGE = Path(harness.__file__).resolve().parent
-TITLES = {"harness": "harness", "source": "the harness's files", "tensorflow": "TensorFlow", "keras": "Keras",
-          "python": "Python"}  # fmt: skip
+TITLES = {
+    "harness": "harness",
+    "source": "the harness's files",
+    "tensorflow": "TensorFlow",
+    "keras": "Keras",
+    "python": "Python",
+}
 """What must be the same; in this order the first difference is named first."""
 
 VARIABLES = (
-    "TF_USE_LEGACY_KERAS", "KERAS_BACKEND", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS",
-    "TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "NVIDIA_TF32_OVERRIDE", "TF_ENABLE_AUTO_MIXED_PRECISION",
-    "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT",
-    "TF_GPU_ALLOCATOR", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
-    "KMP_BLOCKTIME", "NCCL_ALGO", "NCCL_PROTO",
-)  # fmt: skip
+    "TF_USE_LEGACY_KERAS",
+    "KERAS_BACKEND",
+    "XLA_FLAGS",
+    "TF_XLA_FLAGS",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_DETERMINISTIC_OPS",
+    "TF_CUDNN_DETERMINISTIC",
+    "NVIDIA_TF32_OVERRIDE",
+    "TF_ENABLE_AUTO_MIXED_PRECISION",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "TF_GPU_THREAD_MODE",
+    "TF_GPU_THREAD_COUNT",
+    "TF_GPU_ALLOCATOR",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+)
 """Variables that change what a step computes or how fast, and that mean the same on every host. Others, such as which
 GPUs are visible or which network card NCCL takes, are a host's own affair."""
 LONGEST_VALUE = 200

@@ -220,9 +220,10 @@ class Agent:
         answer = self.question(Order(do="hold", number=number, count=count, base=base), "held")
         if answer is None:
             raise NoAnswer(
-                f"{self.name} did not take ports within {ANSWER_LIMIT_S:g} s" if self.gone is None
+                f"{self.name} did not take ports within {ANSWER_LIMIT_S:g} s"
+                if self.gone is None
                 else f"{self.name} is gone ({self.gone})"
-            )  # fmt: skip
+            )
         if len(answer.ports) != count:
             self.free(answer.ports)
             return []

@@ -43,10 +43,16 @@ class Minded:
         ending: Sequence[str] = (),
     ) -> None:
         told = {
-            "first": list(first), "text": text, "limit_s": limit_s, "run": list(run), "patience_s": patience_s,
-            "ending": list(ending), "afterwards": list(afterwards), "left": list(left),
+            "first": list(first),
+            "text": text,
+            "limit_s": limit_s,
+            "run": list(run),
+            "patience_s": patience_s,
+            "ending": list(ending),
+            "afterwards": list(afterwards),
+            "left": list(left),
             "remove": [str(path) for path in remove],
-        }  # fmt: skip
+        }
         self._limit_s = limit_s
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  it is read until this ends
         self._process = subprocess.Popen(

@@ -90,10 +90,15 @@ def die_while_writing(folder: Path) -> None:
 @pytest.mark.parametrize(
     "harm",
     [
-        truncate_a_shard, flip_a_byte, lose_a_shard, empty_the_metadata,
-        die_before_the_seal, die_while_sealing, die_while_writing,
+        truncate_a_shard,
+        flip_a_byte,
+        lose_a_shard,
+        empty_the_metadata,
+        die_before_the_seal,
+        die_while_sealing,
+        die_while_writing,
     ],
-)  # fmt: skip
+)
 def test_what_a_kill_or_a_bad_disk_left_is_made_anew(tmp_path: Path, harm: Any) -> None:
     load_source("digits").prepare(tmp_path)
     harm(tmp_path / FOLDER)

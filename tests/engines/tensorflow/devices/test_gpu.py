@@ -54,9 +54,14 @@ def host(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Host:
 def request(member: Membership | None = None, device: str = "gpu", **keys: Any) -> Request:
     """A trial's, of one process or of several."""
     return Request(
-        cell=cell(device=device, **keys), seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=4,
+        cell=cell(device=device, **keys),
+        seed=1,
+        data_dir="",
+        window_s=0.1,
+        intra_op_threads=1,
+        inter_op_threads=4,
         member=member,
-    )  # fmt: skip
+    )
 
 
 def place(task: Any, index: int, cluster: dict[str, list[str]], first_device: int = 0) -> Membership:

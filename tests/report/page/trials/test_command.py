@@ -34,22 +34,51 @@ def manifest_of(sweep: Sweep) -> RunManifest:
 @pytest.mark.parametrize(
     "keys",
     [
-        {"strategy": ["none", "mirrored", "central_storage"], "replicas": [1, 2, 3], "batch_size": [32, 128],
-         "cross_device_op": ["auto", "nccl", "hierarchical_copy"]},
+        {
+            "strategy": ["none", "mirrored", "central_storage"],
+            "replicas": [1, 2, 3],
+            "batch_size": [32, 128],
+            "cross_device_op": ["auto", "nccl", "hierarchical_copy"],
+        },
         {"strategy": ["mirrored"], "replicas": [4], "cross_device_op": ["hierarchical_copy"], "num_packs": [0, 4]},
         {"strategy": ["mirrored"], "replicas": [2], "bytes_per_pack": [0, 65536]},
         {"strategy": ["mirrored"], "replicas": [2, 4], "batch_scope": ["global"], "batch_size": [64]},
-        {"strategy": ["multi_worker_mirrored"], "workers": [2, 3], "replicas": [1, 2],
-         "cross_device_op": ["auto", "ring"]},
-        {"strategy": ["parameter_server"], "workers": [2], "ps": [1, 2], "partitioner": ["none", "fixed"],
-         "updates": ["locked", "keras"]},
-        {"precision": ["mixed_bfloat16"], "xla": [True], "optimizer": ["sgd"], "loop": ["fit"], "data": ["synthetic"],
-         "model": ["mlp", "benchmarks.own_workload:make_model"]},
-        {"window": 0.05, "windows": 30, "max_warmup": 7, "seed": 9, "timeout": 300.0, "intra_op_threads": 2,
-         "data_dir": "a folder/with 'quotes'", "live_trials": 3, "trials": 4, "half_width": 0.02},
+        {
+            "strategy": ["multi_worker_mirrored"],
+            "workers": [2, 3],
+            "replicas": [1, 2],
+            "cross_device_op": ["auto", "ring"],
+        },
+        {
+            "strategy": ["parameter_server"],
+            "workers": [2],
+            "ps": [1, 2],
+            "partitioner": ["none", "fixed"],
+            "updates": ["locked", "keras"],
+        },
+        {
+            "precision": ["mixed_bfloat16"],
+            "xla": [True],
+            "optimizer": ["sgd"],
+            "loop": ["fit"],
+            "data": ["synthetic"],
+            "model": ["mlp", "benchmarks.own_workload:make_model"],
+        },
+        {
+            "window": 0.05,
+            "windows": 30,
+            "max_warmup": 7,
+            "seed": 9,
+            "timeout": 300.0,
+            "intra_op_threads": 2,
+            "data_dir": "a folder/with 'quotes'",
+            "live_trials": 3,
+            "trials": 4,
+            "half_width": 0.02,
+        },
     ],
     ids=["ops", "packs", "bytes", "global", "workers", "servers", "workload", "settings"],
-)  # fmt: skip
+)
 def test_the_command_of_every_cell_plans_that_cell_with_the_same_settings(
     keys: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,10 +36,15 @@ def history(resumed_from: int | None = 20, applied: int = STEPS, **counts: Any) 
     else:
         steps += [(float(second), second) for second in range(31, STEPS + 1)]
     return History(
-        began_s=0.0, ended_s=200.0, end="done", steps=steps, trainings=trainings, fault_s=30.5,
+        began_s=0.0,
+        ended_s=200.0,
+        end="done",
+        steps=steps,
+        trainings=trainings,
+        fault_s=30.5,
         detections=[Detection(by="process_end", who="worker 1", after_s=1.0)],
         updates=UpdateCounts(scheduled=STEPS, applied=applied, **counts),
-    )  # fmt: skip
+    )
 
 
 def state_file(folder: Path, value: Any = RIGHT) -> Path:

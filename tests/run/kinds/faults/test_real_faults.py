@@ -86,8 +86,10 @@ def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(mir
 def test_the_other_strategies_of_one_process_come_back_with_the_same_weights_too(tmp_path: Path, strategy: str) -> None:
     found = measured(tmp_path, strategy=strategy, fault=["restart", "sigterm"])
     assert {name: (record.status, record.reason) for name, record in found.items()} == {
-        "none": ("undisturbed", None), "restart": ("recovered", None), "sigterm": ("recovered", None)
-    }  # fmt: skip
+        "none": ("undisturbed", None),
+        "restart": ("recovered", None),
+        "sigterm": ("recovered", None),
+    }
     assert found["restart"].resumed_from in (10, 20)
     assert found["sigterm"].steps_lost == 0
 
@@ -192,8 +194,22 @@ def zygotes_of(results: Path) -> list[psutil.Process]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path: Path, number: int) -> None:
-    arguments = ["--strategy", "multi_worker_mirrored", "--fault", "freeze_worker", "--checkpoint-every", "0",
-                 "--repeats", "1", "--steps", "300", "--stall", "60", "--data", "synthetic"]  # fmt: skip
+    arguments = [
+        "--strategy",
+        "multi_worker_mirrored",
+        "--fault",
+        "freeze_worker",
+        "--checkpoint-every",
+        "0",
+        "--repeats",
+        "1",
+        "--steps",
+        "300",
+        "--stall",
+        "60",
+        "--data",
+        "synthetic",
+    ]
     command = [sys.executable, "-m", "harness", "faults", *arguments, "--results", str(tmp_path / "results")]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 120

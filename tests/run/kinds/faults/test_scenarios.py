@@ -59,8 +59,11 @@ def test_all_strategies_have_as_many_workers() -> None:
 def test_a_strategy_that_is_one_process_has_as_many_replicas_as_others_workers_or_the_most_it_takes() -> None:
     cells = plan_jobs(faults_from({"strategy": list(ONE_PROCESS), "workers": 3})).cells
     assert {cell.strategy: cell.replicas for cell in cells} == {
-        "one_device": 1, "mirrored": 3, "central_storage": 3, "dtensor": 3
-    }  # fmt: skip
+        "one_device": 1,
+        "mirrored": 3,
+        "central_storage": 3,
+        "dtensor": 3,
+    }
     assert {len(tasks_of(cell)) for cell in cells} == {1}
     assert next(cell.mesh for cell in cells if cell.strategy == "dtensor") == "batch:3"
     assert {inapplicable(cell, "cut_link") for cell in cells} == {

@@ -100,8 +100,10 @@ def test_a_job_without_steps_is_started_again_after_the_stall_limit() -> None:
 def served(**plays: Says) -> FakeCrew:
     usual = {
         "coordinator": trains("coordinator", again_from=2),
-        "worker 0": serves("worker 0"), "worker 1": serves("worker 1"), "ps 0": serves("ps 0"),
-    }  # fmt: skip
+        "worker 0": serves("worker 0"),
+        "worker 1": serves("worker 1"),
+        "ps 0": serves("ps 0"),
+    }
     return crew_of({**usual, **plays})
 
 
@@ -156,8 +158,9 @@ def test_a_preempted_job_waits_until_every_worker_has_saved() -> None:
 
     history = supervised(crew, strike(sigterm, "worker 1"), stall_s=10.0)
     assert [(d.by, d.who) for d in history.detections] == [
-        ("preemption_handler", "worker 0"), ("preemption_handler", "worker 1")
-    ]  # fmt: skip
+        ("preemption_handler", "worker 0"),
+        ("preemption_handler", "worker 1"),
+    ]
     assert history.restarted == ["worker 0", "worker 1"]
     assert history.resumed_from == 5
     assert history.steps_lost == 0
@@ -175,8 +178,11 @@ def test_an_outage_ends_after_its_time_when_nobody_minded() -> None:
 def test_an_outage_ends_before_anything_is_started_again() -> None:
     crew, healed = crew_of({"the process": trains("the process")}), []
     hit = strike(
-        lambda c: c.silence("the process"), "the process", outage_s=90.0, heals=lambda c: healed.append(len(c.starts))  # type: ignore[attr-defined]
-    )  # fmt: skip
+        lambda c: c.silence("the process"),
+        "the process",
+        outage_s=90.0,
+        heals=lambda c: healed.append(len(c.starts)),  # type: ignore[attr-defined]
+    )
     assert supervised(crew, hit).end == "done"
     assert healed == [1]
 

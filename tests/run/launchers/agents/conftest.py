@@ -45,11 +45,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> "subprocess.Popen[str]":
         started.append(
             subprocess.Popen(
-                [*before, sys.executable, str(worker), *arguments], env={**os.environ, "HARNESS_TOKEN": token},
-                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                [*before, sys.executable, str(worker), *arguments],
+                env={**os.environ, "HARNESS_TOKEN": token},
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
-        )  # fmt: skip
+        )
         return started[-1]
 
     yield begin

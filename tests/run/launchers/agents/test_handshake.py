@@ -90,7 +90,7 @@ def test_unequal_versions_are_refused_and_both_are_named(key: str) -> None:
         ({"XLA_FLAGS": "a", "KERAS_BACKEND": "jax"}, {"XLA_FLAGS": "b"}, "KERAS_BACKEND is not set there and jax here"),
         ({"XLA_FLAGS": "x" * 500}, {"XLA_FLAGS": "x" * 499 + "y"}, "XLA_FLAGS is xxx"),
     ],
-)  # fmt: skip
+)
 def test_variables_that_change_what_is_computed_must_be_the_same_and_the_first_that_is_not_is_named(
     here: dict[str, str], there: dict[str, str], reason: str
 ) -> None:

@@ -38,9 +38,12 @@ def submitting(queue: Path, after_s: float = 0.0, status: int = 0) -> dict[str, 
     """Programs that submit a job (after a while), take it back, and say what is left."""
     submit = f"sleep {after_s}; cat > {queue}/job; touch {queue}-was-full; echo 7; echo beware >&2; exit {status}"
     return {
-        "first": ["sh", "-c", submit], "text": "the script", "limit_s": 20.0,
-        "afterwards": ["sh", "-c", f"rm -f {queue}/job"], "left": ["ls", str(queue)],
-    }  # fmt: skip
+        "first": ["sh", "-c", submit],
+        "text": "the script",
+        "limit_s": 20.0,
+        "afterwards": ["sh", "-c", f"rm -f {queue}/job"],
+        "left": ["ls", str(queue)],
+    }
 
 
 def test_how_the_submission_ended_and_what_it_said_is_told_and_the_job_ends_with_the_sweep(queue: Path) -> None:
