@@ -37,7 +37,7 @@ def command(**given: Any) -> int:
     from harness.cli._measuring import progress_for
     from harness.cli._table import surface
     from harness.record.reading import load_run, resolve_run
-    from harness.record.validation import write_validation
+    from harness.record.validation import with_recorded_rules, write_validation
     from harness.report.kinds.validation import validation_text
     from harness.run.kinds.validate import ValidationRun, validate
     from harness.run.runner import resume
@@ -51,7 +51,7 @@ def command(**given: Any) -> int:
         path = validate(_settings(flags, given), results, ["harness", *sys.argv[1:]], progress)
     run = load_run(path)
     check_records(run)
-    record = validation_of(run)
+    record = with_recorded_rules(validation_of(run), path)
     write_validation(path, record)
     text = record.model_dump_json(indent=2) + "\n" if given["json"] else validation_text(record, path, surface())
     print(text, end="")

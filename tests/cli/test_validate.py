@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.record import Run
-from harness.record.validation import ValidationRecord, find_validation, load_validation
+from harness.record.validation import Rate, Rule, ValidationRecord, find_validation, load_validation, write_validation
 from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
 from tests.comparisons import FACTS, stored, sweep_run
 from tests.synthetic import make_cell
@@ -144,6 +144,18 @@ def test_a_validation_that_was_stopped_goes_on_and_its_record_is_written_anew(
     assert validator.asked == []
     assert load_validation(path).complete
     assert "The method, measured" in out
+
+
+def test_what_an_early_record_says_of_other_tools_is_still_in_it_after_resume(
+    harness: Harness, validator: Validator, tmp_path: Path
+) -> None:
+    path = stored(validator.run, tmp_path / "results")
+    assert harness("validate", "--resume", "latest")[0] == 0
+    rate = Rate(count=1, of=60, low=0.001, high=0.09)
+    rule = Rule(tool="another tool", rule="a t-test", cell_id="0" * 12, plant=None, share=0.0, alarms=rate)
+    write_validation(path, load_validation(path).model_copy(update={"rules": [rule]}))
+    assert harness("validate", "--resume", "latest")[0] == 0
+    assert load_validation(path).rules == [rule]
 
 
 def test_a_run_that_is_no_validation_is_bad_usage(harness: Harness, tmp_path: Path) -> None:
