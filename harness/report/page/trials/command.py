@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
-from harness.spec.axes import SETTINGS, TABLE
+from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.sweep import Sweep
 from harness.spec.text import text_of, value_of
@@ -25,7 +25,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
     settings = _words(_settings(manifest.sweep))
     found: list[str | None] = []
     for cell in cells:
-        own = _words(_axes(cell)) if isinstance(cell, TrainingCell) else None
+        own = _words([*_axes(cell), *_once_settings(cell, manifest.sweep)]) if isinstance(cell, TrainingCell) else None
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found
@@ -59,6 +59,16 @@ def _axes(cell: TrainingCell) -> list[tuple[str, str, Any]]:
             found += [(kind, count, [int(count)])] if count else []
         elif axis.always or value not in (*axis.asked[:1], TrainingCell.model_fields[key].default):
             found.append((key, text_of(key, value), [value]))
+    return found
+
+
+def _once_settings(cell: TrainingCell, sweep: Sweep) -> list[tuple[str, str, Any]]:
+    """(key, text, value) of axes that were a setting when the run was measured: its spec has the value, no cell has."""
+    found = []
+    for key in sorted(OF_PROCESS):
+        default, asked = TrainingCell.model_fields[key].default, getattr(sweep, key)
+        if getattr(cell, key) == default and len(asked) == 1 and asked != [default]:
+            found.append((key, text_of(key, asked[0]), asked))
     return found
 
 

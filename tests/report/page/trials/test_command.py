@@ -100,6 +100,13 @@ def test_settings_are_named_where_they_are_not_the_default() -> None:
     assert command.endswith("--trials 1")
 
 
+def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> None:
+    for asked, named in (([4], True), ([0], False), ([0, 4], False)):
+        command = repeat_command(make_cell(), manifest_of(Sweep(intra_op_threads=asked)))
+        assert command is not None
+        assert ("--intra-op-threads 4" in command) == named
+
+
 def test_what_no_flag_can_say_has_no_command() -> None:
     for cell in (OwnStepCell(step="pkg.mod:step"), make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
         assert repeat_command(cell, manifest_of(Sweep())) is None
