@@ -156,25 +156,23 @@ def _expect_sweep(run: Run) -> None:
 
 def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
     """Of machine, software and settings: what forbids a comparison first, then the machine, then the software."""
-    found = difference(_facts(a), _facts(b))
+    once = [key for key in sorted(OF_PROCESS) if _was_setting(a, key) or _was_setting(b, key)]
+    found = difference(_facts(a, once), _facts(b, once))
     first = ("machine.", "package.", "python.", "sweep.")
     rank = {change.key: next((i for i, p in enumerate(first) if change.key.startswith(p)), 9) for change in found}
     return tuple(sorted(found, key=lambda change: (change.severity != "refuse", rank[change.key])))
 
 
-def _facts(manifest: RunManifest) -> dict[str, Fact]:
+def _facts(manifest: RunManifest, once: Sequence[str]) -> dict[str, Fact]:
+    """Of the run; `once` are the axes that were a setting of either run, and are shown of both."""
     settings: dict[str, Fact] = {f"sweep.{name}": getattr(manifest.sweep, name) for name in COMPARED}
-    return {**manifest.facts, **settings, **_once_settings(manifest), "harness.version": manifest.harness_version}
+    settings |= {f"sweep.{key}": text_of(key, getattr(manifest.sweep, key)) for key in once}
+    return {**manifest.facts, **settings, "harness.version": manifest.harness_version}
 
 
-def _once_settings(manifest: RunManifest) -> dict[str, Fact]:
-    """Axes that were a setting of the run when it was measured: the spec has a value of them, and no cell has."""
-    found: dict[str, Fact] = {}
-    for key in OF_PROCESS:
-        asked = getattr(manifest.sweep, key)
-        if not set(asked) & {getattr(cell, key, None) for cell in manifest.cells}:
-            found[f"sweep.{key}"] = text_of(key, asked)
-    return found
+def _was_setting(manifest: RunManifest, key: str) -> bool:
+    """Whether the axis was a setting of the run when it was measured: the spec has a value of it, and no cell has."""
+    return not set(getattr(manifest.sweep, key)) & {getattr(cell, key, None) for cell in manifest.cells}
 
 
 def _refuse(changes: Sequence[Change]) -> None:

@@ -177,6 +177,16 @@ def test_another_version_of_tensorflow_another_machine_id_and_other_settings_are
     assert "sweep.window" in [change.key for change in changes]
 
 
+def test_what_was_a_setting_of_earlier_runs_is_compared_with_its_default_too() -> None:
+    a, b = pair_of_runs()
+    b = replace(
+        b,
+        manifest=b.manifest.model_copy(update={"sweep": b.manifest.sweep.model_copy(update={"intra_op_threads": [4]})}),
+    )
+    for runs, said in (((a, b), "0 → 4"), ((b, a), "4 → 0")):
+        assert f"sweep.intra_op_threads: {said}" in map(str, compare_runs(*runs, MARGINS).changes)
+
+
 def test_one_trial_a_side_cannot_know_and_decides_nothing() -> None:
     comparison = compare_runs(sweep_run("run-a", blocks=1), sweep_run("run-b", blocks=1, seed=2, wall=3.0), MARGINS)
     for row in comparison.rows:
