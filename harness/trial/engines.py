@@ -3,7 +3,7 @@
 import functools
 from typing import cast
 
-from harness.errors import not_one_of
+from harness.errors import HarnessError, UsageError, not_one_of
 from harness.protocol.engine import Engine
 from harness.registry import registered
 from harness.spec.catalogue import Catalogue
@@ -16,14 +16,29 @@ TENSORFLOW = "tensorflow"
 def engine_of(name: str) -> Engine:
     """The engine of a folder of `harness.engines`, or the one that a user's `package.module:function` returns.
 
-    Imports no framework. UsageError for a name that is not known, and for a function that cannot be loaded.
+    Imports no framework. UsageError for a name that is not known, and for a function that cannot be loaded, raises, or
+    returns something else.
     """
     if ":" in name:
-        return cast(Engine, own_function("engine", name)())
+        return _own_engine(name)
     known = registered("harness.engines", "ENGINE")
     if name not in known:
         raise not_one_of("engine", name, known)
     return cast(Engine, known[name])
+
+
+def _own_engine(path: str) -> Engine:
+    try:
+        found = own_function("engine", path)()
+    except HarnessError:
+        raise
+    except Exception as error:  # whatever a user's own code raises is a fault of what was asked for
+        raise UsageError(f"engine: '{path}': {type(error).__name__}: {error}") from error
+    if not callable(getattr(found, "catalogue", None)):
+        raise UsageError(
+            f"engine: '{path}': expected an engine (harness.protocol.engine), given {type(found).__name__}"
+        )
+    return cast(Engine, found)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from harness.record.validation import load_validation
 from harness.report.export.as_markdown import escape
 from harness.report.tables.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
 from harness.run.kinds.decision import WINDOWING
-from harness.run.kinds.validate import FULL_ROUNDS, KINDS
+from harness.run.kinds.validate import FULL_ROUNDS, SLOW_DOWNS
 from harness.run.turns import steps
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS
 from harness.trial import clock
@@ -153,7 +153,7 @@ def test_what_a_validation_found_is_what_the_kept_records_say(monkeypatch: pytes
 
 def test_every_rule_of_another_tool_and_every_plant_is_named() -> None:
     assert all(f"| {escape(rule.name)} |" in FOUND for rule in RULES)
-    assert all(f"(`{kind}`)" in PAGE for kind in KINDS)
+    assert all(f"(`{kind}`)" in PAGE for kind in SLOW_DOWNS)
 
 
 def test_how_to_states_how_much_a_full_validation_does() -> None:

@@ -188,6 +188,11 @@ class LeastSquares:
             time.sleep(60)
 
 
+def broken() -> None:
+    """An engine that raises before it is one."""
+    raise OSError("no such chip")
+
+
 class NumpyEngine:
     """NumPy, one process a trial."""
 

@@ -113,6 +113,8 @@ def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
     [
         ("nosuch", "engine: 'nosuch' is not one of tensorflow"),
         ("nosuch.module:engine", "engine: 'nosuch.module:engine': cannot import 'nosuch.module'"),
+        ("os:getcwd", "engine: 'os:getcwd': expected an engine (harness.protocol.engine), given str"),
+        ("tests.engines.numpy_engine:broken", "engine: 'tests.engines.numpy_engine:broken': OSError: no such chip"),
     ],
 )
 def test_an_engine_that_is_not_there_is_named(engine: str, said: str, tmp_path: Path) -> None:

@@ -89,9 +89,10 @@ def test_a_disk_that_has_no_room_for_the_first_record_leaves_nothing_behind(
     bench: KindBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_after(0, monkeypatch)
-    with pytest.raises(StorageError, match="No space left"):
+    with pytest.raises(StorageError, match="No space left") as raised:
         bench.begin()
     assert not bench.results.exists()
+    assert "--resume" not in str(raised.value), "there is nothing to go on with"
 
 
 def test_an_error_of_no_other_remedy_says_where_the_records_are_and_how_to_go_on(

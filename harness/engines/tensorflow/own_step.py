@@ -34,7 +34,7 @@ GATE_STEPS = GATE_UPDATES + 1
 
 
 class OwnStep(Attempt):
-    """A trial of the step that the function at `cell.model` returns."""
+    """A trial of the step that the function at `cell.step` returns."""
 
     def _measure(self) -> None:
         import keras

@@ -137,7 +137,7 @@ def decide(
 ) -> Run:
     """Measure two sides against each other, record a run under `results`, and read it back.
 
-    `harness.analysis.comparison_of_ab` gives the verdict. Raises UsageError when a side cannot be made
+    `harness.analysis.comparison.ab.comparison_of_ab` gives the verdict. Raises UsageError when a side cannot be made
     (nothing is then left), StorageError when `results` cannot be used, Interrupted, with how to go on.
     """
     make = functools.partial(AbRun, sides=sides)

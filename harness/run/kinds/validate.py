@@ -30,7 +30,7 @@ SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
 """Planted in turn, one a round: those that have a goal twice as often."""
 ALIKE = 2
 """Rounds of a cell in a row with one kind of slow-down: their placebo is the same, so that they can be compared."""
-KINDS = ("device_work", "input_stall", "slow_replica")
+SLOW_DOWNS = ("device_work", "input_stall", "slow_replica")
 QUICK_ROUNDS = 2
 QUICK_SHARE = 0.05
 FULL_ROUNDS = 60
@@ -62,7 +62,7 @@ class ValidateSettings:
     def _round(self, number: int) -> RoundRecord:
         turn, which = divmod(number, len(self.cells))
         cell = self.cells[which]
-        kinds = [kind for kind in KINDS if kind != "slow_replica" or cell.shape.replicas > 1]
+        kinds = [kind for kind in SLOW_DOWNS if kind != "slow_replica" or cell.shape.replicas > 1]
         cycle, phase = divmod(turn, len(SHARES))
         # a kind further with each cycle, so that every kind is planted in every size
         plant = Plant(kind=kinds[(cycle + phase // ALIKE) % len(kinds)], share=SHARES[phase])

@@ -23,9 +23,9 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> No
     `limit_s` seconds, ends its process or runs out of memory is let through, because how a model
     fails on a machine is a result, and its trials record it with phase and evidence.
     """
-    own: dict[tuple[str, ...], Request] = {}
+    own: dict[tuple[tuple[str, str], ...], Request] = {}
     for request in requests:
-        names = tuple(_own_names(request.cell).values())
+        names = tuple(_own_names(request.cell).items())
         if names:
             own.setdefault(names, request)
     for request in own.values():

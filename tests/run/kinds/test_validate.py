@@ -14,7 +14,7 @@ from harness.record.manifest import PlanRecord, RoundRecord
 from harness.record.reading import load_manifest
 from harness.record.trial import Plant
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.validate import FULL_ROUNDS, KINDS, SHARES, ValidateSettings
+from harness.run.kinds.validate import FULL_ROUNDS, SHARES, SLOW_DOWNS, ValidateSettings
 from harness.spec import Sweep
 from tests.record.examples import cell
 from tests.run.fakes import Play
@@ -78,7 +78,7 @@ def test_a_slow_replica_is_planted_only_where_there_are_others_to_wait_for_it() 
     kinds = {of.cell_id: set() for of in planned(2)}
     for of in planned(FULL_ROUNDS):
         kinds[of.cell_id] |= {kind for kind, _ in plants(of)}
-    assert kinds == {ONE.cell_id: set(KINDS) - {"slow_replica"}, cell().cell_id: set(KINDS)}
+    assert kinds == {ONE.cell_id: set(SLOW_DOWNS) - {"slow_replica"}, cell().cell_id: set(SLOW_DOWNS)}
 
 
 @pytest.mark.parametrize("one", [ONE, cell()], ids=["1 replica", "2 replicas"])

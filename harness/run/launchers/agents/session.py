@@ -139,8 +139,8 @@ class AgentLauncher(Launcher, ABC):
         """The session for `request`, begun when it is the first; it ends with `zygote`."""
         if not zygote.plain:
             raise CannotPlace(
-                f"launcher '{self.name}': hosts run this harness as it is; a side with an environment, interpreter or "
-                "revision of its own needs launcher 'local'"
+                f"launcher '{self.name}': hosts run this harness as it is; another engine, or a side with an "
+                "environment, interpreter or revision of its own, needs launcher 'local'"
             )
         found = self._sessions.get(request.launcher_options)
         if isinstance(found, NotNow) and time.monotonic() >= self._tried_at[request.launcher_options] + AGAIN_S:

@@ -202,6 +202,7 @@ def test_a_function_that_makes_the_pipeline_takes_nothing_from_outside(tf: Any, 
     assert made.get_concrete_function().graph.captures == [], "it would be sent to every worker that runs the function"
 
 
+@pytest.mark.usefixtures("tf")
 @pytest.mark.parametrize(("asked", "last"), [(0, "Batch(4)"), (3, "Prefetch(3)")])
 def test_as_many_batches_are_made_ahead_as_the_cell_asks_for(asked: int, last: str) -> None:
     of = cell(prefetch=asked)
