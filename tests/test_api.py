@@ -11,8 +11,11 @@ import harness
 from harness.errors import UsageError
 from harness.report.export import exporters
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
+from harness.report.tables.frames import cell_frame
 from harness.run.kinds.published_table import import_table
+from harness.spec.work import OwnStepCell
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
+from tests.report.test_quantities import run_of
 from tests.run.kinds.test_published_table import PUBLISHED
 
 
@@ -96,3 +99,11 @@ def test_an_imported_run_has_cells_without_a_rank_and_no_trials(tmp_path: Path) 
     assert cells["throughput_examples_per_s_low"].isna().all()
     with pytest.raises(UsageError, match="has no trials"):
         harness.load(path)
+
+
+def test_published_figures_keep_their_column_beside_a_run_that_counts_in_something_else(tmp_path: Path) -> None:
+    tokens = run_of([OwnStepCell(step="a.b:c", amount=64, quantity="tokens")], tmp_path)
+    path, count = import_table(PUBLISHED, tmp_path)
+    both = cell_frame([tokens, harness.read(path)])
+    assert both["throughput_examples_per_s"].notna().sum() == count
+    assert both["throughput_tokens_per_s"].notna().sum() == 1

@@ -21,6 +21,7 @@ from harness.report.tables.columns import (
 )
 from harness.report.tables.quantities import columns_for
 from harness.report.words.text import printable
+from harness.spec.work import EXAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +73,8 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in shown_kind(run.manifest).cell_rows(run)]
-    columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells))
+    published = [EXAMPLES] if any(row.get(EXAMPLES.throughput_key) is not None for row in rows) else []
+    columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells), published)
     return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in columns})
 
 

@@ -12,14 +12,17 @@ from harness.spec.work import EXAMPLES, Quantity
 _LAST_KEY = CELL_COLUMNS[-1].name.removeprefix("cell.")
 
 
-def columns_for(columns: Sequence[Column], cells: Iterable[Cell]) -> tuple[Column, ...]:
+def columns_for(
+    columns: Sequence[Column], cells: Iterable[Cell], beside: Sequence[Quantity] = ()
+) -> tuple[Column, ...]:
     """`columns` for rows of `cells`. Where all of these are trainings it is `columns` as they are.
 
     A figure in a quantity has a column for each quantity that the cells' work has, empty in the rows of the others:
-    no column mixes units. Behind the keys of a training stand those of other kinds of work.
+    no column mixes units; `beside` are those of rows without a cell. Behind the keys of a training stand those of
+    other kinds of work.
     """
     found = list(dict.fromkeys(cells))
-    quantities = list(dict.fromkeys(cell.work.quantity for cell in found)) or [EXAMPLES]
+    quantities = list(dict.fromkeys([*(cell.work.quantity for cell in found), *beside])) or [EXAMPLES]
     fields = {key: field for cell in found for key, field in type(cell).model_fields.items() if not _is_known(key)}
     made: list[Column] = []
     for column in columns:
