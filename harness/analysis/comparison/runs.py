@@ -145,8 +145,10 @@ def _expect_sweep(run: Run) -> None:
             f"RUN: '{name}' is an `ab` run and holds its own two sides; `python -m harness compare {name}` alone "
             "shows its verdict"
         )
-    if any(trial.side is not None or trial.plant is not None for trial in run.trials):
-        raise UsageError(f"RUN: '{name}' holds the arms of a validation, not a sweep; `compare` takes sweeps")
+    if run.manifest.kind != "sweep":
+        raise UsageError(
+            f"RUN: '{name}' is a run of {run.manifest.what.kind.verb}, not a sweep; `compare` takes sweeps"
+        )
     if not run.trials:
         raise StorageError(
             f"'{run.path}' holds no trial yet: there is nothing to compare; "
@@ -188,7 +190,11 @@ def _refuse(changes: Sequence[Change]) -> None:
 def _nothing_common(a: Mapping[str, SideCell], b: Mapping[str, SideCell]) -> StorageError:
     cells_a, cells_b = ([side.trials.cell for side in sides.values()] for sides in (a, b))
     apart = []
-    for key in dict.fromkeys(key for side in (*a.values(), *b.values()) for key in type(side.trials.cell).model_fields):
+    # a key that one side's kind of work lacks says nothing of what its cells are
+    keys_a, keys_b = (
+        dict.fromkeys(key for cell in cells for key in type(cell).model_fields) for cells in (cells_a, cells_b)
+    )
+    for key in (key for key in keys_a if key in keys_b):
         left, right = (list(dict.fromkeys(str(cell.get(key)) for cell in cells)) for cells in (cells_a, cells_b))
         if not set(left) & set(right) and key != "global_batch_size":
             apart.append(f"{key} is {_some(left)} in A and {_some(right)} in B")

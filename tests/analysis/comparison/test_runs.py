@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from scipy import stats
@@ -12,9 +13,12 @@ from harness.analysis.estimates.verdict import Margins, holm
 from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import StorageError, UsageError
 from harness.record import TrialRecord
-from harness.record.trial import Plant
+from harness.record.reading import load_run
+from harness.spec.work import OwnStepCell
 from tests.comparisons import MIRRORED, ab_run, pair_of_runs, sweep_run, validation
+from tests.faulted import write_example
 from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell
+from tests.validations import Arm, Round, validation_run
 
 MARGINS = Margins()
 OPS = [make_cell(), *(make_cell("mirrored", 2, op=op) for op in ("hierarchical_copy", "auto", "nccl"))]
@@ -127,6 +131,16 @@ def test_runs_without_a_common_cell_are_an_error_that_says_what_each_has() -> No
         compare_runs(a, b, MARGINS)
 
 
+def test_a_key_that_one_kind_of_work_lacks_is_not_named_as_what_differs() -> None:
+    own = OwnStepCell(step="a.b:c", amount=32)
+    b = sweep_run("run-b", [make_cell()])
+    trials = [trial.model_copy(update={"cell": own, "cell_id": own.cell_id}) for trial in b.trials]
+    b = replace(b, manifest=b.manifest.model_copy(update={"cells": [own]}), trials=trials)
+    with pytest.raises(StorageError, match="no cell in common") as raised:
+        compare_runs(sweep_run("run-a"), b, MARGINS)
+    assert "None" not in str(raised.value)
+
+
 def test_cells_of_several_models_are_told_apart_by_name() -> None:
     cells = [make_cell(), make_cell(model="mlp")]
     comparison = compare_runs(sweep_run("run-a", cells), sweep_run("run-b", cells, seed=2), MARGINS)
@@ -143,9 +157,14 @@ def test_an_empty_run_the_same_run_twice_and_what_is_no_sweep_are_errors() -> No
         compare_runs(a, ab_run([0.0] * 4), MARGINS)
     with pytest.raises(UsageError, match="is an `ab` run"):
         compare_along(ab_run([0.0] * 4), "strategy", MARGINS)
-    planted = [trial.model_copy(update={"plant": Plant(kind="input_stall", share=0.03)}) for trial in b.trials]
-    with pytest.raises(UsageError, match="arms of a validation"):
-        compare_runs(a, replace(b, trials=planted), MARGINS)
+
+
+def test_what_is_no_sweep_is_told_so_even_before_its_first_trial(tmp_path: Path) -> None:
+    a, _ = pair_of_runs()
+    killed = replace(validation_run([Round([Arm([0.0] * 6)])]), trials=[])
+    for other, verb in ((killed, "validate"), (load_run(write_example(tmp_path)), "faults")):
+        with pytest.raises(UsageError, match=f"is a run of {verb}, not a sweep"):
+            compare_runs(a, other, MARGINS)
 
 
 def test_machines_that_differ_in_what_decides_speed_are_refused_unless_it_is_asked_for() -> None:
