@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._flags import key_flags, keys_given, refuse_beside_resume
 from harness.cli._offered import RESULTS, option, resume_option
+from harness.errors import UsageError
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
@@ -24,6 +25,8 @@ BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
 DATA = ["synthetic"]
 """It lies on the devices: an input pipeline beside two replicas on two cores doubled the step and its noise."""
+ENGINE = "tensorflow"
+"""The only one whose programs a slow-down can be planted in."""
 MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
 
 
@@ -71,7 +74,11 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         "data": DATA,
         **{key: value_of(key, text) for key, text in flags.items()},
     }
-    catalogue = catalogue_of()
+    if values.get("engine", ENGINE) != ENGINE:
+        raise UsageError(
+            f"engine: given {values['engine']!r}, expected {ENGINE}: what validate plants is in its programs"
+        )
+    catalogue = catalogue_of(ENGINE)
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
         matrix = expand(sweep_from(values), catalogue)
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]

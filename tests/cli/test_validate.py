@@ -176,6 +176,7 @@ def test_a_run_that_is_no_validation_is_bad_usage(harness: Harness, tmp_path: Pa
         ("--trials 3", "no flag '--trials'"),
         ("--delta x", "--delta: given 'x', expected a share"),
         ("--delta 4% --epsilon 3%", "epsilon: given 0.03, expected at least delta"),
+        ("--engine my:E", "engine: given 'my:E', expected tensorflow"),
         ("--windows 2", "windows: given 2, expected greater than or equal to 5"),
         ("--batch-size many", "batch_size: given 'many'"),
         ("--model minst_cnn", "did you mean 'mnist_cnn'?"),
