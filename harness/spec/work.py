@@ -8,6 +8,7 @@ said by `Cell`; the rest is read from the class that has it, and mypy shows wher
 import functools
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
 TRAINING = "training"
 OWN_STEP = "own_step"
+
+
+_SAID_OF_EXAMPLES = re.compile(r"\ban example\b|examples|example")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class Quantity:
 
     def worded(self, text: str) -> str:
         """`text`, which is said of examples, said of this: headings, names of columns, notes."""
-        return text.replace("examples", self.many).replace("an example", self.each).replace("example", self.one)
+        said = {"an example": self.each, "examples": self.many, "example": self.one}
+        return _SAID_OF_EXAMPLES.sub(lambda found: said[found[0]], text)
 
     @property
     def throughput_key(self) -> str:
@@ -67,7 +72,8 @@ class Quantity:
 EXAMPLES = Quantity("examples")
 SEVERAL = Quantity("units")
 """What a table or a figure says that holds work of several quantities, each row in that of its own cell."""
-QUANTITY_PATTERN = r"^[a-z][a-z_]{0,30}$"
+QUANTITY_PATTERN = r"^[a-z][a-z_]{1,30}$"
+"""Two letters and more: the singular of `s` would be nothing."""
 QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
 
 

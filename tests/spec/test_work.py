@@ -75,6 +75,17 @@ def test_a_quantity_is_said_in_words_by_the_regular_endings() -> None:
     assert list(said.values()) == ["an example", "a token", "a byte", "a query", "a batch", "an episode"]
 
 
+def test_a_quantity_whose_name_holds_the_word_example_is_said_once() -> None:
+    tokens = Quantity("example_tokens")
+    assert tokens.worded(EXAMPLES.throughput_key) == "throughput_example_tokens_per_s"
+    assert tokens.worded("an example; mean examples") == "an example_token; mean example_tokens"
+
+
+def test_a_quantity_has_a_name_of_two_letters_at_least() -> None:
+    with pytest.raises(ValidationError, match="quantity"):
+        OwnStepCell(step="a.b:c", quantity="s")
+
+
 def test_work_of_several_quantities_has_no_quantity_in_common() -> None:
     tokens = OwnStepCell(step="a.b:c", quantity="tokens")
     assert quantity_of([make_cell(), OwnStepCell(step="a.b:c")]) == EXAMPLES
