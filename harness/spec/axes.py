@@ -160,7 +160,8 @@ class Axes(BaseModel):
     loop: Annotated[str, Axis(
         help="custom (strategy.run) or fit (Model.fit)", asked=("custom",), choices="loops", depth=1, later=False,
         competes=True, label=lambda cell: cell.loop if cell.loop != "custom" else "",
-        words=lambda cell: "Model.fit" if cell.loop == "fit" else "", tried=("custom", "fit"), shown_by=PROGRAM,
+        words=lambda cell: {"custom": "", "fit": "Model.fit"}.get(cell.loop, cell.loop), tried=("custom", "fit"),
+        shown_by=PROGRAM,
     )] = "custom"
     ps: Annotated[Whole, Axis(
         help="counts of parameter servers", asked=(1,), value=Devices, takers=SERVERS, base=0, competes=True,
@@ -190,7 +191,6 @@ class Axes(BaseModel):
         "one; none given is batch:REPLICAS", value=MeshText, takers=MESHES,
         spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
         in_program=True, on_curve=Mesh.shards_of, label=in_the_head, series=True,
-        words=lambda cell: f"a mesh of {cell.mesh}" if Mesh.shards_of(cell.mesh) > 1 else "",
         tried=("batch:2", "batch:2,model:2"), tried_with={"strategy": "dtensor", "replicas": 2},
         shown_by=("executed.layouts", "resources.logical_devices"),
     )] = ""
