@@ -10,7 +10,7 @@ from typing import Literal
 from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
 from harness.analysis.estimates.steady import diagnose
 from harness.record.cluster import NetworkRecord
-from harness.record.trial import Executed, Phases, Status, TrialRecord, Windows
+from harness.record.trial import Executed, Phases, Resources, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
 
 CellStatus = Literal[
@@ -95,6 +95,8 @@ class CellTrials:
     executed: Executed
     physical_devices: int
     shared: bool
+    resources: Resources
+    """What the first trial that got its devices ran on."""
     network: NetworkRecord | None = None
     """What the emulated network turned out to be: medians over the trials that have one."""
 
@@ -134,6 +136,7 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
         executed=executed,
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
+        resources=resources[0] if resources else Resources(),
         network=_network(trials),
     )
 

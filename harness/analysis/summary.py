@@ -11,7 +11,7 @@ from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, 
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
-from harness.spec.grouping import experiment, family
+from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class CellSummary:
     vs_none: Scaling | None
     vs_own: Scaling | None
     same_experiment_as: tuple[str, ...]
-    """Other cells whose traced program has the same fingerprint at the same batch and replicas."""
+    """Other cells that ran the same experiment: their traced programs have one fingerprint and they are equal in every
+    key that the program does not show, or their records are equal in what shows that key."""
 
     @property
     def cell_id(self) -> str:
@@ -203,17 +204,37 @@ def _summarise_workload(
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:
-    """Cells with one fingerprint, equal in every key that the traced program does not show."""
-    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    """Cells with one fingerprint, equal in every key that the traced program does not show, or in its evidence."""
+    alike: dict[tuple[object, ...], list[str]] = {}
     for cell in cells:
-        if cell.executed.fingerprint:
-            alike[cell.executed.fingerprint, *experiment(cell.cell)].append(cell.cell_id)
+        if not cell.executed.fingerprint:
+            continue
+        by_value = (cell.executed.fingerprint, *experiment(cell.cell))
+        by_evidence = (cell.executed.fingerprint, *experiment(cell.cell, _evidence(cell)))
+        members = alike.setdefault(by_value, [])
+        others = alike.setdefault(by_evidence, members)
+        if others is not members:
+            others += members
+            alike.update(dict.fromkeys([key for key, found in alike.items() if found is members], others))
+        others.append(cell.cell_id)
+    sets = {id(members): members for members in alike.values()}
     return {
         cell_id: tuple(other for other in members if other != cell_id)
-        for members in alike.values()
+        for members in sets.values()
         if len(members) > 1
         for cell_id in members
     }
+
+
+def _evidence(cell: CellTrials) -> dict[str, object]:
+    """By key, what the records show of an axis beside the program; nothing of an axis of which they do not show all."""
+    parts = {"executed": cell.executed, "resources": cell.resources}
+    found: dict[str, object] = {}
+    for key, places in BESIDE_PROGRAM.items():
+        shown = [getattr(parts.get(part), name, None) for part, _, name in (place.partition(".") for place in places)]
+        if all(shown):
+            found[key] = repr(shown)
+    return found
 
 
 def _noise(cells: Sequence[CellTrials], trials: Sequence[TrialRecord]) -> Noise:

@@ -85,11 +85,6 @@ def _groups(
     return groups
 
 
-def _comparable(cell: Cell) -> tuple[object, ...]:
-    """What cells share that somebody would compare: all of a ranking's scope but how the batch is counted."""
-    return cell.tag, *(value for key, value in cell.scope.items() if key != "batch_scope")
-
-
 def _split(members: list[Cell], size: int, known: set[str]) -> list[list[str]]:
     """Groups of at most `size`; a base case is repeated in every group that needs it when size allows."""
     if size <= 1:

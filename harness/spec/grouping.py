@@ -1,11 +1,11 @@
 """Which cells go together: by every key but a named few, so that an axis nobody thought of keeps cells apart."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.axes import TABLE
+from harness.spec.axes import PROGRAM, TABLE
 from harness.spec.entry import Axis
 
 SIZE = "global_batch_size"
@@ -29,6 +29,15 @@ TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None el
 IN_PROGRAM = keys_of(lambda axis: axis.in_program)
 """Keys that the traced program shows, or the global batch size beside it."""
 SIDE_BY_SIDE = keys_of(lambda axis: axis.side_by_side)
+BESIDE_PROGRAM: Mapping[str, tuple[str, ...]] = {
+    key: places
+    for key, axis in TABLE.items()
+    if not axis.in_program
+    and not axis.along_curve
+    and (places := tuple(place for place in axis.shown_by if place not in PROGRAM))
+}
+"""Places of a record that show whether an axis took hold which the program does not show. What is counted along a
+curve is not among them: two counts are two experiments."""
 ALONG_CURVE = keys_of(lambda axis: axis.along_curve) | {SIZE}
 IDLE_SOMEWHERE = keys_of(lambda axis: axis.idle)
 """Keys of which some cells have no use: those lie on the curves of all values."""
@@ -59,6 +68,10 @@ def lies_on_curve(point: BaseModel, cell: BaseModel) -> bool:
     )
 
 
-def experiment(cell: BaseModel) -> tuple[object, ...]:
-    """What cells share that ran the same experiment, where they trace to one program."""
-    return apart(cell, IN_PROGRAM)
+def experiment(cell: BaseModel, evidence: Mapping[str, object] | None = None) -> tuple[object, ...]:
+    """What cells share that ran the same experiment, where they trace to one program.
+
+    `evidence` is, by key, what the record shows of axes that the program does not: it stands in the value's place.
+    """
+    shown = evidence or {}
+    return (*apart(cell, IN_PROGRAM | shown.keys()), *shown.items())

@@ -285,34 +285,6 @@ class OwnStepCell(Cell):
         return f"{self.step} {counted}"
 
     @property
-    def scope(self) -> dict[str, Any]:
-        """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
-        return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
-
-    @property
-    def scope_label(self) -> str:
-        """One line that names the ranking."""
-        return self.subject
-
-    @property
-    def shape(self) -> Shape:
-        """Its processes and devices; one process, unless the kind says otherwise."""
-        return Shape()
-
-    def without_network(self) -> "Cell":
-        """The same without an emulated network."""
-        return self
-
-    @property
-    def data_set(self) -> str | None:
-        """The data that is made ready once before trials; None where the work needs none of the harness."""
-        return None
-
-    def get(self, key: str) -> Any:
-        """The value of a key by its name, None where this kind of work has no such key."""
-        return getattr(self, key) if key in type(self).model_fields else None
-
-    @property
     def full_name(self) -> str:
         """As earlier runs called it, so that the history of a step is one series."""
         said = f"batch={self.amount}" if self.quantity == EXAMPLES.many else f"{self.quantity}={self.amount}"

@@ -162,7 +162,7 @@ def test_more_batch_sizes_than_have_room_are_left_out_and_counted() -> None:
     picture = throughput_figure(workload(cells, faults=False), "fig")
     assert picture is not None
     assert picture.svg.count("<svg") == MOST_PANELS
-    assert f"{MOST_PANELS} of {len(sizes)} batch sizes" in picture.caption
+    assert f"{MOST_PANELS} of {len(sizes)} panels" in picture.caption
 
 
 def straggling(trial: TrialRecord) -> TrialRecord:

@@ -12,14 +12,18 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis.batch import batch_curves
+from harness.analysis.comparison import axis as axis_names
 from harness.analysis.comparison.axis import along, cell_names, value_of
+from harness.analysis.history.series import Series
 from harness.analysis.ranking import RankingScope
 from harness.analysis.summary import RunSummary, summarise
 from harness.plan.blocks import make_plan
 from harness.record.imported import PublishedFigure
-from harness.record.trial import TrialRecord
+from harness.record.trial import Executed, Resources, TrialRecord
 from harness.report.export.rows import trial_rows
-from harness.report.figures.curves import curve_label
+from harness.report.figures.curves import throughput_figure
+from harness.report.history.names import names_in
+from harness.report.page.trials.columns import labels_of
 from harness.report.page.trials.command import repeat_command
 from harness.report.words.names import names_of, series_name
 from harness.report.words.text import describe
@@ -27,8 +31,8 @@ from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.cell import LATER, TrainingCell
 from harness.spec.entry import KEEP, left_out
-from harness.spec.expand import base_of
-from harness.spec.grouping import SIZE, experiment, family, lies_on_curve, own_curve
+from harness.spec.expand import base_of, training_base_of
+from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
 from harness.spec.sweep import ASKED, AXES, HELP
 from harness.spec.text import text_of
 from harness.spec.text import value_of as read
@@ -36,8 +40,6 @@ from tests.axes import only_cell, pair_of, spec_of
 from tests.synthetic import make_run
 
 every_axis = pytest.mark.parametrize("key", TABLE)
-IN_PANELS = ("batch_size", "loop")
-"""What a panel of curves says in its title."""
 
 
 def measured(key: str, fingerprint: str | None = None) -> tuple[RunSummary, tuple[TrainingCell, TrainingCell]]:
@@ -47,7 +49,9 @@ def measured(key: str, fingerprint: str | None = None) -> tuple[RunSummary, tupl
         if fingerprint is None:
             return record
         same = record.executed.model_copy(update={"fingerprint": fingerprint})
-        return record.model_copy(update={"executed": same})
+        threads = getattr(record.cell, "intra_op_threads", 0)
+        on = record.resources.model_copy(update={"intra_op_threads": threads})
+        return record.model_copy(update={"executed": same, "resources": on})
 
     a, b = pair_of(key)
     cells = dict.fromkeys([a, b, base_of(a), base_of(b)])
@@ -101,7 +105,13 @@ def test_cells_of_one_ranking_have_labels_of_their_own_and_words_too(key: str) -
 @every_axis
 def test_names_for_tables_other_tools_and_histories_tell_two_values_apart(key: str) -> None:
     a, b = pair_of(key)
-    for names in (list(cell_names([a, b]).values()), names_of([a, b]), [series_name(a), series_name(b)]):
+    all_names = (
+        list(cell_names([a, b]).values()),
+        labels_of([a, b]),
+        names_of([a, b]),
+        [series_name(a), series_name(b)],
+    )
+    for names in all_names:
         assert len(set(names)) == 2
         assert not any(cell.cell_id in name for cell, name in zip((a, b), names, strict=True))
 
@@ -122,12 +132,40 @@ def test_a_scaling_curve_joins_two_values_only_along_itself(key: str) -> None:
     assert ((family(a), own_curve(a)) == (family(b), own_curve(b))) == varies
 
 
+def test_an_axis_that_labels_leave_out_is_told_on_the_page_and_in_histories_without_a_list_of_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = pair_of("partitioner")
+    monkeypatch.setattr(axis_names, "UNLABELLED", ("partitioner",))
+    monkeypatch.setattr(TrainingCell, "label", "mirrored ×2 b8")
+    assert labels_of([a, b]) == ["mirrored ×2 b8, none", "mirrored ×2 b8, fixed"]
+    series = [Series("machine", "cpu", cell, "throughput", (), (), ()) for cell in (a, b)]
+    names = names_in(series)
+    assert len({names.of(one) for one in series}) == 2
+
+
+def with_curve(cell: TrainingCell) -> list[TrainingCell]:
+    """`cell`, its base case, and a curve over that: the same on one and two replicas."""
+    base = training_base_of(cell)
+    more = 1 if base.batch_scope == "global" else 2
+    one = base.model_copy(update={"strategy": "mirrored"})
+    two = one.model_copy(update={"replicas": 2, SIZE: more * base.batch_size})
+    return [cell, base, one, two]
+
+
 @every_axis
-def test_curves_of_one_panel_have_labels_of_their_own(key: str) -> None:
-    a, b = pair_of(key)
-    if TABLE[key].competes and not lies_on_curve(a, b) and key not in IN_PANELS:
-        assert curve_label(a) != curve_label(b)
-        assert curve_label(base_of(a)) != curve_label(base_of(b)) or base_of(a) == base_of(b)
+def test_a_panel_of_curves_has_its_points_apart_and_the_ideal_line_of_their_own_base_case(key: str) -> None:
+    cells = dict.fromkeys(of for cell in pair_of(key) for of in with_curve(cell))
+    summary = summarise(*make_run(list(cells), faults=False))
+    rates = {c.cell_id: c.measured.throughput.value for c in summary.cells if c.measured}
+    figures = [figure for work in summary.workloads if (figure := throughput_figure(work, "f"))]
+    assert len(figures) == len(summary.workloads)
+    for figure in figures:
+        assert len({(row["panel"], row["curve"], row["replicas"]) for row in figure.data}) == len(figure.data)
+        for row in figure.data:
+            [cell] = [cell for cell in cells if cell.cell_id == row["cell_id"]]
+            ideal = cell.devices_in_sync * rates[training_base_of(cell).cell_id]
+            assert row["ideal"] == pytest.approx(ideal)
 
 
 @every_axis
@@ -152,6 +190,27 @@ def test_one_program_is_the_same_experiment_only_where_the_program_shows_the_axi
     shown = TABLE[key].in_program and getattr(a, SIZE) == getattr(b, SIZE)
     assert (experiment(a) == experiment(b)) == shown
     assert (b.cell_id in twins) == (shown and TABLE[key].competes)
+
+
+@every_axis
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_experiment(
+    key: str, recorded: bool
+) -> None:
+    """Of the axes beside the program and the curve, those whose evidence a record has: threads and prefetch."""
+
+    def alike(record: TrialRecord) -> TrialRecord:
+        ran = Executed(fingerprint="one program", input=["TensorSlice", "Repeat"] if recorded else [])
+        on = Resources(logical_devices=["CPU:0"], intra_op_threads=1 if recorded else 0)
+        return record.model_copy(update={"executed": ran, "resources": on})
+
+    a, b = pair_of(key)
+    twins = summarise(*make_run([a, b], faults=False, change=alike)).by_id[a.cell_id].same_experiment_as
+    by_program = TABLE[key].in_program and getattr(a, SIZE) == getattr(b, SIZE)
+    places = BESIDE_PROGRAM.get(key, ())
+    by_evidence = recorded and bool(places) and not any(place.startswith("cluster.") for place in places)
+    assert (b.cell_id in twins) == (TABLE[key].competes and (by_program or by_evidence))
+    assert by_evidence or key not in ("prefetch", "intra_op_threads") or not recorded
 
 
 @every_axis

@@ -76,7 +76,10 @@ def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
 
 
 def _beside_label(cell: Cell, keys: Sequence[str]) -> list[str]:
-    return [value_words(cell, key) for key in keys] if isinstance(cell, TrainingCell) else []
+    if isinstance(cell, TrainingCell):
+        return [value_words(cell, key) for key in keys]
+    texts = [str(value) for key in keys if (value := cell.get(key)) is not None]
+    return [text for text in texts if text not in cell.label]  # the label of other work leaves out what it chooses to
 
 
 def _written(value: object) -> str:

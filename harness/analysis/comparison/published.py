@@ -18,7 +18,7 @@ from harness.analysis.estimates.verdict import Correction, Margins
 from harness.errors import StorageError
 from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
-from harness.record.trial import Executed
+from harness.record.trial import Executed, Resources
 from harness.spec.cell import Cell, TrainingCell
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
@@ -150,6 +150,7 @@ def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
         executed=Executed(),
         physical_devices=1,
         shared=False,
+        resources=Resources(),
     )
 
 

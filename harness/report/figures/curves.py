@@ -1,8 +1,8 @@
-"""Throughput and efficiency against the number of replicas, a panel for each batch size and loop."""
+"""Throughput and efficiency against the number of replicas, a panel for each base case."""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
@@ -22,9 +22,11 @@ from harness.report.figures.panels import (
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
 from harness.report.words.text import ratio, share, shortened, significant
+from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
-from harness.spec.grouping import family, lies_on_curve, own_curve
-from harness.spec.naming import sayings
+from harness.spec.expand import training_base_of
+from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
+from harness.spec.naming import sayings, told_value
 from harness.spec.work import quantity_of
 
 Value = Callable[[CellSummary], Interval | None]
@@ -112,21 +114,33 @@ def _throughput_value(summary: WorkloadSummary) -> Value:
 def _panels(
     summary: WorkloadSummary, value: Value, *, throughput: bool, anchors: Sequence[Published] = ()
 ) -> list[Panel]:
-    grouped: defaultdict[tuple[int, str], list[CellSummary]] = defaultdict(list)
+    grouped: defaultdict[TrainingCell, list[CellSummary]] = defaultdict(list)
     for cell in summary.cells:
         of = cell.trials.cell
         if cell.measured is not None and isinstance(of, TrainingCell):
-            grouped[of.batch_size, of.loop].append(cell)
-    several_loops = len({loop for _, loop in grouped}) > 1
+            grouped[training_base_of(of)].append(cell)
+    told = _in_titles(grouped)
     panels = []
-    for (batch, loop), cells in grouped.items():
-        curves = _curves(cells, value)
+    for base, cells in grouped.items():
+        curves = _curves(cells, value, told)
         if not any(len(curve.points) > 1 for curve in curves):
             continue
         scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
-        title = f"{scope} {batch:,}" + (f", {loop} loop" if several_loops else "")
+        title = ", ".join([f"{scope} {base.batch_size:,}", *(_title_words(base, key) for key in told)])
         panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
     return panels
+
+
+def _in_titles(bases: Collection[TrainingCell]) -> list[str]:
+    """Keys beside the batch size in which the base cases differ: the titles of their panels say them."""
+    others = [key for key in TrainingCell.model_fields if key not in ("batch_size", SIZE)]
+    return [key for key in others if len({getattr(base, key) for base in bases}) > 1]
+
+
+def _title_words(base: TrainingCell, key: str) -> str:
+    """`fit loop`; of an axis whose entry says no more, `prefetch 2`."""
+    value = getattr(base, key)
+    return told_value(key, value) if TABLE[key].label is None else f"{value} {key}"
 
 
 def _panel(
@@ -150,14 +164,16 @@ def _panel(
     return Panel(title, curves, "replicas", "% of the base case", ideal, bound, overlay, floor)
 
 
-def _curves(cells: Sequence[CellSummary], value: Value) -> tuple[Curve, ...]:
+def _curves(cells: Sequence[CellSummary], value: Value, told: Collection[str]) -> tuple[Curve, ...]:
     """Every cell that has a value is on a curve, and a curve has one value at each count of devices."""
     families: defaultdict[tuple[object, ...], list[_Valued]] = defaultdict(list)
     for cell in cells:
         of = cell.trials.cell
         if isinstance(of, TrainingCell) and (interval := value(cell)) is not None:
             families[family(of)].append((of, interval))
-    return tuple(curve for family in families.values() for lead in _leads(family) for curve in _of_lead(lead, family))
+    return tuple(
+        curve for family in families.values() for lead in _leads(family) for curve in _of_lead(lead, family, told)
+    )
 
 
 _Valued = tuple[TrainingCell, Interval]
@@ -172,16 +188,16 @@ def _leads(family: Sequence[_Valued]) -> list[TrainingCell]:
     return list(found.values())
 
 
-def _of_lead(lead: TrainingCell, family: Sequence[_Valued]) -> Iterator[Curve]:
+def _of_lead(lead: TrainingCell, family: Sequence[_Valued], told: Collection[str]) -> Iterator[Curve]:
     """The curve of `lead`; several, by replicas a worker, where workers × replicas make one count in two ways."""
     members = [(cell, interval) for cell, interval in family if lies_on_curve(cell, lead)]
     shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
     if len({cell.devices_in_sync for cell, _ in members}) == len(members) or len(shapes) < 2:
-        yield _joined(curve_label(lead), members)
+        yield _joined(curve_label(lead, told), members)
         return
     for replicas in shapes:
         alike = [member for member in members if member[0].replicas == replicas or member[0].devices_in_sync == 1]
-        yield _joined(f"{curve_label(lead)}, {replicas} a worker", alike)
+        yield _joined(f"{curve_label(lead, told)}, {replicas} a worker", alike)
 
 
 def _joined(label: str, members: Sequence[_Valued]) -> Curve:
@@ -189,12 +205,12 @@ def _joined(label: str, members: Sequence[_Valued]) -> Curve:
     return Curve(label, tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered))
 
 
-def curve_label(of: TrainingCell) -> str:
-    """What a curve is called in its panel, which says the batch size and, of several, the loop."""
+def curve_label(of: TrainingCell, told: Collection[str] = ()) -> str:
+    """What a curve is called in its panel, which says the batch size, of several the loop, and the keys `told`."""
     extra = [f"{of.ps} ps"] if of.asynchronous else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
     name = "no strategy (base)" if of.strategy == "none" else of.strategy
-    return shortened(", ".join([name, *extra, *sayings(of, without=("loop",))]), LONGEST_LABEL)
+    return shortened(", ".join([name, *extra, *sayings(of, without=("loop", *told))]), LONGEST_LABEL)
 
 
 def _limits(

@@ -98,7 +98,7 @@ def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
     if curves:
         parts.append(f"the {len(looks)} highest curves are drawn, {curves} are not")
     if len(panels) > drawn:
-        parts.append(f"{drawn} of {len(panels)} batch sizes or loops are drawn")
+        parts.append(f"{drawn} of {len(panels)} panels are drawn")
     return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
 
 

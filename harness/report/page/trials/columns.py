@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from harness.analysis.comparison.axis import cell_names
 from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, Phases, Resources, TrialRecord
 from harness.report.page.trials.command import repeat_commands
@@ -63,23 +64,9 @@ def labels_of(cells: Sequence[Cell]) -> list[str]:
     """The cells' labels, with whatever else tells apart cells that share one."""
     labels = [cell.label for cell in cells]
     if len(set(labels)) < len(labels):
-        varying = [key for key in varying_keys(cells) if key in _NOT_IN_A_LABEL]
-        labels = [
-            ", ".join([label, *filter(None, (_said(key, cell.get(key)) for key in varying))])
-            for label, cell in zip(labels, cells, strict=True)
-        ]
+        names = cell_names(cells)
+        labels = [names[cell.cell_id] for cell in cells]
     return [printable(shortened(label, MOST_LETTERS)) for label in labels]
-
-
-def _said(key: str, value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return key if value else f"no {key}"
-    return str(value)
-
-
-_NOT_IN_A_LABEL = ("device", "model", "data", "precision", "xla", "optimizer")
 
 
 def varying_keys(cells: Sequence[Cell]) -> list[str]:
