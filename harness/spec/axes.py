@@ -76,7 +76,7 @@ def _one_process(cell: "Axes") -> bool:
 class Axes(BaseModel):
     """The keys of a training's cell, each with its entry. The order is that of columns, flags and a spec's keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     device: Annotated[str, Axis(
         help="device kinds: virtual-cpu, gpu, virtual-gpu, tpu", asked=("virtual-cpu",), choices="devices", depth=0,
@@ -208,7 +208,7 @@ class Axes(BaseModel):
 class Settings(BaseModel):
     """The keys of a spec that are the run's. Times are in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     trials: Annotated[Few, Setting(
         help="trials of every cell: fresh processes, the unit of replication", repeated=False,
