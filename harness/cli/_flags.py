@@ -7,8 +7,14 @@ from typing import Any
 from harness.cli._completion import values_of
 from harness.cli._offered import Offered, option
 from harness.errors import UsageError
+from harness.spec.axes import SETTINGS
 from harness.spec.sweep import AXES, HELP, Sweep, load_sweep
 from harness.spec.text import text_of, value_of
+
+ON_RESUME = ("resume", "results", "quiet", "json")
+"""Flags that go with --resume of every kind of run."""
+OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
+"""Keys of a spec that have no meaning where two sides are compared."""
 
 
 def key_flags(without: Collection[str] = ()) -> list[Offered]:
@@ -35,11 +41,15 @@ def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str
     }
 
 
-def refuse_beside_resume(given: dict[str, Any], without: Collection[str]) -> None:
+def refuse_beside_resume(given: dict[str, Any], without: Collection[str] = ON_RESUME) -> None:
     """UsageError for a flag beside --resume, which goes on as was planned; but for those in `without`."""
     for key, value in given.items():
-        if key not in without and value not in (None, False, []):
-            raise UsageError(f"--resume: goes on with a run as it was planned; it takes no --{key.replace('_', '-')}")
+        unused = value in (None, []) or (
+            value is False and key not in Sweep.model_fields
+        )  # --no-isolate is False and used
+        if key not in without and not unused:
+            named = "SPEC" if key.startswith("spec") else f"--{key.replace('_', '-')}"
+            raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
 
 
 def read_values(spec: Path | None, flags: dict[str, str]) -> tuple[dict[str, Any], str]:

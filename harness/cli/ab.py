@@ -6,9 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._flags import key_flags, keys_given, refuse_beside_resume
+from harness.cli._flags import OF_SWEEPS, ON_RESUME, key_flags, keys_given, refuse_beside_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option
-from harness.errors import UsageError
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
 
 if TYPE_CHECKING:
@@ -22,10 +21,6 @@ EXAMPLES = (
     "Example: harness ab --strategy mirrored --replicas 2 "
     "--a cross_device_op=auto --b cross_device_op=hierarchical_copy"
 )
-NOT_TAKEN = ("trials", "half_width", "max_trials", "live_trials", "trace")
-"""Keys of a spec that have no meaning here."""
-ON_RESUME = ("resume", "results", "strict", "quiet", "json")
-"""Flags that go with --resume."""
 
 
 def command(**given: Any) -> int:
@@ -37,13 +32,11 @@ def command(**given: Any) -> int:
     from harness.run.runner import resume
 
     began = time.monotonic()
-    flags = keys_given(given, without=NOT_TAKEN)
+    flags = keys_given(given, without=OF_SWEEPS)
     progress = progress_for(given["quiet"], given["json"])
     results: Path = given["results"]
     if given["resume"] is not None:
-        if given["spec_a"] is not None:
-            raise UsageError("--resume: goes on with a run as it was planned; it takes no SPEC")
-        refuse_beside_resume(given, without=ON_RESUME)
+        refuse_beside_resume(given, without=(*ON_RESUME, "strict"))
         path = resolve_run(given["resume"], results)
         resume(AbRun, path, progress)
         run = load_run(path)
@@ -125,7 +118,7 @@ FLAGS = [
     resume_option("Go on with a run that was stopped.", "ab"),
     option("quiet", bool, "Print the verdict only.", False),
     option("json", bool, "Print one JSON object.", False),
-    *key_flags(without=NOT_TAKEN),
+    *key_flags(without=OF_SWEEPS),
 ]
 
 __all__ = ["EXAMPLES", "FLAGS", "HELP", "VERB", "command"]

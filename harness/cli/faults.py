@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness.cli._flags import refuse_beside_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option
-from harness.errors import UsageError
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
+from harness.spec.sweep import HELP as HELP_OF_KEYS
 from harness.spec.sweep import load_sweep
 
 VERB = "faults"
@@ -25,14 +26,14 @@ DESCRIPTIONS = {
     "workers": "workers, and as many replicas of a strategy that is one process",
     "ps": "parameter servers",
     "batch_size": "batch size a replica",
-    "model": "mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function",
-    "data": "digits, synthetic, or tfds:NAME",
-    "optimizer": "adam, sgd, momentum",
+    "model": HELP_OF_KEYS["model"],
+    "data": HELP_OF_KEYS["data"],
+    "optimizer": HELP_OF_KEYS["optimizer"],
     "seed": "seed of order, weights, and of the steps that faults come at",
     "stall": "seconds without a step after which a job is started again",
     "outage": "seconds until a frozen process thaws, or a cut link is mended",
     "timeout": "seconds after which a job counts as hung",
-    "data_dir": "where prepared data sets are kept; empty is the user's cache folder",
+    "data_dir": HELP_OF_KEYS["data_dir"],
 }
 
 
@@ -40,7 +41,7 @@ def command(**given: Any) -> int:
     """Run the verb."""
     flags = {key: given[key] for key in Faults.model_fields if given[key] is not None}
     if given["resume"] is not None:
-        return _resume(flags, given)
+        return _resume(given)
     settings = _settings(given["spec"], flags)
     if given["dry_run"]:
         return _dry_run(settings, given["json"])
@@ -55,17 +56,14 @@ def command(**given: Any) -> int:
     return 0
 
 
-def _resume(flags: dict[str, str], given: dict[str, Any]) -> int:
+def _resume(given: dict[str, Any]) -> int:
     from harness.cli.show import tell
     from harness.record.reading import load_run, resolve_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import FaultsRun
     from harness.run.runner import resume
 
-    extra = next(iter(flags), "SPEC" if given["spec"] else "dry_run" if given["dry_run"] else None)
-    if extra is not None:
-        named = extra if extra == "SPEC" else f"--{extra.replace('_', '-')}"
-        raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
+    refuse_beside_resume(given)
     path = resolve_run(given["resume"], given["results"])
     resume(FaultsRun, path, FaultLines(quiet=given["quiet"] or given["json"]))
     tell(load_run(path), given["results"], given["json"])

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.cli._flags import key_flags, keys_given, read_values
+from harness.cli._flags import ON_RESUME, key_flags, keys_given, read_values, refuse_beside_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.errors import Interrupted, UsageError
 from harness.spec.sweep import sweep_from
@@ -23,10 +23,8 @@ def command(**given: Any) -> int:
     flags = keys_given(given)
     spec, resume = given["spec"], given["resume"]
     results: Path = given["results"]
-    if resume is not None and (spec is not None or flags):
-        extra = "SPEC" if spec is not None else f"--{next(iter(flags)).replace('_', '-')}"
-        raise UsageError(f"--resume: continues a run as it was planned; it takes no {extra}")
     if resume is not None:
+        refuse_beside_resume(given, without=(*ON_RESUME, "dry_run"))
         return _resume(resume, results, given)
     from harness.cli import _measuring as measuring
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._flags import key_flags, keys_given, refuse_beside_resume
+from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, refuse_beside_resume
 from harness.cli._offered import RESULTS, option, resume_option
 from harness.errors import UsageError
 from harness.spec.axes import OF_PROCESS
@@ -19,7 +19,7 @@ VERB = "validate"
 HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
 EXAMPLES = "Example: harness validate --quick"
 
-NOT_TAKEN = ("name", "trials", "half_width", "max_trials", "live_trials", "trace")
+NOT_TAKEN = ("name", *OF_SWEEPS)
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
@@ -34,7 +34,7 @@ def command(**given: Any) -> int:
     """Run the verb."""
     flags = keys_given(given, without=NOT_TAKEN)
     if given["resume"] is not None:
-        refuse_beside_resume(given, without=("resume", "results", "quiet", "json"))
+        refuse_beside_resume(given)
     from harness.analysis.comparison.sides import check_records
     from harness.analysis.validation.summary import validation_of
     from harness.cli._measuring import progress_for

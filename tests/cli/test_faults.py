@@ -33,6 +33,7 @@ def test_flags_and_the_spec_are_two_spellings_of_one_plan(capsys: pytest.Capture
         (["--model", "resnet19"], "model: 'resnet19' is not one of"),
         (["--resume", "latest", "--seed", "3"], "it takes no --seed"),
         (["--resume", "latest", "--dry-run"], "it takes no --dry-run"),
+        (["--resume", "latest", "benchmarks/faults.toml"], "it takes no SPEC"),
         (["nowhere.toml"], "SPEC: no file at 'nowhere.toml'"),
     ],
 )

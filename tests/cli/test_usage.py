@@ -60,7 +60,7 @@ Run = Callable[..., tuple[int, str, str]]
         ("sweep a.toml b.toml", "unexpected extra argument"),
         ("sweep --resume nonsense", "RUN: no run 'nonsense'"),
         ("sweep --resume latest", "RUN: no run 'latest'"),
-        ("sweep --resume x --replicas 2", "--resume: continues a run as it was planned; it takes no --replicas"),
+        ("sweep --resume x --replicas 2", "--resume: goes on with a run as it was planned; it takes no --replicas"),
         ("sweep --resume x spec.toml", "it takes no SPEC"),
         ("sweep --resume x --dry-run", "--dry-run: plans a new sweep"),
         ("swep", "no verb 'swep'; expected one of"),

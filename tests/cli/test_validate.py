@@ -183,6 +183,7 @@ def test_a_run_that_is_no_validation_is_bad_usage(harness: Harness, tmp_path: Pa
         ("--strategy miror", "did you mean 'mirrored'?"),
         ("spec.toml", "unexpected extra argument"),
         ("--resume nothing", "RUN: no run 'nothing'"),
+        ("--resume x --no-isolate", "it takes no --isolate"),
         ("--resume x --quick", "it takes no --quick"),
         ("--resume x --rounds 3", "it takes no --rounds"),
         ("--resume x --max-blocks 12", "it takes no --max-blocks"),

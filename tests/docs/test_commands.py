@@ -12,8 +12,7 @@ import typer
 
 from harness import cli
 from harness.analysis.comparison import choose_margins, parse_share
-from harness.cli import ab
-from harness.cli._flags import keys_given
+from harness.cli._flags import OF_SWEEPS, keys_given
 from harness.cli._sides import read_sides
 from harness.run.kinds.decision import WINDOWING
 from tests.pytest_plugin.conftest import LOADED
@@ -116,7 +115,7 @@ def test_an_ab_command_comes_to_two_sides(command: str, tmp_path: Path, monkeypa
     files = [Path(spec) for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
     # Interpreters and revisions are the reader's; tests/run has both.
     sides = read_sides(
-        files, keys_given(given, without=ab.NOT_TAKEN), given["a"] or (), given["b"] or (), defaults=WINDOWING
+        files, keys_given(given, without=OF_SWEEPS), given["a"] or (), given["b"] or (), defaults=WINDOWING
     )
     assert [side.name for side in sides] == ["a", "b"]
     asked = ((key, given[key]) for key in ("delta", "epsilon"))
