@@ -1,5 +1,6 @@
 """`validate` on the command line: what it plans, the record it writes and prints; nothing is measured here."""
 
+import importlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ class Validator:
 
 @pytest.fixture
 def validator(monkeypatch: pytest.MonkeyPatch) -> Validator:
+    importlib.import_module("harness.cli._measuring")  # first, or it would take the stand-in and keep it
     made = Validator()
     monkeypatch.setattr("harness.run.kinds.validate.validate", made.validate)
     monkeypatch.setattr("harness.run.runner.resume", made.resume)
