@@ -181,7 +181,8 @@ def test_a_side_with_an_environment_of_its_own_is_refused_with_the_remedy() -> N
 
 
 @pytest.mark.slow
-def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
+def test_the_printed_command_works_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_TOKEN", raising=False)  # that of the agents which other tests of this file share
     sweep = start_harness(
         "sweep",
         "--launcher=attach",
