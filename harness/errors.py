@@ -21,9 +21,18 @@ class UsageError(HarnessError):
 
 
 class StorageError(HarnessError):
-    """The results place cannot be read or written."""
+    """The results place cannot be read or written. `run` names a run to go on with once that is mended."""
 
     exit_code = 4
+
+    def __init__(self, text: str, run: str | None = None) -> None:
+        super().__init__(text)
+        self.run = run
+
+    def __str__(self) -> str:
+        """The text, and how to go on."""
+        text = super().__str__()
+        return f"{text}, then go on with --resume {self.run}" if self.run else text
 
 
 class Interrupted(HarnessError):

@@ -43,8 +43,8 @@ def storage_error(action: str, path: Path, error: OSError, run: Path | None = No
     """
     reason = os.strerror(error.errno) if error.errno else str(error)
     remedy = _REMEDIES.get(error.errno or 0, "check the disk")
-    after = f"then go on with --resume {run.name}" if run else "or choose another place with --results DIR"
-    return StorageError(f"cannot {action} '{path}': {reason}; {remedy}, {after}")
+    text = f"cannot {action} '{path}': {reason}; {remedy}"
+    return StorageError(text, run.name) if run else StorageError(f"{text}, or choose another place with --results DIR")
 
 
 def to_json(model: BaseModel, indent: int | None = None) -> bytes:

@@ -1,5 +1,6 @@
 """What kind of run a manifest describes: which verb made it, what it counts, and where its records are."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 TRIALS_NAME = "trials.jsonl"
@@ -25,10 +26,10 @@ class Kind:
         return self.log == TRIALS_NAME
 
 
-class Undertaking:
+class Undertaking(ABC):
     """What a run set out to do: the part of the manifest that its kind has for itself."""
 
     @property
+    @abstractmethod
     def kind(self) -> Kind:
         """Of which kind a run with this part is."""
-        raise NotImplementedError

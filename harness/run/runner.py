@@ -125,10 +125,9 @@ def _end_recorded(run: LiveRun[Any], new: bool) -> Iterator[None]:
     except HarnessError as error:
         if new and not run.recorded:
             run.store.discard()
-            if isinstance(error, StorageError):  # whose remedy is to resume what is no more
-                error.args = (
-                    f"{str(error).partition(', then go on with')[0]}; nothing was measured yet, so no run is kept",
-                )
+            if isinstance(error, StorageError):
+                error.run = None  # it is no more
+                error.args = (f"{error}; nothing was measured yet, so no run is kept",)
             raise
         _interrupted(run.store)
         if "--resume" not in str(error):
