@@ -6,7 +6,6 @@ import os
 import queue
 import socket
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace
 
-CONNECT_S = 20.0
 REACH_LIMIT_S = 10.0
 """For a connection to the cluster's address."""
 JOIN_LIMIT_S = 90.0
@@ -104,16 +102,7 @@ class Ray(AgentLauncher):
 def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> RayResources:
     """Ask for `hosts` nodes with `bundle` each, and for an agent on each; ValueError where Ray refuses."""
     group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "worker",
-        "--connect",
-        session.meeting.address(),
-        "--wait",
-        f"{CONNECT_S:g}",
-    ]
+    command = session.agent_command()
     own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     same = {name: os.environ.get(name) for name in VARIABLES}
     strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy

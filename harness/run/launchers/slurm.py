@@ -37,8 +37,6 @@ ANSWER_LIMIT_S = 20.0
 ASK_EVERY_S = 2.0
 NOT_CANCELLED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
 """States of a job that scancel has not reached."""
-CONNECT_S = 20.0
-"""How long an agent tries to reach the sweep; one whose sweep is gone ends its job after so long."""
 END_S = 3.0
 """Agents leave by themselves when their sweep is gone, and take their scratch files along."""
 JOB_END_S = 6.0
@@ -90,16 +88,7 @@ class Slurm(AgentLauncher):
             session = Session(self.name, options.listen or facing(nodes[0]) or "0.0.0.0", options)
         except CannotPlace as error:
             raise type(error)(f"launcher 'slurm': {error}") from None
-        agent = [
-            sys.executable,
-            "-m",
-            "harness",
-            "worker",
-            "--connect",
-            session.meeting.address(),
-            "--wait",
-            f"{CONNECT_S:g}",
-        ]
+        agent = session.agent_command()
         environment = {**os.environ, TOKEN_VARIABLE: session.meeting.token}
         try:
             begun = (_step if allocated else _job)(hosts, agent, more, environment)

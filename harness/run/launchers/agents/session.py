@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ SLICE_S = 0.2
 MOST_WAITS = 3
 AGAIN_S = 30.0
 """A launcher that could not begin is asked no more often than this."""
+CONNECT_S = 20.0
+"""How long an agent tries to reach the sweep; one whose sweep is gone ends after so long."""
 
 
 class Session:
@@ -54,6 +57,11 @@ class Session:
         """What is to be run on each host."""
         token, address = map(shlex.quote, (self.meeting.token, self.meeting.address()))
         return f"{TOKEN_VARIABLE}={token} python -m harness worker --connect {address}"
+
+    def agent_command(self) -> list[str]:
+        """What a launcher runs on each of its hosts; the token goes along in the environment."""
+        here = [sys.executable, "-m", "harness", "worker"]
+        return [*here, "--connect", self.meeting.address(), "--wait", f"{CONNECT_S:g}"]
 
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
