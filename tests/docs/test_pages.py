@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from harness import cli
 from harness.analysis.estimates import steady
 from harness.analysis.faults import summarise_faults
-from harness.engines.tensorflow import reference
+from harness.engines.tensorflow.reference import noise
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
     FAULT_STATUSES,
@@ -124,7 +124,7 @@ def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
     assert judgement.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
-    assert (judgement.NOISE_FACTOR, reference.SIGNAL, reference.PERTURBED_RUNS, judgement.POWERS) == (10, 10, 2, 15)
+    assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, judgement.POWERS) == (10, 10, 2, 15)
 
 
 def test_the_python_of_the_records_page_runs(

@@ -13,7 +13,13 @@ few units in the last place, and what changes then is the noise that the compari
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.reference.noise import Run, noise_after, perturbed_start, trusted_elements
+from harness.engines.tensorflow.reference.noise import (
+    PERTURBED_RUNS,
+    Run,
+    noise_after,
+    perturbed_start,
+    trusted_elements,
+)
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
@@ -23,8 +29,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-PERTURBED_RUNS = 2
 
 
 def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+PERTURBED_RUNS = 2
 ULPS = {"float32": 8 * 2**-23, "mixed_bfloat16": 2**-8, "mixed_float16": 2**-10}
 """Relative perturbation of the weights, by precision: a few units in the last place of what is computed in."""
 SIGNAL = 10
