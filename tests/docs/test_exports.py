@@ -23,6 +23,7 @@ from tests.docs.test_commands import HARNESS, ROOT
 
 EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 KINDS = {
     "text": "text",
     "category": "category",
@@ -76,22 +77,45 @@ def is_a_key_of_the_cell(column: Column) -> bool:
     return column in CELL_COLUMNS or f"cell.{column.name}" in {key.name for key in CELL_COLUMNS}
 
 
-@pytest.mark.parametrize("title", TABLES)
+BY_TYPE = ("Trials", "Comparisons")
+"""Tables that list the columns of each type: what they mean stands where the record, or the JSON, is explained."""
+
+
+@pytest.mark.parametrize("title", sorted(TABLES.keys() - set(BY_TYPE)))
 def test_every_column_is_on_the_page_with_its_type_unit_and_meaning(title: str) -> None:
-    """What another row says already is not said again: a key of the cell, a trial's column, a base's figure."""
+    """Nothing is said twice: a key of the cell, a trial's column, a base's figure, an end of an interval."""
     rows = re.findall(r"^\| `([\w.]+)` \| ([\w, ]+) \| (.*?) \| (.*) \|$", section(title), re.MULTILINE)
     columns = [column for column in TABLES[title] if not is_a_key_of_the_cell(column)]
     told = [column for column in columns if not said_elsewhere(title, column)]
     assert rows == [(column.name, KINDS[column.kind], column.unit, column.meaning) for column in told]
     for column in columns:
-        family = f"{column.name.partition('.')[0]}.…"
-        assert f"`{column.name}`" in section(title) or f"`{family}`" in section(title)
+        name = of_its_interval(column)
+        assert f"`{name}`" in section(title) or f"`{name.partition('.')[0]}.…`" in section(title)
+
+
+@pytest.mark.parametrize("title", BY_TYPE)
+def test_every_column_is_listed_by_its_type_and_explained_where_its_key_is(title: str) -> None:
+    columns = [column for column in TABLES[title] if not is_a_key_of_the_cell(column)]
+    listed = dict(re.findall(r"^\| ([\w, ]+) \| (`.*`) \|$", section(title), re.MULTILINE))
+    for kind, word in KINDS.items():
+        names = [of_its_interval(column) for column in columns if column.kind == kind]
+        assert re.findall(r"`([\w.]+)`", listed.get(word, "")) == list(dict.fromkeys(names))
+    for column in columns:
+        key = re.sub(r"^(cpu|a|b)_(?!seconds)", "", of_its_interval(column)).rpartition(".")[2]
+        assert f"`{key}`" in RECORDS or f"`{column.name}`" in section(title).rpartition("|")[2]
+
+
+def of_its_interval(column: Column) -> str:
+    """The name of the figure that the column is the lower or upper end of, else its own."""
+    return re.sub("_(low|high)$", "", column.name)
 
 
 def said_elsewhere(title: str, column: Column) -> bool:
     """Whether the page names the column and leaves its meaning to the row of its twin."""
     if title == "Windows":
         return column in TRIAL_COLUMNS
+    if of_its_interval(column) != column.name:
+        return column.meaning.endswith((" end of its 95 % interval", " end of its corrected interval"))
     family, _, figure = column.name.partition(".")
     twins = {"vs_own": ("vs_none", SUMMARY_COLUMNS, ""), "phases": ("phases", TRIAL_COLUMNS, "median: ")}
     if title != "Cells" or family not in twins:
