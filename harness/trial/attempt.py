@@ -1,21 +1,15 @@
 """What every trial does, however it is proved: run, and turn every way to fail into an outcome."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from harness.errors import HarnessError, Unsupported
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record.trial import Checks, PhaseName, Resources
-from harness.trial.ending import traceback_without_paths
+from harness.trial.ending import Ended, WrongResult, ending_of
 from harness.trial.memory import peak_memory_bytes
-
-
-class WrongResult(Exception):
-    """The gate found a wrong answer; there is nothing to time."""
 
 
 class Attempt(ABC):
@@ -30,25 +24,14 @@ class Attempt(ABC):
 
     def run(self) -> Outcome:
         """Run to the end; every way to fail that Python can see becomes an Outcome."""
-        status, reason, evidence = "ok", None, None
+        ended = Ended("ok")
         try:
             self._measure()
-        except WrongResult as error:
-            status, reason = "wrong_result", str(error)
-        except Unsupported as error:
-            status, reason = "unsupported", str(error)
-        except HarnessError as error:
-            status, reason = "crashed", str(error)
-        except EOFError:
-            os._exit(1)  # The parent is gone; nobody is left to tell.
         except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
-            status, reason = self._classify(error)
-            evidence = None if status == "unsupported" else traceback_without_paths()
+            ended = ending_of(error, self._classify)
         self._outcome.setdefault("resources", Resources())
         return Outcome(
-            status=status,
-            reason=reason,
-            evidence=evidence,
+            **ended._asdict(),
             checks=Checks(**self._checks),
             peak_memory_bytes=peak_memory_bytes(),
             **self._outcome,

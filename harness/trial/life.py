@@ -2,7 +2,6 @@
 
 import faulthandler
 import gc
-import os
 import signal
 import socket
 
@@ -10,7 +9,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import Engine
 from harness.protocol.messages import Membership, Outcome, Report, Request
 from harness.spec.work import OwnStepCell
-from harness.trial.ending import traceback_without_paths
+from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
 from harness.trial.trial import Trial
 
@@ -26,12 +25,13 @@ def live(connection: socket.socket, request_json: str, engine: Engine) -> None:
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     request = engine.on_host(Request.model_validate_json(request_json))
-    channel.send(Report(outcome=_outcome(request, channel, engine)))
+    channel.send(Report(outcome=outcome_of(request, channel, engine)))
     if request.member is not None:
         await_leave(channel)
 
 
-def _outcome(request: Request, channel: Channel, engine: Engine) -> Outcome:
+def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
+    """Do what `request` asks for with `engine`, and say how it ended."""
     if request.task == "trial" and request.member is not None:
         return _as_member(request, request.member, channel, engine)
     own_step = request.task == "trial" and isinstance(request.cell, OwnStepCell)
@@ -55,8 +55,5 @@ def _as_member(request: Request, member: Membership, channel: Channel, engine: E
         if not member.serves:
             return Trial(request, channel, engine).run()
         return engine.clusters.serve(request, member, channel)
-    except EOFError:
-        os._exit(1)  # the parent is gone
     except Exception as error:  # noqa: BLE001  whatever keeps a process from its place is the trial's end
-        status, reason = engine.classify(error)
-        return Outcome(status=status, reason=reason, evidence=traceback_without_paths())
+        return Outcome(**ending_of(error, engine.classify)._asdict())
