@@ -8,7 +8,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record.trial import Checks, PhaseName, Resources
-from harness.trial.ending import Ended, WrongResult, ending_of
+from harness.trial.ending import TrialEnd, WrongResult, ending_of
 from harness.trial.memory import peak_memory_bytes
 
 
@@ -24,7 +24,7 @@ class Attempt(ABC):
 
     def run(self) -> Outcome:
         """Run to the end; every way to fail that Python can see becomes an Outcome."""
-        ended = Ended("ok")
+        ended = TrialEnd("ok")
         try:
             self._measure()
         except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason

@@ -17,7 +17,7 @@ class WrongResult(Exception):
     """The gate found a wrong answer; there is nothing to time."""
 
 
-class Ended(NamedTuple):
+class TrialEnd(NamedTuple):
     """What an Outcome says of a trial's end."""
 
     status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
@@ -25,22 +25,22 @@ class Ended(NamedTuple):
     evidence: str | None = None
 
 
-def ending_of(error: Exception, classify: Callable[[Exception], Ending]) -> Ended:
+def ending_of(error: Exception, classify: Callable[[Exception], Ending]) -> TrialEnd:
     """How a process ends by `error`, which is being handled; `classify` says what exceptions of the engine mean.
 
     Where the parent is gone (EOFError), nobody is left to tell, and the process ends here.
     """
     match error:
         case WrongResult():
-            return Ended("wrong_result", str(error))
+            return TrialEnd("wrong_result", str(error))
         case Unsupported():
-            return Ended("unsupported", str(error))
+            return TrialEnd("unsupported", str(error))
         case HarnessError():
-            return Ended("crashed", str(error))
+            return TrialEnd("crashed", str(error))
         case EOFError():
             os._exit(1)
     status, reason = classify(error)
-    return Ended(status, reason, None if status == "unsupported" else traceback_without_paths())
+    return TrialEnd(status, reason, None if status == "unsupported" else traceback_without_paths())
 
 
 def plain_ending(error: Exception) -> Ending:

@@ -7,7 +7,7 @@ import pytest
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Request
-from harness.trial.ending import Ended, WrongResult, ending_of, plain_ending, traceback_without_paths
+from harness.trial.ending import TrialEnd, WrongResult, ending_of, plain_ending, traceback_without_paths
 from harness.trial.life import outcome_of
 from tests.engines.numpy_engine import NumpyEngine
 from tests.record.examples import cell
@@ -40,13 +40,13 @@ def test_evidence_names_no_folder_of_this_machine() -> None:
 @pytest.mark.parametrize(
     ("error", "ended"),
     [
-        (WrongResult("one gradient is missing"), Ended("wrong_result", "one gradient is missing")),
-        (Unsupported("no such device"), Ended("unsupported", "no such device")),
-        (HarnessError("the model is not there"), Ended("crashed", "the model is not there")),
-        (NotImplementedError("later"), Ended("unsupported", "NotImplementedError: later")),
+        (WrongResult("one gradient is missing"), TrialEnd("wrong_result", "one gradient is missing")),
+        (Unsupported("no such device"), TrialEnd("unsupported", "no such device")),
+        (HarnessError("the model is not there"), TrialEnd("crashed", "the model is not there")),
+        (NotImplementedError("later"), TrialEnd("unsupported", "NotImplementedError: later")),
     ],
 )
-def test_what_says_its_reason_itself_needs_no_evidence(error: Exception, ended: Ended) -> None:
+def test_what_says_its_reason_itself_needs_no_evidence(error: Exception, ended: TrialEnd) -> None:
     assert ending_of(error, plain_ending) == ended
 
 
