@@ -47,7 +47,6 @@ from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock, judgement
 from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
-from tests.synthetic import make_run
 
 ROOT = Path(__file__).parents[2]
 RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
@@ -125,20 +124,6 @@ def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
     assert judgement.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
     assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, judgement.POWERS) == (10, 10, 2, 15)
-
-
-def test_the_python_of_the_records_page_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    manifest, trials = make_run()
-    folder = tmp_path / "results" / manifest.run_id
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(manifest.model_dump_json(), encoding="utf-8")
-    (folder / "trials.jsonl").write_text("".join(trial.model_dump_json() + "\n" for trial in trials), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    for code in re.findall(r"```python\n(.*?)```", RECORDS, re.DOTALL):
-        exec(code, {})
-    assert "mirrored ×2 b32" in capsys.readouterr().out
 
 
 def test_the_readme_lists_exactly_the_verbs_there_are() -> None:
