@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-REDUCTION_SIZES = ((1,), (10,), (3, 3, 1, 32), (1600, 64))
-"""Shapes of the tensors that the reduction check sends together, as a model's gradients are sent."""
-PATTERN = 251
-"""Values of the reduction check repeat after so many: eight bits, so that a sum rounded to bfloat16 shows."""
-POWERS = 15
-"""Up to so many replicas send powers of two: 2^15·251 is still exact in float32."""
-
 STATE_TOLERANCE = {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
 """Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by precision, beyond its noise.
 
@@ -31,48 +24,6 @@ STATE_TOLERANCE = {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-
 faults; one replica's gradient missing among n changes the gradient by about 1/n."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
-
-
-def known_values(n: int) -> "tuple[list[float], list[Array]]":
-    """(each replica's weight, each tensor's pattern): replica r sends its weight times the patterns.
-
-    Weights are 2^r (r + 1 beyond POWERS replicas) and patterns are integers, so that sums are exact in float32.
-    """
-    import numpy as np
-
-    weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
-    return weights, [(np.arange(math.prod(s), dtype=np.float32) * 37 % PATTERN + 1).reshape(s) for s in REDUCTION_SIZES]
-
-
-def judge_sums(
-    results: "Sequence[Sequence[Array]]", patterns: "Sequence[Array]", weights: "Sequence[float]"
-) -> str | None:
-    """Whether `results[i][r]`, what r received, is the sum over all of `weights` of each times `patterns[i]`."""
-    import numpy as np
-
-    for position, (received, pattern) in enumerate(zip(results, patterns, strict=True)):
-        for r, value in enumerate(received):
-            factors = np.unique(value / pattern)
-            if factors.size != 1 or factors[0] != sum(weights):
-                return _explain_sum(position, r, weights, factors)
-    return None
-
-
-def _explain_sum(position: int, replica: int, weights: Sequence[float], factors: "np.ndarray[Any, Any]") -> str:
-    n, whole = len(weights), sum(weights)
-    where = f"tensor {position + 1} of {len(REDUCTION_SIZES)}, as replica {replica} received it"
-    if factors.size != 1:
-        return f"{where}: the sum differs between elements ({factors.size} different factors; expected {whole:g})"
-    got = float(factors[0])
-    text = f"{where}: got {got:g} where the sum over {n} replicas is {whole:g}"
-    if n <= POWERS and got.is_integer() and 0 <= got < whole:
-        missing = [str(r) for r in range(n) if not int(got) >> r & 1]
-        return f"{text}: the value of replica {', '.join(missing)} is missing"
-    if math.isclose(got * n, whole, rel_tol=1e-5):
-        return f"{text}: that is the mean, not the sum"
-    if got - whole in weights:
-        return f"{text}: the value of replica {weights.index(got - whole)} is counted twice"
-    return text
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from harness.report.values import Keys
 from harness.report.words.text import STATUS_WORDS
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
-from harness.trial import clock, judgement
+from harness.trial import clock, judgement, sums
 from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
 
@@ -123,7 +123,7 @@ def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
     assert judgement.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
-    assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, judgement.POWERS) == (10, 10, 2, 15)
+    assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, sums.POWERS) == (10, 10, 2, 10)
 
 
 def test_the_readme_lists_exactly_the_verbs_there_are() -> None:

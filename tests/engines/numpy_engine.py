@@ -26,7 +26,7 @@ from harness.record.trial import Executed, Resources
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
 from harness.trial.delay import Delay
 from harness.trial.ending import plain_ending
-from harness.trial.judgement import judge_sums, known_values
+from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
     import numpy as np

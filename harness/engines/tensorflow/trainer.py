@@ -7,6 +7,7 @@ from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.reference import run_reference
+from harness.engines.tensorflow.server_state import ServedModel
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
@@ -46,8 +47,10 @@ class TensorFlowTrainer:
         return self._loop.least_steps
 
     def check_reduction(self) -> str | None:
-        """Known values through the strategy."""
-        return self._strategy.check_reduction(self._training.strategy)
+        """Known values through the strategy, in the shapes of the model's gradients."""
+        model = self._training.model
+        weights = (model.template if isinstance(model, ServedModel) else model).trainable_variables
+        return self._strategy.check_reduction(self._training.strategy, [(tuple(w.shape), w.dtype) for w in weights])
 
     def state(self) -> list[VariableState]:
         """The model's variables, then the optimizer's."""

@@ -8,6 +8,7 @@ from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.reduction import check_reduction
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
+from harness.trial.sums import ANY_MODEL, Tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -38,6 +39,9 @@ class Strategy(ABC):
         """A function that makes one number of what each process of the trial has measured by itself."""
         return lambda value: value
 
-    def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
-        """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""
-        return check_reduction(built)
+    def check_reduction(self, built: "tf.distribute.Strategy", tensors: Tensors = ANY_MODEL) -> str | None:
+        """Whether what the replicas compute comes together rightly: None, or the evidence that it does not.
+
+        `tensors` are the gradients of a step.
+        """
+        return check_reduction(built, tensors)

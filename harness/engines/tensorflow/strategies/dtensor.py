@@ -8,6 +8,7 @@ from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.mesh import Mesh
+from harness.trial.sums import ANY_MODEL, Tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -37,7 +38,7 @@ class DTensor(Strategy):
         mesh = dtensor.create_mesh([("batch", sizes.batch), ("model", sizes.model)], devices=list(devices.names))
         return DeviceMesh(mesh, sizes)
 
-    def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
+    def check_reduction(self, built: "tf.distribute.Strategy", tensors: Tensors = ANY_MODEL) -> str | None:
         """Sums over each axis of the mesh, of known values, distinct for each index on it."""
         on: DeviceMesh = built
         for axis, size in (("batch", on.sizes.batch), ("model", on.sizes.model)):
@@ -51,7 +52,7 @@ def _check_sum(on: "DeviceMesh", axis: str, size: int) -> str | None:
     import tensorflow as tf
     from tensorflow.experimental import dtensor
 
-    from harness.trial.judgement import judge_sums, known_values
+    from harness.trial.sums import judge_sums, known_values
 
     weights, patterns = known_values(size)
 

@@ -10,6 +10,7 @@ from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.trial.membership import await_listening
+from harness.trial.sums import ANY_MODEL, Tensors
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -58,7 +59,7 @@ class ParameterServer(Strategy):
         workers = tuple(sorted(d.name for d in tf.config.list_logical_devices(kind) if "/job:worker/" in d.name))
         return dataclasses.replace(devices, names=workers, reference=COORDINATOR if kind == "CPU" else workers[0])
 
-    def check_reduction(self, built: "tf.distribute.Strategy") -> str | None:
+    def check_reduction(self, built: "tf.distribute.Strategy", tensors: Tensors = ANY_MODEL) -> str | None:
         """Additions from all workers to one variable, each of one to its own element: nothing is lost, and nothing
         counted twice."""
         import tensorflow as tf
