@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.noise import (
     PERTURBED_RUNS,
-    Run,
+    ReferenceRun,
     noise_after,
     perturbed_start,
     trusted_elements,
@@ -80,8 +80,8 @@ def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
     return Reference(exact.states, noise, trusted)
 
 
-def _run(training: Training, device: SingleDevice, start: "Sequence[Array]") -> Run:
-    run, own = Run([], []), device.start(start)
+def _run(training: Training, device: SingleDevice, start: "Sequence[Array]") -> ReferenceRun:
+    run, own = ReferenceRun([], []), device.start(start)
     for batch in training.batches:
         shares = device.shares(batch, own)
         run.gradients.append([gradient.numpy() for gradient in device.apply(shares)])

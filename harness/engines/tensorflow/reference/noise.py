@@ -20,7 +20,7 @@ SIGNAL = 10
 
 
 @dataclass(frozen=True)
-class Run:
+class ReferenceRun:
     """State and summed gradients after each update of a run of the reference."""
 
     states: "list[list[Array]]"
@@ -36,7 +36,7 @@ def perturbed_start(state: VariableState, precision: str, generator: "np.random.
     return moved
 
 
-def trusted_elements(exact: Run, perturbed: list[Run]) -> "list[Array]":
+def trusted_elements(exact: ReferenceRun, perturbed: list[ReferenceRun]) -> "list[Array]":
     """For each trained weight, where its gradient exceeds SIGNAL times its root-mean-square noise."""
     import numpy as np
 
@@ -52,7 +52,11 @@ def trusted_elements(exact: Run, perturbed: list[Run]) -> "list[Array]":
 
 
 def noise_after(
-    update: int, initial: Sequence[VariableState], exact: Run, perturbed: list[Run], trusted: "list[Array]"
+    update: int,
+    initial: Sequence[VariableState],
+    exact: ReferenceRun,
+    perturbed: list[ReferenceRun],
+    trusted: "list[Array]",
 ) -> list[float]:
     """Norm of each variable's change under perturbation; for weights beyond the perturbation itself."""
     import numpy as np
