@@ -10,14 +10,14 @@ from typing import Literal
 from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
 from harness.analysis.estimates.steady import diagnose
 from harness.record.cluster import NetworkRecord
-from harness.record.trial import Executed, Phases, Resources, Status, TrialRecord, Windows
+from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
 
 CellStatus = Literal[
-    "ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing"
+    "ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing"
 ]
 WORST_FIRST: tuple[Status, ...] = ("unsupported", "out_of_memory", "timeout", "crashed", "interrupted")
-"""Which status names a cell none of whose trials is ok, when its trials ended differently."""
+"""Which status names a cell none of whose trials was measured, when its trials ended differently."""
 PHASE_FIELDS: tuple[str, ...] = tuple(Phases.model_fields)
 
 
@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class WindowSummary:
-    """The measured windows of a cell's ok trials: diagnostics, which change no estimate."""
+    """The measured windows of a cell's trials: diagnostics, which change no estimate."""
 
     count: int
     """Windows that enter the estimate, all trials together."""
@@ -58,7 +58,7 @@ class WindowSummary:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the ok trials of a cell gave."""
+    """What the measured trials of a cell gave."""
 
     sample: Sample
     throughput: Interval
@@ -84,7 +84,7 @@ class CellTrials:
     counts: Mapping[str, int]
     planned: int
     measured: Measured | None
-    """None unless the cell is ok: a wrong answer has no throughput, not even in its good trials."""
+    """None unless the cell is ok or unproved: a wrong answer has no throughput, not even in its good trials."""
     phases_s: Mapping[str, float]
     """Median seconds of each phase over the trials that reached it."""
     fixed_s: float | None
@@ -119,20 +119,20 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
     """
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
-    ok = [trial for trial in trials if trial.status == "ok"]
-    executed = next((trial.executed for trial in [*ok, *trials] if trial.executed.fingerprint), Executed())
-    resources = [trial.resources for trial in [*ok, *trials] if trial.resources.logical_devices]
-    ended = ok or [trial for trial in trials if trial.status == "wrong_result"]
+    measured = [trial for trial in trials if trial.measured]
+    executed = next((trial.executed for trial in [*measured, *trials] if trial.executed.fingerprint), Executed())
+    resources = [trial.resources for trial in [*measured, *trials] if trial.resources.logical_devices]
+    ended = measured or [trial for trial in trials if trial.status == "wrong_result"]
     return CellTrials(
         cell=cell,
         status=status,
-        counts={name: counts[name] for name in ("ok", "wrong_result", *WORST_FIRST) if counts[name]},
+        counts={name: counts[name] for name in ("ok", "unproved", "wrong_result", *WORST_FIRST) if counts[name]},
         planned=planned,
-        measured=_measure(cell, ok, pilot_blocks) if status == "ok" else None,
+        measured=_measure(cell, measured, pilot_blocks) if status in MEASURED else None,
         phases_s=_phase_medians(trials),
         fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
         problems=_problems(trials),
-        notes=tuple(dict.fromkeys(text for trial in ok for text in trial.checks.detail.values())),
+        notes=tuple(dict.fromkeys(text for trial in measured for text in trial.checks.detail.values())),
         executed=executed,
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
@@ -142,12 +142,10 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
 
 
 def status_of(counts: Mapping[Status, int]) -> CellStatus:
-    """One wrong trial makes the cell wrong; else one ok trial makes it ok; else the first of WORST_FIRST."""
-    if counts.get("wrong_result"):
-        return "wrong_result"
-    if counts.get("ok"):
-        return "ok"
-    return next((status for status in WORST_FIRST if counts.get(status)), "missing")
+    """One wrong trial makes the cell wrong, else one unproved trial unproved; else one ok trial makes it ok; else the
+    first of WORST_FIRST."""
+    told: tuple[Status, ...] = ("wrong_result", "unproved", "ok", *WORST_FIRST)
+    return next((status for status in told if counts.get(status)), "missing")
 
 
 def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None) -> Measured:

@@ -100,7 +100,7 @@ class Answer:
 
 
 def rank(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[Place, ...]:
-    """The ok cells in order, the fastest first, each compared with the best."""
+    """The measured ones of `cells` in order, the fastest first, each compared with the best."""
     samples = {cell.cell_id: cell.measured.sample for cell in cells if cell.measured is not None}
     adjusted = adjusted_means(samples)
     ordered = sorted(

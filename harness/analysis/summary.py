@@ -22,7 +22,7 @@ class CellSummary:
     base_only: bool
     """Measured only because others are compared with it."""
     place: Place | None
-    """None unless the cell is ok."""
+    """None unless the cell is ranked."""
     vs_none: Scaling | None
     vs_own: Scaling | None
     same_experiment_as: tuple[str, ...]
@@ -41,7 +41,7 @@ class CellSummary:
 
     @property
     def measured(self) -> Measured | None:
-        """The measurement, None unless the cell is ok."""
+        """The measurement, None unless the cell is ok or unproved."""
         return self.trials.measured
 
     @property
@@ -63,7 +63,7 @@ class WorkloadSummary:
 
     @property
     def ranking(self) -> tuple[CellSummary, ...]:
-        """The ok cells, the fastest first."""
+        """The ranked cells, the fastest first."""
         placed = [cell for cell in self.cells if cell.place is not None]
         return tuple(sorted(placed, key=lambda cell: cell.place.rank if cell.place else 0))
 
@@ -124,8 +124,10 @@ class RunSummary:
         return all(len({cell.label for cell in work.cells}) == len(work.cells) for work in self.workloads)
 
 
-def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummary:
+def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unproved: bool = False) -> RunSummary:
     """Read a run's records into a summary. Pure; a second over ten thousand trials.
+
+    Cells that are `unproved` are in no ranking and no answer unless `rank_unproved`.
 
     Raises HarnessError when a measurement is not a number that can be compared. A trial of a cell that
     the manifest does not list is taken in as a cell of its own, since a record is never dropped.
@@ -138,7 +140,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord]) -> RunSummar
         cells.setdefault(trial.cell_id, trial.cell)
     planned, pilot_blocks = planned_trials(manifest), pilot_blocks_of(manifest)
     read = [read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks) for cell_id, cell in cells.items()]
-    workloads = _workloads(read, frozenset(manifest.base_cell_ids))
+    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved)
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:
         counts[cell.status] += 1
@@ -175,22 +177,27 @@ def pilot_blocks_of(manifest: RunManifest) -> int | None:
     return sum(len(plan.blocks) for plan in manifest.plans if plan.stage == 1)
 
 
-def _workloads(cells: Sequence[CellTrials], base_ids: frozenset[str]) -> tuple[WorkloadSummary, ...]:
+def _workloads(
+    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool
+) -> tuple[WorkloadSummary, ...]:
     grouped: defaultdict[RankingScope, list[CellTrials]] = defaultdict(list)
     for cell in cells:
         grouped[RankingScope.of(cell.cell)].append(cell)
-    return tuple(_summarise_workload(workload, members, base_ids) for workload, members in grouped.items())
+    return tuple(
+        _summarise_workload(workload, members, base_ids, rank_unproved) for workload, members in grouped.items()
+    )
 
 
 def _summarise_workload(
-    workload: RankingScope, members: Sequence[CellTrials], base_ids: frozenset[str]
+    workload: RankingScope, members: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool
 ) -> WorkloadSummary:
     by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in members:
         families[family(cell.cell)].append(cell)
     references = references_of(members)
-    places = rank(members, references)
+    ranked = [cell for cell in members if cell.status == "ok" or rank_unproved]
+    places = rank(ranked, references)
     place_of = {place.cell_id: place for place in places}
     twins = _same_experiments(members)
     ops = op_groups(members, references)

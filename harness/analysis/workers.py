@@ -89,7 +89,7 @@ def step_times(trials: Iterable[TrialRecord]) -> dict[str, CellTimes]:
     by_cell: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         windows = trial.windows
-        if trial.status == "ok" and windows is not None and windows.measured_from < len(windows.seconds):
+        if trial.measured and windows is not None and windows.measured_from < len(windows.seconds):
             by_cell.setdefault(trial.cell_id, []).append(trial)
     return {cell_id: _cell_times(cell_id, good) for cell_id, good in by_cell.items()}
 

@@ -32,7 +32,7 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
             continue
         noises: defaultdict[str, list[float]] = defaultdict(list)
         for trial in trials:
-            if trial.status == "ok" and trial.windows is not None and trial.cell_id in wanted:
+            if trial.measured and trial.windows is not None and trial.cell_id in wanted:
                 found = window_noise(trial.windows.seconds[trial.windows.measured_from :])
                 noises[trial.cell_id] += [found] if found is not None else []
         if noises:

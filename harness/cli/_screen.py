@@ -20,7 +20,7 @@ from harness.spec.work import Quantity, quantity_of
 
 WIDE, MEDIUM = 92, 58
 """Columns from which all columns of the table have room, and from which all but two have."""
-ENDS = {"wrong_result": "bold red", "unsupported": "yellow", "ok": "green"}
+ENDS = {"wrong_result": "bold red", "unproved": "yellow", "unsupported": "yellow", "ok": "green"}
 _BUSY = 2.0
 """The machine is said to be noisier than expected from this factor on."""
 _SETTLING = 3

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
-from harness.record.trial import Checks, Executed, PhaseName, Plant, Resources, TraceRecord
+from harness.record.trial import MEASURED, Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell, TrainingCell, trained
 
 
@@ -182,7 +182,8 @@ class WindowTimes(Message):
 class Outcome(Message):
     """How a trial ended, as far as it can tell itself."""
 
-    status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
+    status: Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "crashed"]
+    """Of a trial that is `ok` its checks may say that something was left unproved (`Checks.unproved`)."""
     reason: str | None = None
     may_pass: bool = False
     """Of `unsupported`: whether another trial of the cell may fare better."""
@@ -200,6 +201,11 @@ class Outcome(Message):
     updates: AsynchronousUpdates | None = None
     trace: TraceRecord | None = None
     cluster: ClusterRecord | None = None
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended well, whatever was proved."""
+        return self.status in MEASURED
 
 
 class Report(Message):

@@ -2,7 +2,7 @@
 
 `python -m harness.record.schema` writes them into `harness/record/schema/`; a test holds them equal to
 the models. They are what another program reads records by, so they say what the models alone enforce
-as far as JSON Schema can: a trial that is not `ok` has no throughput.
+as far as JSON Schema can: a trial that was not measured has no throughput.
 """
 
 import json
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from harness.record.faults import FaultRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
-from harness.record.trial import RATE_KEYS, TrialRecord
+from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
@@ -48,15 +48,19 @@ _OWN_STEPS_GATE = _checks(
     losses_agree=_NOT_FAILED,
     own_check=_NOT_FAILED,
 )
-_NO_THROUGHPUT_UNLESS_OK: dict[str, Any] = {
-    "if": {"properties": {"status": {"const": "ok"}}},
+_MEASURED_HAS_FIGURES: dict[str, Any] = {
+    "if": {"properties": {"status": {"enum": list(MEASURED)}}},
     "then": {
         "required": ["step_time_s", "windows"],
         "properties": {"step_time_s": {"type": "number"}, "windows": {"type": "object"}},
         "anyOf": [{"properties": {key: {"type": "number"}}, "required": [key]} for key, _ in RATE_KEYS.values()],
-        "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
-        "then": _OWN_STEPS_GATE,
-        "else": _FULL_GATE,
+        "if": {"properties": {"status": {"const": "unproved"}}},
+        "then": {"properties": {"reason": {"type": "string", "minLength": 1}}, "required": ["reason"]},
+        "else": {
+            "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
+            "then": _OWN_STEPS_GATE,
+            "else": _FULL_GATE,
+        },
     },
     "else": {"properties": {key: {"type": "null"} for key, _ in RATE_KEYS.values()}},
 }
@@ -73,7 +77,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         f"run-{SCHEMA_VERSION}.json": run,
         f"trial-{SCHEMA_VERSION}.json": _schema_of(TrialRecord, "A line of trials.jsonl: one trial")
-        | _NO_THROUGHPUT_UNLESS_OK,
+        | _MEASURED_HAS_FIGURES,
         f"fault-{SCHEMA_VERSION}.json": _without_keys_of_cells(
             _schema_of(FaultRecord, "A line of faults.jsonl: one job")
         ),

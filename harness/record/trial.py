@@ -18,9 +18,15 @@ from harness.record.interning import shared
 from harness.spec.cell import Cell
 from harness.spec.work import EXAMPLES, OwnStepCell
 
-Status = Literal["ok", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
+Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
+MEASURED = ("ok", "unproved")
+"""The ends of a trial that has figures: it was timed to its end, and nothing was found wrong."""
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "alone", "exit"]
 PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "alone", "exit")
+
+
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Of what is allowed."""
 
 
 class _Part(BaseModel):
@@ -85,13 +91,36 @@ class Windows(_Part):
         return self
 
 
+NEEDED = {
+    "reduction": "sums over replicas were not checked",
+    "update": "no update was held against a reference",
+    "replicas_agree": "replicas were not compared with each other",
+    "updates_applied": "updates were not counted",
+    "loss_finite": "no loss was looked at",
+}
+"""What the full gate must have shown of a trial that is `ok`, and what is said where it did not.
+
+Not yet needed, because engines do not fill them yet: `sight`, `late` and `loss`. Each is needed from its line here on:
+    "sight": "what a fault would have looked like is not known",
+    "late": "no update after the last window was held against a reference",
+    "loss": "the reported loss was not held against the mean over the global batch",
+"""
+FAULTS = {
+    "missing": "a missing replica",
+    "delayed": "a gradient that comes an update late",
+    "doubled": "a gradient that is counted twice",
+    "averaged": "a mean in place of the sum",
+}
+"""The planted faults of `Checks.sight`, in words."""
+
+
 class Checks(_Part):
     """The correctness gate. None: the check was not reached. `detail` holds the evidence in words.
 
-    `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`: all its checks were made.
-    `own_step` is that of a user's own training step, which shows its losses and nothing else: they are finite, and,
-    where each is not None, `losses_agree` and `own_check`; the checks of the full gate are None, for they were
-    not made.
+    `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`; a check of it that could not
+    be made is None, with the reason in `detail`. `own_step` is that of a user's own training step, which shows its
+    losses and nothing else: they are finite, and, where each is not None, `losses_agree` and `own_check`; the checks of
+    the full gate are None.
     """
 
     gate: Literal["full", "own_step"] = "full"
@@ -101,12 +130,19 @@ class Checks(_Part):
     updates_applied: Whole | None = None
     updates_scheduled: Whole | None = None
     loss_finite: bool | None = None
-    update_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    update_error: Share | None = None
     """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
+    sight: dict[Literal["missing", "delayed", "doubled", "averaged"], Share] | None = None
+    """How many times its limit each planted fault would be, of those that this cell can have: what is not above 1
+    would not have been seen."""
+    late: bool | None = None
+    """An update after the last window is the reference's too."""
+    loss: bool | None = None
+    """The reported loss is the mean over the global batch."""
     losses_agree: bool | None = None
     """Own step: its first losses are those of the same step built anew from the same seed and run uncompiled."""
     own_check: bool | None = None
-    """Own step: what its own `check()` said, before and after timing; None when it has none."""
+    """What the user's own check said, at each time that it was asked; None where there is none."""
     detail: dict[str, str] = {}
 
     @property
@@ -118,22 +154,44 @@ class Checks(_Part):
             "replicas_agree": self.replicas_agree,
             "updates_applied": self.updates_applied == self.updates_scheduled,
             "loss_finite": self.loss_finite,
+            "late": self.late,
+            "loss": self.loss,
             "losses_agree": self.losses_agree,
             "own_check": self.own_check,
         }
         return tuple(name for name, passed in named.items() if passed is False)
 
     @property
-    def complete(self) -> bool:
-        """True when every check that the gate can make was made and passed.
+    def unproved(self) -> str | None:
+        """What was left unproved, in one line; None where nothing was.
 
-        Of an own step a finite loss is what can always be shown; the others need a step that can be run
-        uncompiled, or that has a `check()`.
+        This is the rule by which a trial that ended well is `ok` or `unproved`: nothing is called ok that the gate
+        could not have called wrong.
         """
         if self.gate == "own_step":
-            return self.loss_finite is True and not self.failures
+            shown = self.losses_agree or self.own_check
+            return None if shown else "nothing but finite losses could be shown"
+        found = [f"{name}: {self.detail.get(name, why)}" for name, why in NEEDED.items() if getattr(self, name) is None]
+        return "; ".join([*found, *self._unseen]) or None
+
+    @property
+    def _unseen(self) -> list[str]:
+        """The planted faults that the gate would have passed."""
+        seen = (self.sight or {}).items()
+        return [f"sight: {FAULTS[name]} would be {share:.2g} of what is allowed" for name, share in seen if share <= 1]
+
+    @property
+    def complete(self) -> bool:
+        """True when all was made and passed that a trial must show that is `ok`, as of the oldest records.
+
+        Of an own step that is a finite loss, which records from before `unproved` were `ok` by.
+        """
+        if self.failures or self._unseen:
+            return False
+        if self.gate == "own_step":
+            return self.loss_finite is True
         made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
-        return all(made) and self.updates_applied is not None and not self.failures
+        return all(made) and self.updates_applied is not None
 
 
 class Executed(_Part):
@@ -219,8 +277,9 @@ class TrialRecord(_Part):
     """What was planted in this trial, in a validation."""
     status: Status
     phase: PhaseName | None = None
-    """The phase under way when a trial that is not `ok` ended."""
+    """The phase under way when a trial ended that was not measured."""
     reason: str | None = None
+    """Why it is not `ok`."""
     may_pass: bool = False
     """Of `unsupported`: the reason may be gone at another time, such as a host that is not there. The cell's other
     trials are tried all the same, and `--resume` tries this one again."""
@@ -253,8 +312,13 @@ class TrialRecord(_Part):
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 
     @property
+    def measured(self) -> bool:
+        """Whether it was timed to its end and nothing was found wrong."""
+        return self.status in MEASURED
+
+    @property
     def throughput(self) -> float | None:
-        """In the unit of the cell's work; None unless it is `ok`."""
+        """In the unit of the cell's work; None unless it was measured."""
         return self.throughput_examples_per_s if self._in_examples else self.throughput_per_s
 
     @property
@@ -285,13 +349,15 @@ class TrialRecord(_Part):
             raise ValueError(f"a figure is given in another unit than the work's, {self.cell.work.quantity.unit}")
         if self.cell_id != self.cell.cell_id:
             raise ValueError(f"cell_id {self.cell_id} is not the hash of the cell ({self.cell.cell_id})")
-        if self.status == "ok":
-            if not self.checks.complete:
+        if self.status in MEASURED:
+            if self.status == "ok" and not self.checks.complete:
                 raise ValueError("status is ok but the correctness gate is not complete")
+            if self.status == "unproved" and (self.checks.failures or not self.reason):
+                raise ValueError("status is unproved but a check failed, or no reason is given")
             if (self.checks.gate == "own_step") != isinstance(self.cell, OwnStepCell):
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput is None or self.windows is None:
-                raise ValueError("status is ok but there is no measurement")
+                raise ValueError(f"status is {self.status} but there is no measurement")
         elif self.throughput is not None:
             raise ValueError(f"status is {self.status} but a throughput is given")
         return self

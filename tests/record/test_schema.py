@@ -44,6 +44,13 @@ def test_what_a_store_writes_validates(tmp_path: Path) -> None:
     assert [is_valid("trial-1.json", json.loads(line)) for line in lines] == [True, True, True]
 
 
+def test_an_unproved_trial_validates_with_its_figures_and_its_reason_alone() -> None:
+    record = json.loads(trial(status="unproved", reason="late: not compared").model_dump_json())
+    assert is_valid("trial-1.json", record)
+    for spoilt in ({"reason": None}, {"windows": None}, {"throughput_examples_per_s": None}):
+        assert not is_valid("trial-1.json", record | spoilt)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -33,12 +33,12 @@ class Pair:
 
 
 def pairs_of(trials: Sequence[TrialRecord], a: str = "a", b: str = "b") -> tuple[Pair, ...]:
-    """The complete pairs of two sides in the order of their blocks: both ok, both in one group.
+    """The complete pairs of two sides in the order of their blocks: both measured, both in one group.
 
     One pair a block. A block of several arms that was interrupted runs again as a whole though two of them
     had ended well: the later pair counts, whatever either says.
     """
-    good = [trial for trial in trials if trial.status == "ok"]
+    good = [trial for trial in trials if trial.measured]
     of_b = {trial.group: trial for trial in good if trial.side == b}
     pairs = [Pair(trial, of_b[trial.group]) for trial in good if trial.side == a and trial.group in of_b]
     latest = {pair.block: pair for pair in sorted(pairs, key=lambda pair: pair.a.attempt)}
@@ -81,5 +81,5 @@ def pilot_count(pairs: Sequence[Pair], second_stage: Collection[int]) -> int | N
 
 
 def _positive(value: float | None) -> float:
-    assert value is not None, "an ok trial has a throughput"
+    assert value is not None, "a measured trial has a throughput"
     return value

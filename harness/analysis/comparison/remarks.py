@@ -124,7 +124,7 @@ def _why_no_pair(trials: Sequence[TrialRecord]) -> str:
         trial = last.get(key)
         if trial is None:
             parts.append(f"{name} has no trial")
-        elif trial.status != "ok":
+        elif not trial.measured:
             parts.append(f"{name} ended {trial.status.replace('_', ' ')} ({trial.reason or 'no reason was recorded'})")
     return " and ".join(parts) or "its sides were not alive together"
 

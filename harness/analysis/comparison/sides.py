@@ -68,7 +68,7 @@ def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
     sides = {}
     for cell_id, cell in cells.items():
         read = read_cell(cell, trials[cell_id], planned[cell_id], pilot_blocks)
-        ok = sorted((t for t in trials[cell_id] if t.status == "ok"), key=lambda trial: trial.block)
+        ok = sorted((t for t in trials[cell_id] if t.measured), key=lambda trial: trial.block)
         cpu = cpu_sample(ok, [trial.group for trial in ok]) if read.measured else None
         sides[cell_id] = SideCell(read, cpu, pilot_blocks)
     return sides
@@ -76,14 +76,14 @@ def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
 
 def check_records(run: Run) -> None:
     """Raise StorageError where records say things that no run writes: edited by hand, or copied twice."""
-    for key, count in Counter(_place(trial) for trial in run.trials if trial.status == "ok").items():
+    for key, count in Counter(_place(trial) for trial in run.trials if trial.measured).items():
         if count > 1:
             raise StorageError(
                 f"'{run.path}': group '{key[0]}' has {count} good trials of one cell, where a run has one: "
                 "the records were edited or copied, and trials that are not independent cannot be compared"
             )
     for trial in run.trials:
-        if trial.status == "ok":
+        if trial.measured:
             _check_figures(run, trial)
 
 

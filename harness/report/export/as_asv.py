@@ -104,7 +104,7 @@ def _results(run: RunData, cells: Sequence[CellSummary], commit: str, machine: s
 def _rows(cell: CellSummary, trials: Sequence[TrialRecord]) -> dict[str, list[Any]]:
     """The cell's two benchmarks, each by `_COLUMNS`."""
     own = [trial for trial in trials if trial.cell_id == cell.cell_id]
-    ok = [trial for trial in own if trial.status == "ok" and cell.measured is not None]
+    ok = [trial for trial in own if trial.measured and cell.measured is not None]
     missing = NOT_APPLICABLE if cell.trials.status in ("unsupported", "missing") else None
     started = _milliseconds(own[0].started_utc) if own else None
     duration = sum(trial.phases.fixed_s + (trial.phases.steady_s or 0.0) for trial in own) or None

@@ -59,7 +59,7 @@ def rounds_of(trials: Sequence[TrialRecord], cell_id: str) -> list[float]:
     return [
         seconds / trial.windows.steps_per_window
         for trial in trials
-        if trial.cell_id == cell_id and trial.status == "ok" and trial.windows is not None
+        if trial.cell_id == cell_id and trial.measured and trial.windows is not None
         for seconds in trial.windows.seconds[trial.windows.measured_from :]
     ]
 

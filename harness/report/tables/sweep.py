@@ -211,7 +211,7 @@ def _time_words(times: StepTimes) -> tuple[str, ...]:
 
 def failed_table(summary: RunSummary) -> Table:
     """Cells without a throughput, with how many trials ended how, and the first reason."""
-    cells = [cell for cell in summary.cells if cell.trials.status != "ok"]
+    cells = [cell for cell in summary.cells if cell.measured is None]
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: cell.label),
         ("status", False, lambda cell: STATUS_WORDS[cell.trials.status]),

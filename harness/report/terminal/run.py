@@ -91,7 +91,7 @@ def _windows(trials: Sequence[TrialRecord]) -> defaultdict[str, list[float]]:
     """Relative deviations of the measured windows' speed by cell, trial after trial."""
     steps: defaultdict[str, list[float]] = defaultdict(list)
     for trial in sorted(trials, key=lambda trial: trial.block):
-        if trial.status == "ok" and trial.windows is not None:
+        if trial.measured and trial.windows is not None:
             count = trial.windows.steps_per_window
             steps[trial.cell_id] += [count / second for second in trial.windows.seconds[trial.windows.measured_from :]]
     return defaultdict(

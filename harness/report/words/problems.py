@@ -14,11 +14,13 @@ _CHECK_WORDS = {
     "update": "one training step does not give the one-device reference's weights",
     "replicas_agree": "replicas hold different weights afterwards",
     "updates_applied": "updates were lost or made twice",
+    "late": "an update after the last window does not give the one-device reference's weights",
+    "loss": "the reported loss is not the mean over the global batch",
     "loss_finite": "the loss is not finite",
     "losses_agree": "the losses are not those of the same step run without compiling",
-    "own_check": "the step's own check failed",
+    "own_check": "its own check failed",
 }
-_ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
+_ORDER = ("wrong_result", "unproved", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, s
             "throughput may include warm-up"
         )
         yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
-    if cell.trials.problems:
-        lost = sum(problem.trials for problem in cell.trials.problems)
+    if lost := sum(problem.trials for problem in cell.trials.problems if problem.status != "unproved"):
         yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
     missing = cell.trials.planned - cell.trials.trials
     if missing > 0:

@@ -8,11 +8,14 @@ _OF_CHECK = {
     "for state that depends on the replica",
     "replicas_agree": "replicas drift apart, and what is saved is only one of them: choose another strategy or op",
     "updates_applied": "work is lost or done twice: on parameter servers set updates to 'locked'",
+    "late": "training goes wrong after its first steps: look at what changes with their number",
+    "loss": "the loss that is shown is not that of the global batch: look at how replicas' losses come together",
     "loss_finite": "training has diverged: lower the learning rate, look at the data, or use float32",
     "losses_agree": "the compiled step computes something else than the same step run plainly: look at the step",
     "own_check": "the step's own check() says so: look there",
 }
 _OF_STATUS = {
+    "unproved": "its figures are kept out of the ranking; a check of its own would prove it, --rank-unproved ranks it",
     "out_of_memory": "use a smaller --batch-size, fewer --replicas, or --live-trials 1, so that no other trial is in "
     "memory at the same time",
     "timeout": "the stacks say where it stood; --timeout SECONDS gives it more time",

@@ -12,6 +12,7 @@ from harness.spec.naming import sayings
 NOTHING = "–"
 STATUS_WORDS: dict[str, str] = {
     "ok": "ok",
+    "unproved": "unproved",
     "wrong_result": "wrong result",
     "unsupported": "not supported here",
     "out_of_memory": "out of memory",
@@ -22,6 +23,7 @@ STATUS_WORDS: dict[str, str] = {
 }
 STATUS_MEANING: dict[CellStatus, str] = {
     "ok": "every check passed and it was measured",
+    "unproved": "it was measured and nothing was found wrong, but a fault could have gone unseen",
     "wrong_result": "it computes the wrong thing, so it has no throughput",
     "unsupported": "this machine or TensorFlow cannot run it",
     "out_of_memory": "it needs more memory than there is",

@@ -14,7 +14,7 @@ from typing import Literal
 from harness.analysis.comparison.pairs import took_turns
 from harness.errors import HarnessError
 from harness.record.store import RunStore
-from harness.record.trial import TrialRecord
+from harness.record.trial import MEASURED, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
@@ -71,7 +71,7 @@ class ArmBlocks:
                 trial.take_turn(0)
                 trial.measure_from(0, steady=False)
                 trial.finish()
-            if trial.status != "ok":
+            if trial.status not in MEASURED:
                 raise HarnessError(f"{trial.cell.label}, {arm.name}: {trial.status}: {trial.reason}")
 
     def run(self, block: int, arms: Sequence[Arm], pairs: Sequence[tuple[str, str]]) -> list[TrialRecord]:
@@ -101,7 +101,7 @@ class ArmBlocks:
             left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
             self.progress.more(len(order) - len(left))
-        well = all(trial.status == "ok" for trial in kept)
+        well = all(trial.measured for trial in kept)
         self.failed_in_a_row = 0 if well else self.failed_in_a_row + 1
         return kept
 

@@ -140,7 +140,7 @@ class ValidationRun(TrialRun):
             if not self._blocks.complete(block, _pairs(of)):
                 self.progress.block(number, len(self.plan.rounds), len(arms))
                 ended = self._blocks.run(block, arms, _pairs(of))
-                failed = [trial for trial in ended if trial.status != "ok"]
+                failed = [trial for trial in ended if not trial.measured]
                 hopeless = [trial for trial in failed if is_hopeless(trial)]
                 if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
                     trial = (hopeless or failed)[0]

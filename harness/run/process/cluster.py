@@ -95,8 +95,8 @@ class ClusterChannel:
 
     def _hung_up(self, process: Process) -> None:
         process.hung_up = True
-        said = [p.outcome.status for p in self.merged.processes if p.outcome is not None]
-        explained = any(status not in ("ok", "crashed") for status in said)
+        said = [p.outcome for p in self.merged.processes if p.outcome is not None]
+        explained = any(not (outcome.well or outcome.status == "crashed") for outcome in said)
         if process.outcome is None and not explained:
             # No process leaves before it is told to: this one is the cause of what the others may have reported.
             self.lost = process

@@ -77,7 +77,7 @@ class Merged:
     @property
     def failed(self) -> bool:
         """Whether some process has said that the trial did not go well."""
-        return any(process.outcome is not None and process.outcome.status != "ok" for process in self.processes)
+        return any(process.outcome is not None and not process.outcome.well for process in self.processes)
 
     def give_up(self) -> None:
         """Give out the failure that was reported, without waiting for those that cannot go on."""
@@ -163,7 +163,7 @@ class Merged:
 
     def _failure(self) -> Outcome:
         """The failure that explains the most: a wrong result or a refusal rather than a lost connection."""
-        said = [p for p in self.processes if p.outcome is not None and p.outcome.status != "ok"]
+        said = [p for p in self.processes if p.outcome is not None and not p.outcome.well]
         telling = [p for p in said if p.outcome is not None and p.outcome.status != "crashed"]
         first = (telling or said)[0]
         assert first.outcome is not None
@@ -201,7 +201,7 @@ class Merged:
 
 def _member_record(process: Process) -> MemberRecord:
     member, outcome = process.member, process.outcome
-    ended_well = outcome is not None and outcome.status == "ok"
+    ended_well = outcome is not None and outcome.well
     return MemberRecord(
         name=member.name,
         address=member.cluster[member.task][member.index],

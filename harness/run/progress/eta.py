@@ -73,7 +73,7 @@ class Timed(Progress):
         """Learn what trials took before."""
         self._sweep = manifest.sweep
         for record in earlier:
-            if record.status == "ok" and record.windows is not None:
+            if record.measured and record.windows is not None:
                 before = math.fsum(record.windows.seconds[: record.windows.measured_from])
                 pilot = max(0.0, (record.phases.warmup_s or 0.0) - before)
                 self._set_up.add(record.cell, record.phases.fixed_s - (record.phases.exit_s or 0.0) + pilot)

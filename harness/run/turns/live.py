@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from harness.protocol.messages import Outcome, Report, Request, Turn
-from harness.record.trial import PhaseName, Phases, Status, TrialRecord
+from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
@@ -190,8 +190,11 @@ class LiveTrial:
         self._close_phase()
         self.phase = failed_in
         self.evidence = outcome.evidence
-        if outcome.status == "ok" and self.request.task == "trial" and self.taken.measured_from is None:
-            self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
+        if outcome.well and self.request.task == "trial":
+            if self.taken.measured_from is None:
+                self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
+            if outcome.status == "ok" and (left := outcome.checks.unproved) is not None:
+                self._end("unproved", left)
         self._end(outcome.status, outcome.reason)
 
     def _died(self) -> NoReturn:
@@ -228,7 +231,7 @@ class LiveTrial:
         """The trial's record; call once it has ended."""
         outcome = self.outcome or Outcome(status="crashed")
         windows = windows_of(self.taken)
-        ended_well = self.status == "ok"
+        ended_well = self.status in MEASURED
         figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
         return TrialRecord(
             run_id=self.slot.run_id,

@@ -134,6 +134,14 @@ def test_a_wrong_result_has_no_throughput(tmp_path: Path) -> None:
     assert record.step_time_s is None
 
 
+def test_what_was_left_unproved_is_measured_all_the_same_and_says_why(tmp_path: Path) -> None:
+    blind = Outcome(status="ok", checks=PROVED.model_copy(update={"sight": {"missing": 0.5}}))
+    run = Bench(tmp_path, CELLS, only(TWO, Play(outcome=blind))).start()
+    [record] = [record for record in run.trials if record.cell == TWO]
+    assert (record.status, record.phase, record.measured) == ("unproved", None, True)
+    assert record.reason == "sight: a missing replica would be 0.5 of what is allowed"
+
+
 def test_waiting_is_in_no_other_phase_not_even_of_a_trial_that_died(tmp_path: Path) -> None:
     def die_slowly(actor: Actor) -> None:
         actor.killed.wait(0.4)

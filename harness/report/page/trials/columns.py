@@ -139,7 +139,7 @@ def _short(text: str) -> str:
 
 def _fixed(trial: TrialRecord) -> bool:
     """Whether the trial got through all that a fixed cost is made of."""
-    return trial.status in ("ok", "wrong_result")
+    return trial.measured or trial.status == "wrong_result"
 
 
 def _any_known(column: Sequence[Any]) -> bool:

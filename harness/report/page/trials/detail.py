@@ -51,7 +51,7 @@ def details_of(trials: Sequence[TrialRecord], budget: int = BUDGET_BYTES) -> Det
 
 
 def _telling(trial: TrialRecord) -> bool:
-    return trial.status != "ok" or trial.windows is None or not trial.windows.steady
+    return not trial.measured or trial.windows is None or not trial.windows.steady
 
 
 def _detail(trial: TrialRecord) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def trials_section(
 
 def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
     rate, windows = trial.throughput, trial.windows
-    ended = trial.status in ("ok", "wrong_result")
+    ended = trial.measured or trial.status == "wrong_result"
     status = STATUS_WORDS[trial.status] + (", unsteady" if windows is not None and not windows.steady else "")
     return (
         str(number),
