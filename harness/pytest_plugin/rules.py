@@ -16,7 +16,7 @@ from harness.record.validation import ValidationRecord, find_validation
 
 DRIFT = 0.10
 """What two runs at different times may differ by on a machine of which nothing is known. On two shared cores one cell
-against itself scattered by 7 % one after the other (`docs/figures.md#ratios`)."""
+against itself scattered by 7 % one after the other (`benchmarks/goals/README.md`)."""
 
 
 @dataclass(frozen=True)
