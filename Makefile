@@ -50,6 +50,7 @@ goals: $(INSTALLED)
 	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage planted decisions \
 	    cluster_cost cluster_bare cluster_cleanup cluster_endurance report_scale; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
+	@echo; echo "== gate_matrix, an eighth"; $(BIN)/python benchmarks/goals/gate_matrix.py --part 1/8
 
 setup: $(INSTALLED)
 

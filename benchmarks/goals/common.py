@@ -53,9 +53,9 @@ def ports_of(trial: LiveTrial) -> list[int]:
 
 
 @contextlib.contextmanager
-def prepared_zygote() -> Iterator[Zygote]:
-    """A zygote, with the digits prepared."""
-    with Zygote() as zygote:
+def prepared_zygote(folder: Path | None = None) -> Iterator[Zygote]:
+    """A zygote in a working folder of its own or in this process's, with the digits prepared."""
+    with Zygote(folder=folder) as zygote:
         task = live(zygote, cell("none", 1), 0, 0, task="prepare")
         task.start()
         task.finish_task()

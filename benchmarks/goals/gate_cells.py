@@ -1,0 +1,189 @@
+"""The cells of the gate's matrix, which of them are run, and what is counted of how they ended."""
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gate_case import OPTIMIZERS
+from gate_faults import FAULTS, LADDERS, START, Fault
+from gate_models import NAMES
+
+from harness.analysis.estimates.power import clopper_pearson
+
+STRATEGIES = {
+    "none": ("none", 1, 1),
+    "mirrored_2": ("mirrored", 2, 1),
+    "mirrored_3": ("mirrored", 3, 1),
+    "central_2": ("central_storage", 2, 1),
+    "workers_2": ("multi_worker_mirrored", 1, 2),
+}
+"""Strategy, replicas and workers, by name."""
+MODES: dict[str, dict[str, str | bool]] = {
+    "float32": {},
+    "bfloat16": {"precision": "mixed_bfloat16"},
+    "float16": {"precision": "mixed_float16"},
+    "xla": {"xla": True},
+    "fit": {"loop": "fit"},
+}
+"""What a cell has besides: precision, compilation or loop, by name."""
+SIDES = [(strategy, "float32") for strategy in STRATEGIES] + [
+    ("mirrored_2", mode) for mode in MODES if mode != "float32"
+]
+"""Every strategy, and every mode once."""
+FAULTY = (("dense", "adam"), ("no_bias", "sgd"), ("batch_norm", "momentum"))
+"""Models and optimizers that faults are planted in."""
+OPTIMIZED = ("dense", "batch_norm")
+"""Models that every optimizer trains."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cell of the matrix; right where no fault is named."""
+
+    model: str
+    optimizer: str
+    strategy: str
+    mode: str
+    fault: str = ""
+    start: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The model's name as a trial is given it (`gate_case`)."""
+        parts = [self.model, self.optimizer, *([self.fault, self.start] if self.fault else [])]
+        return "__".join(parts)
+
+    @property
+    def key(self) -> str:
+        """All that identifies it."""
+        return f"{self.subject}/{self.strategy}/{self.mode}"
+
+    @property
+    def plan(self) -> Fault | None:
+        """The fault; None of a right cell."""
+        return FAULTS.get(self.fault)
+
+    @property
+    def kind(self) -> str:
+        """`right`, `gross` or `slight`."""
+        return "right" if self.plan is None else "gross" if self.plan.gross else "slight"
+
+
+def case_of(key: str) -> Case:
+    """The case that a key names; ValueError for none."""
+    subject, strategy, mode = key.split("/")
+    model, optimizer, fault, start = [*subject.split("__"), "", ""][:4]
+    return Case(model, optimizer, strategy, mode, fault, start)
+
+
+def sample(seed: int = 1) -> list[Case]:
+    """The cells that are run: in an order in which every beginning is a fair sample of the right and the gross."""
+    right = {Case(model, "adam", *side) for model in NAMES for side in SIDES}
+    right |= {Case(m, o, s, "float32") for o in OPTIMIZERS for m in OPTIMIZED for s in STRATEGIES}
+    faulty = list(_faulty())
+    first = sorted(right, key=lambda case: case.key) + [case for case in faulty if case.kind == "gross"]
+    then = [case for case in faulty if case.kind == "slight"]
+    chance = random.Random(seed)
+    return chance.sample(first, len(first)) + chance.sample(then, len(then))
+
+
+def _faulty() -> Iterator[Case]:
+    """Every fault on every side, early and late, the model another one each time."""
+    models = itertools.cycle(FAULTY)
+    for name, fault in FAULTS.items():
+        for (strategy, mode), start in itertools.product(SIDES, START):
+            model, optimizer = next(models)
+            if fault.place == "slot" and optimizer == "sgd":
+                model, optimizer = next(models)
+            if _possible(fault, strategy):
+                yield Case(fault.model or model, optimizer, strategy, mode, name, start)
+        next(models)  # so that sides and models are not in step
+
+
+def everything() -> list[Case]:
+    """The whole product: many thousands."""
+    sides = list(itertools.product(STRATEGIES, MODES))
+    right = [Case(m, o, *side) for m in NAMES for o in OPTIMIZERS for side in sides]
+    return right + [
+        Case(fault.model or m, o, strategy, mode, name, start)
+        for name, fault in FAULTS.items()
+        for (m, o), (strategy, mode), start in itertools.product(FAULTY, sides, START)
+        if _possible(fault, strategy) and (fault.place, o) != ("slot", "sgd")
+    ]
+
+
+def _possible(fault: Fault, strategy: str) -> bool:
+    return fault.alone or strategy != "none"
+
+
+JUDGED, UNJUDGED = ("ok", "wrong_result"), ("unproved", "unsupported")
+ENDS = (*JUDGED, *UNJUDGED)
+"""How a trial may end that does what it says; any other end (crashed, timeout) is broken."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How cells of one kind ended. Of those that were `judged`, `wrong` are false alarms or misses."""
+
+    wrong: int
+    judged: int
+    unproved: int
+    unsupported: int
+    broken: int
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """For a table: what was judged, what was wrong, its 95 % limits, and the rest."""
+        rate = clopper_pearson(self.wrong, self.judged)
+        limits = f"{100 * rate.low:.1f} – {100 * rate.high:.1f} %"
+        rest = (self.unproved, self.unsupported, self.broken)
+        return (str(self.judged), str(self.wrong), limits, *map(str, rest))
+
+
+ROW = ("judged", "wrong", "95 %", "unproved", "unsupported", "broken")
+"""What Tally.row is of."""
+
+
+def tally(ends: Iterable[tuple[Case, str]]) -> Tally:
+    """Of (case, status): `wrong_result` of a right model is wrong, and `ok` of a faulty one.
+
+    `unproved` and `unsupported` are neither right nor wrong; whatever else (crashed, timeout) is broken.
+    """
+    counts: Counter[str] = Counter()
+    for case, status in ends:
+        if status in JUDGED:
+            counts["judged"] += 1
+            counts["wrong"] += (status == "ok") == (case.plan is not None)
+        elif status in UNJUDGED:
+            counts[status] += 1
+        else:
+            counts["broken"] += 1
+    return Tally(*(counts[name] for name in ("wrong", "judged", "unproved", "unsupported", "broken")))
+
+
+def grouped(ends: Mapping[str, str], *keys: str) -> dict[tuple[str, ...], list[tuple[Case, str]]]:
+    """Ends, status by key of the cell, by what `keys` name of the case."""
+    found: dict[tuple[str, ...], list[tuple[Case, str]]] = {}
+    for key, status in sorted(ends.items()):
+        case = case_of(key)
+        found.setdefault(tuple(str(getattr(case, name)) for name in keys), []).append((case, status))
+    return found
+
+
+def found_from(ends: Sequence[tuple[Case, str]], family: str) -> float | None:
+    """The slightest size of a family from which on all grosser ones were always found; None where not even the
+    grossest was, or none was tried."""
+    slightest = None
+    for size in LADDERS[family][1]:
+        judged = [status for case, status in ends if case.plan is not None and _is(case.plan, family, size)]
+        judged = [status for status in judged if status in ("ok", "wrong_result", "unproved")]
+        if not judged or set(judged) != {"wrong_result"}:
+            break
+        slightest = size
+    return slightest
+
+
+def _is(fault: Fault, family: str, size: float) -> bool:
+    return (fault.family, fault.size) == (family, size)
