@@ -1,5 +1,6 @@
 """Training state as arrays: what an engine shows of it, and what the correctness gate holds it against."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,20 @@ class Reference:
     """What the gate's updates do on one device.
 
     `states[u][v]` is variable v, in the order of the trainer's `state`, after update u, a statistic with a leading
-    axis of replicas, since each keeps its own; `noise[u][v]` the largest
-    norm of its change under perturbation, for weights over trusted elements only; `trusted[w]` marks
-    the elements of trained weight w whose gradients rise above their noise in every update.
+    axis of replicas, since each keeps its own; `noise[u][v]` the largest norm by which it changes otherwise under
+    perturbation, for weights over trusted elements only; `trusted[w]` marks the elements of trained weight w whose
+    gradients rise above their noise in every update.
     """
 
     states: "list[list[Array]]"
     noise: list[list[float]]
     trusted: "list[Array]"
+    losses: Sequence[float] = ()
+    """The mean over the global batch of each update; empty where the engine does not tell."""
+    loss_noise: Sequence[float] = ()
+    """The largest change of each under perturbation."""
+    arithmetic: str = "float32"
+    """What was computed in, a key of `harness.trial.judgement.STATE_TOLERANCE`."""
+    sight: Mapping[str, float] | None = None
+    """How many times its limit each fault that this cell can have would be (`harness.record.trial.Checks.sight`);
+    None where the engine does not tell."""

@@ -73,7 +73,7 @@ class Trial(Attempt):
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
             reference = trainer.reference(self._initial)
-            update = check_update(self._states, self._initial, reference, self._request.training.precision)
+            update = check_update(self._states, self._initial, reference)
             self._checks["update_error"] = min(update.share, LARGEST_SHARE)
             self._judge("update", update.evidence)
             self._outcome["executed"] = trainer.executed()

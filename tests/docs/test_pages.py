@@ -122,7 +122,8 @@ def test_every_check_of_the_gate_is_explained() -> None:
 def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
     assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
-    assert judgement.STATE_TOLERANCE == {"float32": 1e-3, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+    tolerances = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
+    assert tolerances == judgement.STATE_TOLERANCE
     assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, sums.POWERS) == (10, 10, 2, 10)
 
 

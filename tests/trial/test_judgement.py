@@ -24,11 +24,11 @@ START = [state("weight", [1.0, 1.0, 1.0])]
 
 def wrong(after: list[VariableState], expected: Reference) -> str | None:
     """The evidence that one update from START went wrong, if it did."""
-    return check_update([after], START, expected, "float32").evidence
+    return check_update([after], START, expected).evidence
 
 
 def test_the_margin_is_told_also_when_the_update_is_right() -> None:
-    near = check_update([[state("weight", [0.9, 1.1, 1.00005])]], START, reference([0.9, 1.1, 1.0]), "float32")
+    near = check_update([[state("weight", [0.9, 1.1, 1.00005])]], START, reference([0.9, 1.1, 1.0]))
     assert near.evidence is None
     assert 0.2 < near.share < 0.5
 
@@ -66,8 +66,8 @@ def test_a_value_that_is_not_finite_never_passes(bad: float) -> None:
 def test_a_replicas_statistics_are_held_against_its_own_share() -> None:
     start = [state("statistic", [0.0], [0.0])]
     expected = Reference([[np.array([[0.1], [0.3]], dtype=np.float32)]], [[0.0]], [])
-    assert check_update([[state("statistic", [0.1], [0.3])]], start, expected, "float32").evidence is None
-    assert check_update([[state("statistic", [0.3], [0.1])]], start, expected, "float32").evidence is not None
+    assert check_update([[state("statistic", [0.1], [0.3])]], start, expected).evidence is None
+    assert check_update([[state("statistic", [0.3], [0.1])]], start, expected).evidence is not None
 
 
 def test_replicas_that_differ_in_one_bit_do_not_agree() -> None:

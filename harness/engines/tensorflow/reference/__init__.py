@@ -10,16 +10,11 @@ rounding noise. That is measured, not guessed: the reference is run again from w
 few units in the last place, and what changes then is the noise that the comparison allows for.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.reference.noise import (
-    PERTURBED_RUNS,
-    ReferenceRun,
-    noise_after,
-    perturbed_start,
-    trusted_elements,
-)
+from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
@@ -37,12 +32,24 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     The result is kept in the run's scratch folder under a hash of all that it depends on: cells that
     differ in strategy or op alone, and every further trial, are held against the same reference.
     """
-    arrays = kept(
-        training.request.scratch, "reference", _key(training, initial), lambda: _arrays(_compute(training, initial))
-    )
+    compute = functools.partial(_compute, training, initial)
+    arrays = kept(training.request.scratch, "reference", _key(training, initial), lambda: _arrays(compute()))
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
     weights = sum(state.kind == "weight" for state in initial)
-    return Reference(states, arrays["noise"].tolist(), [arrays[f"trusted-{w}"] for w in range(weights)])
+    trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
+    losses, noise = arrays["losses"].tolist(), arrays["loss_noise"].tolist()
+    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, arithmetic_of(training))
+
+
+def arithmetic_of(training: Training) -> str:
+    """The precision, or `tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself."""
+    import tensorflow as tf
+
+    if training.cell.precision != "float32" or not tf.config.experimental.tensor_float_32_execution_enabled():
+        return training.cell.precision
+    gpus = [gpu for gpu in tf.config.list_physical_devices("GPU") if "GPU" in training.devices.names[0]]
+    able = [tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
+    return "tf32" if any(capability >= (8, 0) for capability in able) else "float32"
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
@@ -57,9 +64,14 @@ def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
 def _arrays(reference: Reference) -> "dict[str, Array]":
     import numpy as np
 
-    arrays = {f"state-{u}-{v}": a for u, state in enumerate(reference.states) for v, a in enumerate(state)}
+    def storable(array: "Array") -> "Array":
+        """NumPy's files do not know bfloat16, all of whose numbers float32 has."""
+        return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+    arrays = {f"state-{u}-{v}": storable(a) for u, state in enumerate(reference.states) for v, a in enumerate(state)}
     arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
-    return arrays | {"noise": np.array(reference.noise)}
+    numbers = {"noise": reference.noise, "losses": reference.losses, "loss_noise": reference.loss_noise}
+    return arrays | {name: np.array(values) for name, values in numbers.items()}
 
 
 def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
@@ -68,24 +80,24 @@ def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
     import tensorflow as tf
 
     generator = np.random.default_rng(training.request.seed)
+    arithmetic = arithmetic_of(training)
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training)
         exact = _run(training, device, [state.copies[0] for state in initial])
-        perturbed = []
-        for _ in range(PERTURBED_RUNS):
-            start = [perturbed_start(state, training.cell.precision, generator) for state in initial]
-            perturbed.append(_run(training, device, start))
-    trusted = trusted_elements(exact, perturbed)
-    noise = [noise_after(update, initial, exact, perturbed, trusted) for update in range(len(exact.states))]
-    return Reference(exact.states, noise, trusted)
+        starts = [perturbed_start(initial, arithmetic, generator) for _ in range(PERTURBED_RUNS)]
+        perturbed = [_run(training, device, start) for start in starts]
+    return with_noise(exact, perturbed, initial, arithmetic)
 
 
-def _run(training: Training, device: SingleDevice, start: "Sequence[Array]") -> ReferenceRun:
-    run, own = ReferenceRun([], []), device.start(start)
+def _run(training: Training, device: SingleDevice, start: "list[Array]") -> ReferenceRun:
+    import numpy as np
+
+    run, own = ReferenceRun(start), device.start(start)
     for batch in training.batches:
         shares = device.shares(batch, own)
-        run.gradients.append([gradient.numpy() for gradient in device.apply(shares)])
+        run.gradients.append([np.asarray(gradient) for gradient in device.apply(shares)])
         # A model that saw the whole batch at once has the same untrained state on every replica.
         own = [share.statistics for share in shares] * (len(own) // len(shares))
         run.states.append(device.state(own))
+        run.losses.append(float(sum(float(share.loss) for share in shares)))
     return run

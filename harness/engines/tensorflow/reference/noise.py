@@ -1,11 +1,14 @@
-"""What rounding alone can do to the reference, measured by running it again from perturbed weights."""
+"""What rounding alone can do to the reference, measured by running it again from perturbed weights.
+
+NumPy alone, whatever ran the updates.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.protocol.state import VariableState
+from harness.protocol.state import Reference, VariableState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,30 +16,50 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PERTURBED_RUNS = 2
-ULPS = {"float32": 8 * 2**-23, "mixed_bfloat16": 2**-8, "mixed_float16": 2**-10}
-"""Relative perturbation of the weights, by precision: a few units in the last place of what is computed in."""
+ULPS = {"float32": 8 * 2**-23, "tf32": 2**-10, "mixed_bfloat16": 2**-8, "mixed_float16": 2**-10}
+"""Relative perturbation of the weights, by arithmetic: a few units in the last place of what is computed in."""
 SIGNAL = 10
 """A gradient element is trusted when it is this many times the noise of its variable's gradient."""
 
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """State and summed gradients after each update of a run of the reference."""
+    """The values that a run of the reference started from, and state, summed gradients and loss after each update."""
 
-    states: "list[list[Array]]"
-    gradients: "list[list[Array]]"
-
-
-def perturbed_start(state: VariableState, precision: str, generator: "np.random.Generator") -> "Array":
-    value = state.copies[0]
-    if state.kind != "weight":
-        return value
-    factors = 1 + ULPS[precision] * generator.choice([-1.0, 1.0], size=value.shape)
-    moved: Array = (value * factors).astype(value.dtype)
-    return moved
+    start: "list[Array]"
+    states: "list[list[Array]]" = field(default_factory=list)
+    gradients: "list[list[Array]]" = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
 
 
-def trusted_elements(exact: ReferenceRun, perturbed: list[ReferenceRun]) -> "list[Array]":
+def perturbed_start(
+    initial: Sequence[VariableState], arithmetic: str, generator: "np.random.Generator"
+) -> "list[Array]":
+    """Every variable's first copy, each element of a weight moved up or down by `ULPS`."""
+    import numpy as np
+
+    def moved(value: "Array") -> "Array":
+        # A weight that is stored in fewer bits than it is computed in moves by a unit of its own.
+        size = max(ULPS[arithmetic], float(np.spacing(value.dtype.type(1))))
+        factors = 1 + size * generator.choice([-1.0, 1.0], size=value.shape)
+        perturbed: Array = (value.astype(np.float64) * factors).astype(value.dtype)
+        return perturbed
+
+    return [moved(state.copies[0]) if state.kind == "weight" else state.copies[0] for state in initial]
+
+
+def with_noise(
+    exact: ReferenceRun, perturbed: Sequence[ReferenceRun], initial: Sequence[VariableState], arithmetic: str
+) -> Reference:
+    """The exact run as a reference, with what `perturbed` ones say of how well it can be agreed with."""
+    trusted = _trusted(exact, perturbed)
+    updates = range(len(exact.states))
+    noise = [_noise_after(update, initial, exact, perturbed, trusted) for update in updates]
+    losses = [max(abs(run.losses[update] - exact.losses[update]) for run in perturbed) for update in updates]
+    return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic)
+
+
+def _trusted(exact: ReferenceRun, perturbed: Sequence[ReferenceRun]) -> "list[Array]":
     """For each trained weight, where its gradient exceeds SIGNAL times its root-mean-square noise."""
     import numpy as np
 
@@ -51,24 +74,29 @@ def trusted_elements(exact: ReferenceRun, perturbed: list[ReferenceRun]) -> "lis
     return masks
 
 
-def noise_after(
+def _noise_after(
     update: int,
     initial: Sequence[VariableState],
     exact: ReferenceRun,
-    perturbed: list[ReferenceRun],
-    trusted: "list[Array]",
+    perturbed: Sequence[ReferenceRun],
+    trusted: "Sequence[Array]",
 ) -> list[float]:
-    """Norm of each variable's change under perturbation; for weights beyond the perturbation itself."""
+    """Norm of how much differently each variable changes where weights are perturbed.
+
+    The perturbation itself is taken off: it is the difference that two runs began with, not what rounding made of it.
+    """
     import numpy as np
 
     masks = iter(trusted)
     norms = []
     for v, state in enumerate(initial):
-        mask = next(masks) if state.kind == "weight" else None
+        mask: Array | None = next(masks) if state.kind == "weight" else None
         largest = 0.0
         for run in perturbed:
             difference = run.states[update][v].astype(np.float64) - exact.states[update][v].astype(np.float64)
-            part = difference if mask is None else difference[mask]
-            largest = max(largest, float(np.linalg.norm(part)))
+            if mask is not None:
+                began = run.start[v].astype(np.float64) - exact.start[v].astype(np.float64)
+                difference = (difference - began)[mask]
+            largest = max(largest, float(np.linalg.norm(difference)))
         norms.append(largest)
     return norms
