@@ -55,8 +55,3 @@ def not_one_of(key: str, given: str, valid: Iterable[str]) -> UsageError:
     """The error for a name that is not in a closed set."""
     names = list(valid)
     return UsageError(f"{key}: '{given}' is not one of {', '.join(names)}{nearest(given, names)}")
-
-
-def harmless(text: str) -> str:
-    """`text` without what would move the cursor or recolour the terminal: names of files and records may hold it."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import importlib
 import inspect
-import io
 import os
 import pkgutil
 import sys
@@ -15,7 +14,9 @@ from typing import Any
 import typer
 
 from harness.cli._offered import Offered, option
-from harness.errors import HarnessError, harmless, nearest
+from harness.cli._streams import standard_streams
+from harness.errors import HarnessError, nearest
+from harness.visible import message
 
 HELP = """Benchmark distributed training with TensorFlow: which tf.distribute strategy, how many replicas,
 what batch size and which cross-device op is fastest on this machine, with proof and intervals.
@@ -89,8 +90,7 @@ the installed one, as its version goes; the class is the base of its public BadP
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. A traceback never reaches a user for what a user did."""
-    _mend_streams()
-    with _colours(arguments):
+    with _colours(arguments), standard_streams():
         return _run(arguments)
 
 
@@ -108,11 +108,11 @@ def _run(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        return _unread()
+        return 0  # the reader (head, less) has had enough
     except SystemExit as error:
         # How click and rich leave when nobody reads what they print; 1 would mean a regression.
         if isinstance(error.__context__, BrokenPipeError):
-            return _unread()
+            return 0
         raise
     return code if isinstance(code, int) else 0
 
@@ -123,36 +123,20 @@ def _completed_verb() -> list[str]:
     return words[1:2] if "_HARNESS_COMPLETE" in os.environ and len(words) > 2 else []
 
 
-def _mend_streams() -> None:
-    """Standard streams that a shell closed become the null device; what they cannot encode is escaped."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  open until the process ends
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _unread() -> int:
-    """The reader (head, less) has had enough; Python would complain again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
 def _in_one_line(error: Exception, verbs: Sequence[str]) -> str:
-    message = " ".join(str(getattr(error, "message", error)).split())
-    if message.startswith("No such command"):
-        given = message.split("'")[1]
+    said = str(getattr(error, "message", error))
+    if said.startswith("No such command"):
+        given = said.split("'")[1]
         return f"no verb '{given}'; expected one of {', '.join(verbs)}{nearest(given, verbs)}"
-    if message.startswith("No such option"):
+    if said.startswith("No such option"):
         given = str(getattr(error, "option_name", ""))
         close = list(getattr(error, "possibilities", None) or [])
         return f"no flag '{given}'" + (f"; did you mean '{close[0]}'?" if close else "; see --help")
     if getattr(error, "param", None) is not None and hasattr(error, "format_message"):
-        return " ".join(error.format_message().split())
-    return message
+        return str(error.format_message())
+    return said
 
 
-def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"harness: {harmless(' '.join(message.split()))}\n")
+def _fail(text: str, code: int) -> int:
+    sys.stderr.write(f"harness: {message(text)}\n")
     return code

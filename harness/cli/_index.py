@@ -5,13 +5,21 @@ from pathlib import Path
 
 from harness.errors import StorageError
 
+REPORTS = Path("reports")
+"""Where pages go that nobody names a place for."""
+
 
 def list_in_index(page: Path) -> None:
-    """Rewrite the index of the page's folder. A fault there is told and fails nothing: the page itself is written."""
-    from harness.report.page.index import INDEX_NAME, update_index
+    """Rewrite the index of the page's folder, if that is one of reports: it is called so, or has an index of ours.
 
-    if page.name == INDEX_NAME:
-        return  # asked for by name: it stays what it is
+    A fault there is told and fails nothing: the page itself is written.
+    """
+    from harness.report.page.index import INDEX_NAME, has_index, update_index
+
+    if page.name == INDEX_NAME or not page.is_file():
+        return  # the index asked for by name stays what it is
+    if page.parent.resolve().name != REPORTS.name and not has_index(page.parent):
+        return
     try:
         index = update_index(page.parent)
     except StorageError as error:

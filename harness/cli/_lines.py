@@ -6,9 +6,9 @@ from typing import TextIO
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.words.text import printable
 from harness.run.progress.base import duration
 from harness.run.progress.lines import PlainLines
+from harness.visible import one_line
 
 
 class Lines(PlainLines):
@@ -48,7 +48,7 @@ class Lines(PlainLines):
 
     def _say(self, text: str) -> None:
         """One line, whatever is in the text."""
-        super()._say(" ".join(printable(text).split()))
+        super()._say(one_line(text))
 
 
 class GitHubGroups(Lines):
@@ -88,11 +88,11 @@ class GitHubGroups(Lines):
             self._open = False
 
     def _command(self, name: str, text: str) -> None:
-        PlainLines._say(self, f"::{name}::" + _escaped(" ".join(printable(text).split())))
+        PlainLines._say(self, f"::{name}::" + _escaped(one_line(text)))
 
     def _say(self, text: str) -> None:
         """One line that the runner does not take for a command."""
-        line = " ".join(printable(text).split()).replace("##[", "## [")
+        line = one_line(text).replace("##[", "## [")
         PlainLines._say(self, f" {line}" if line.startswith("::") else line)
 
 

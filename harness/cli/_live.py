@@ -18,10 +18,10 @@ from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far
-from harness.report.words.text import printable
 from harness.run.progress.base import duration
 from harness.run.progress.eta import Timed
 from harness.spec.cell import Cell
+from harness.visible import printable
 
 EVERY_S = 1.0
 """While trials take turns the screen is drawn this often at most: drawing takes some milliseconds."""

@@ -1,11 +1,9 @@
 """What `sweep` does once its spec is read: plan, create the run, measure, and say the answer."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.cli._terminal import heeds_control
 from harness.plan import Estimate, estimate, make_plan
@@ -18,6 +16,7 @@ from harness.run.runner import resume as resume_run
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
+from harness.visible import json_text
 
 
 def dry_run(sweep: Sweep, json_out: bool) -> int:
@@ -28,16 +27,15 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
     expected = estimate(sweep, matrix.cells)
     if json_out:
-        _print_json(
-            {
-                "cells": [{"cell_id": c.cell_id, **c.model_dump(mode="json")} for c in matrix.cells],
-                "base_cell_ids": sorted(matrix.added_base),
-                "left_out": [{"combination": x.combination, "reason": x.reason} for x in matrix.left_out],
-                "plan": plan.model_dump(mode="json"),
-                "estimate_s": round(expected.seconds, 1),
-                "trials": expected.trials,
-            }
-        )
+        planned = {
+            "cells": [{"cell_id": c.cell_id, **c.model_dump(mode="json")} for c in matrix.cells],
+            "base_cell_ids": sorted(matrix.added_base),
+            "left_out": [{"combination": x.combination, "reason": x.reason} for x in matrix.left_out],
+            "plan": plan.model_dump(mode="json"),
+            "estimate_s": round(expected.seconds, 1),
+            "trials": expected.trials,
+        }
+        print(json_text(planned), end="")
         return 0
     _say_matrix(matrix, expected)
     labels = {cell.cell_id: cell.label for cell in matrix.cells}
@@ -86,7 +84,8 @@ def _tell(path: Path, json_out: bool) -> int:
         statuses: dict[str, int] = {}
         for trial in loaded.trials:
             statuses[trial.status] = statuses.get(trial.status, 0) + 1
-        _print_json({"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses})
+        told = {"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses}
+        print(json_text(told), end="")
         return 0
     print("\n".join(lines))
     print(f"records: {path}")
@@ -109,7 +108,3 @@ def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Pr
     from harness.cli._live import TerminalProgress
 
     return TerminalProgress(results=results)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,6 +1,5 @@
 """`harness ab`: two sides measured alive together, and a verdict."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.cli._flags import OF_SWEEPS, ON_RESUME, key_flags, keys_given, refuse_beside_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
+from harness.visible import json_text
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -90,7 +90,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
 
     if json_out:
         whole = comparison_json(comparison)
-        print(json.dumps({**whole, "wall_s": round(wall_s, 1), "path": str(path)}, indent=2, ensure_ascii=False))
+        print(json_text({**whole, "wall_s": round(wall_s, 1), "path": str(path)}), end="")
         return
     print(renderer("terminal").render(comparison, surface()), end="")
     print(f"{duration(wall_s)} from start to verdict; records: {path}")

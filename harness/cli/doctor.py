@@ -1,9 +1,10 @@
 """`harness doctor`: what this machine can run, why not the rest, and what makes its timings bad."""
 
-import json
 from typing import Annotated, Any
 
 import typer
+
+from harness.visible import json_text
 
 VERB = "doctor"
 EXAMPLES = "Examples: harness doctor\n\nharness doctor --json | jq '.warnings'"
@@ -25,7 +26,7 @@ def command(
             "warnings": list(machine.warnings),
             "facts": dict(machine.facts),
         }
-        print(json.dumps(answer, indent=2, ensure_ascii=False))
+        print(json_text(answer), end="")
         return 0
     print("What can run here (each tried in a process of its own)")
     for finding in examine(catalogue_of()):

@@ -1,6 +1,5 @@
 """`harness faults`: what a killed worker, a frozen one, a cut link cost, by strategy and interval of checkpoints."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from harness.cli._offered import RESULTS, argument, option, resume_option
 from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import HELP as HELP_OF_KEYS
 from harness.spec.sweep import load_sweep
+from harness.visible import json_text
 
 VERB = "faults"
 HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
@@ -91,7 +91,7 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
             "estimate_s": round(expected, 1),
             "sha256": planned.plan.sha256,
         }
-        print(json.dumps(plan, indent=2, ensure_ascii=False))
+        print(json_text(plan), end="")
         return 0
     print(f"{len(planned.faults.jobs)} jobs of {settings.steps} steps, about {duration(expected)}")
     for job in planned.faults.jobs:

@@ -1,6 +1,5 @@
 """`harness history`: the runs of one machine as series, and where their level changes."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,7 @@ import typer
 
 from harness.cli._completion import strategies
 from harness.cli._index import list_in_index
-from harness.errors import harmless
+from harness.visible import json_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +64,7 @@ def command(
         list_in_index(output)
     if json_out:
         found = history_json(series, between, len(read), alarms)
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json_text(found), end="")
         return 0
     _tell(series, between, len(read), alarms)
     if output is not None:
@@ -94,7 +93,7 @@ def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
         try:
             run = load_run(row.path)
         except HarnessError as error:
-            sys.stderr.write(f"harness: left out: {harmless(str(error))}\n")
+            sys.stderr.write(f"harness: left out: {one_line(str(error))}\n")
             continue
         read.append(row.run_id)
         yield run

@@ -1,10 +1,11 @@
 """`harness import`: a published table as a run of figures that were not measured here."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from harness.visible import json_text
 
 VERB = "import"
 HELP = (
@@ -35,13 +36,8 @@ def command(
     path, count = import_table(file, results, name, source)
     if json_out:
         left_out = load_manifest(path).part(ImportedRecord).left_out
-        print(
-            json.dumps(
-                {"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out},
-                indent=2,
-                ensure_ascii=False,
-            )
-        )
+        answer = {"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out}
+        print(json_text(answer), end="")
         return 0
     print(f"{count} published figures, not measured here: {path}")
     return 0

@@ -1,12 +1,11 @@
 """`harness list`: the runs of a results folder."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.errors import harmless
+from harness.visible import json_text, printable
 
 if TYPE_CHECKING:
     from harness.record.reading import RunListing
@@ -28,14 +27,14 @@ def command(
     listings = list_runs(results)
     if json_out:
         rows = [{**vars(listing), "path": str(listing.path)} for listing in listings]
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print(json_text(rows), end="")
         return 0
     if not listings:
         print(f"no runs in {results}; make one with: python -m harness sweep")
         return 0
     width = max(len(listing.run_id) for listing in listings)
     for listing in listings:
-        print(harmless(f"{listing.run_id:<{width}}  {_state(listing)}"))
+        print(printable(f"{listing.run_id:<{width}}  {_state(listing)}"))
     return 0
 
 

@@ -1,6 +1,5 @@
 """`harness report`: one HTML file from a run."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._completion import RUN_HELP, run_ids
+from harness.visible import json_text
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -52,7 +52,7 @@ def command(
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
-    from harness.cli._index import list_in_index
+    from harness.cli._index import REPORTS, list_in_index
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
     from harness.report.kinds import PageRequest, shown_kind
@@ -64,16 +64,12 @@ def command(
     if base is not None and not kind.takes_base:
         raise UsageError(f"--base: '{loaded.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
     against = None if base is None else _against(load_run(resolve_run(base, results)), loaded, results, across_machines)
-    target = output or Path("reports") / f"{_file_name(loaded.manifest.run_id)}.html"
+    target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
     lines = kind.write_page(loaded, PageRequest(target, results, against, beside))
     list_in_index(target)
     if json_out:
-        print(
-            json.dumps(
-                {"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}, indent=2, ensure_ascii=False
-            )
-        )
+        print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
     else:
         print("\n".join([*lines, f"report: {target}"]))
     if open_it:
@@ -83,7 +79,7 @@ def command(
 
 def _file_name(run_id: str) -> str:
     """The id as the name of a file in a folder, whatever a record of others calls itself."""
-    from harness.report.words.text import printable
+    from harness.visible import printable
 
     return "-".join(printable(run_id).replace("/", "-").split())
 

@@ -11,6 +11,7 @@ from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.text import value_of
 from harness.stages import MAX_BLOCKS, pilot_within
+from harness.visible import json_text
 
 if TYPE_CHECKING:
     from harness.run.kinds.validate import ValidateSettings
@@ -56,7 +57,7 @@ def command(**given: Any) -> int:
     check_records(run)
     record = with_recorded_rules(validation_of(run), path)
     write_validation(path, record)
-    text = record.model_dump_json(indent=2) + "\n" if given["json"] else validation_text(record, path, surface())
+    text = json_text(record.model_dump(mode="json")) if given["json"] else validation_text(record, path, surface())
     print(text, end="")
     return 0
 

@@ -1,13 +1,13 @@
 """`harness worker`: let a sweep elsewhere start its processes on this host."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.errors import UsageError
+from harness.cli._streams import silence
+from harness.errors import StorageError, UsageError
 
 VERB = "worker"
 HELP = "Join a sweep that runs with --launcher attach, slurm or ray, and run its processes on this host."
@@ -44,7 +44,9 @@ def command(
     try:
         found = token_from(token, token_file)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"token_file: cannot read '{token_file}': {error}") from None
+        raise UsageError(
+            f"token_file: cannot read '{token_file}': {getattr(error, 'strerror', None) or error}"
+        ) from None
     if found is None:
         raise UsageError(
             "token: there is none; give --token-file, --token or HARNESS_TOKEN, as the sweep has printed it"
@@ -62,5 +64,5 @@ def _say(text: str) -> None:
     """Tell the person; when nobody reads it any more (head, a closed terminal), no sweep must lose its host for it."""
     try:
         print(text, flush=True)
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, StorageError):
+        silence(sys.stdout)

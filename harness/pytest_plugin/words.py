@@ -7,8 +7,9 @@ from harness.analysis.estimates.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
 from harness.report.comparison.words import count_words, cpu_words, verdict_words
-from harness.report.words.text import NOTHING, listed, plural, printable, ratio, significant
+from harness.report.words.text import NOTHING, listed, plural, ratio, significant
 from harness.spec.work import SEVERAL
+from harness.visible import one_line, printable
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
 UNKNOWN_DRIFT = (
@@ -20,7 +21,7 @@ _NO_VERDICT = {"failed": "failed", "skipped": "skipped", "saved": "saved", "prov
 
 def plain(text: str) -> str:
     """One line without control characters."""
-    return " ".join(printable(text).split())
+    return one_line(text)
 
 
 def failure(result: GateResult) -> str:

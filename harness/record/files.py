@@ -18,6 +18,8 @@ from pydantic_core import PydanticSerializationError
 from harness.errors import StorageError
 
 LOCK_NAME = ".lock"
+_MOST_LINKS = 40
+"""As many as the kernel follows."""
 _LOCK_PATIENCE_S = 0.5
 """A reader that asks whether a run is live holds the lock for microseconds; a writer outwaits it."""
 
@@ -29,6 +31,7 @@ _REMEDIES = {
     errno.EACCES: "get permission for it",
     errno.EPERM: "get permission for it",
     errno.EEXIST: "move what is in the way",
+    errno.EINVAL: "put a regular file there",
     errno.ENOTDIR: "move the file that is where a folder is needed",
     errno.EISDIR: "move the folder that is where a file is needed",
     errno.ENAMETOOLONG: "shorten the name of the sweep",
@@ -41,7 +44,7 @@ def storage_error(action: str, path: Path, error: OSError, run: Path | None = No
 
     With `run`, a run that holds trials already, the remedy is to resume it once the fault is mended.
     """
-    reason = os.strerror(error.errno) if error.errno else str(error)
+    reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error))
     remedy = _REMEDIES.get(error.errno or 0, "check the disk")
     text = f"cannot {action} '{path}': {reason}; {remedy}"
     return StorageError(text, run.name) if run else StorageError(f"{text}, or choose another place with --results DIR")
@@ -93,11 +96,16 @@ def write_all(descriptor: int, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` at `path` durably; whoever reads sees the old content or the new, never a mixture.
 
+    A link is followed: what it names gets the data. A device or a pipe is written to and stays what it is.
     Raises OSError, and then the old content is untouched.
     """
+    path = behind_links(path)
+    if not may_be_replaced(path):
+        _write_in_place(path, data)
+        return
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)
@@ -108,6 +116,39 @@ def replace_file(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def behind_links(path: Path) -> Path:
+    """What `path` is in the end, which need not exist. An open file (/dev/stdout, /dev/fd/63) stays its name in /proc.
+
+    Raises OSError for links that lead in a circle.
+    """
+    for _ in range(_MOST_LINKS):
+        if not path.is_symlink() or _is_open_file(path):
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def may_be_replaced(path: Path) -> bool:
+    """Whether another file may take the place of `path`: there is none, or a regular one that is no open file."""
+    return not path.exists() or (path.is_file() and not _is_open_file(path))
+
+
+def _is_open_file(path: Path) -> bool:
+    return Path(os.path.realpath(path.parent)).is_relative_to("/proc")
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    """Write to a device or a pipe as a shell's `>>` does. OSError for what holds a disk, and a pipe nobody reads."""
+    if path.is_block_device():
+        raise OSError(errno.EINVAL, "it is a disk")
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    try:
+        os.set_blocking(descriptor, True)
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
 
 
 def append_line(descriptor: int, line: bytes) -> None:

@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import StorageError
+from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import append_line, storage_error, to_json
 from harness.record.kind import RECORDS_NAME
 from harness.record.reading import whole_length
@@ -23,7 +24,7 @@ class RecordLog:
         self._path = folder / name
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            data = self._path.read_bytes()
+            data = read_whole(self._path, LARGEST_RECORDS)
             if (whole := whole_length(data)) < len(data):
                 os.ftruncate(self._descriptor, whole)
             elif data and not data.endswith(b"\n"):
@@ -54,7 +55,7 @@ def load_records(model: type[_Record], folder: Path, name: str = RECORDS_NAME) -
     """
     path = folder / name
     try:
-        data = path.read_bytes()
+        data = read_whole(path, LARGEST_RECORDS)
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -12,12 +12,14 @@ from typing import IO, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import StorageError, UsageError, harmless, nearest
+from harness.errors import StorageError, UsageError, nearest
+from harness.files import LARGEST_RECORDS, opened, read_whole
 from harness.record.files import is_locked, storage_error
 from harness.record.imported import ImportedRecord
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import TrialRecord
+from harness.visible import one_line
 
 MANIFEST_NAME = "run.json"
 _SHOWN_RUNS = 5
@@ -73,7 +75,7 @@ def load_manifest(path: Path) -> RunManifest:
     """Read `run.json` of the run folder `path`. Raises StorageError."""
     file = path / MANIFEST_NAME
     try:
-        data = file.read_bytes()
+        data = read_whole(file, LARGEST_RECORDS)
     except (FileNotFoundError, NotADirectoryError):
         if not path.exists():
             raise StorageError(f"there is no run at '{path}'; `python -m harness list` shows what there is") from None
@@ -94,7 +96,7 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
     trials: list[TrialRecord] = []
     try:
         # A line at a time: the whole file beside its records would double what a large run needs.
-        with file.open("rb") as stream, _without_collector():
+        with opened(file) as stream, _without_collector():
             for number, line, last in _numbered_lines(stream):
                 if last and not _is_json(line):
                     return trials, True
@@ -149,6 +151,13 @@ def resolve_run(text: str, results: Path) -> Path:
     A folder has the run's id for a name unless somebody has renamed it; both are names of it.
     Raises UsageError that names the runs there are and the nearest one.
     """
+    try:
+        return _meant(text, results)
+    except OSError as error:
+        raise UsageError(f"RUN: '{text}' names no run: {error.strerror or error}") from None
+
+
+def _meant(text: str, results: Path) -> Path:
     given = Path(text)
     if (given / MANIFEST_NAME).is_file():
         return given
@@ -221,7 +230,7 @@ def _listing(folder: Path) -> RunListing:
 
 def _count_lines(file: Path) -> int:
     try:
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
     except FileNotFoundError:
         return 0
@@ -290,4 +299,4 @@ def _first_problem(error: ErrorDetails) -> str:
 
 def _shown(text: str, most: int = 200) -> str:
     """At most `most` characters, none of which disturbs a terminal: a record may hold any text."""
-    return harmless(text if len(text) <= most else text[: most - 3] + "...")
+    return one_line(text if len(text) <= most else text[: most - 3] + "...")

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from harness.errors import StorageError
+from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
@@ -159,7 +160,7 @@ class RunStore:
     def _mend_the_end(self) -> None:
         """Leave whole, terminated lines only, so that the next line starts a line. Raises OSError."""
         descriptor = self._open_descriptor()
-        data = (self.path / TRIALS_NAME).read_bytes()
+        data = read_whole(self.path / TRIALS_NAME, LARGEST_RECORDS)
         whole = whole_length(data)
         if whole < len(data):
             os.ftruncate(descriptor, whole)

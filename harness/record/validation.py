@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import StorageError
+from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import replace_file, storage_error, to_json
 from harness.spec.cell import MOST, Cell
@@ -163,7 +164,7 @@ def load_validation(folder: Path) -> ValidationRecord:
     """Read `validation.json` of a run. StorageError, of one line, when it is missing or no such record."""
     path = folder / VALIDATION_NAME
     try:
-        return ValidationRecord.model_validate(json.loads(path.read_bytes()))
+        return ValidationRecord.model_validate(json.loads(read_whole(path, LARGEST_RECORDS)))
     except OSError as error:
         raise storage_error("read", path, error) from None
     except ValidationError as error:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harness.errors import UsageError, nearest
 from harness.spec.axes import Count, Devices, Natural, Seconds
 from harness.spec.sweep import sweep_from
+from harness.visible import quoted
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
@@ -75,7 +76,7 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
     """Validate `values`; raise UsageError with one line that names the key."""
     for key in values:
         if key not in Faults.model_fields:
-            raise UsageError(f"{source}: unknown key {key!r}{nearest(key, Faults.model_fields)}")
+            raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Faults.model_fields)}")
     try:
         settings = Faults.model_validate(values)
     except ValidationError as error:
@@ -89,7 +90,7 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
         )
         if key == "strategy" and isinstance(given, str) and given in NOT_OFFERED:
             hint = f"; '{given}' is not among them: {NOT_OFFERED[given]}"
-        raise UsageError(f"{source}: {key}: given {given!r}, expected {expected}{hint}") from None
+        raise UsageError(f"{source}: {key}: given {quoted(given)}, expected {expected}{hint}") from None
     if settings.ps != Faults.model_fields["ps"].default and "parameter_server" not in settings.strategy:
         raise UsageError(
             f"{source}: ps: given {settings.ps}, but no strategy of this run has servers: parameter_server"
@@ -116,4 +117,4 @@ def _number(key: str, text: str, like: Any) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise UsageError(f"{key}: given {text!r}, expected {expected}") from None
+        raise UsageError(f"{key}: given {quoted(text)}, expected {expected}") from None

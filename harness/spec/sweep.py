@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from harness.errors import UsageError, nearest
+from harness.files import read_whole
 from harness.spec.address import split_address
 from harness.spec.axes import SETTINGS, TABLE, Axes, Settings
 from harness.spec.entry import Asked, Spelling
+from harness.visible import quoted
 
 
 def _asked() -> dict[str, Asked]:
@@ -86,6 +88,8 @@ class Sweep(Settings, _Lists):
         return value
 
 
+LARGEST_SPEC = 2**20
+"""Bytes of a spec; the largest in benchmarks/ has two thousand."""
 BOOLEAN = "a valid boolean, unable to interpret input"
 
 
@@ -93,7 +97,7 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
     """Validate `values` into a Sweep; raise UsageError with one line that names the key."""
     for key in values:
         if key not in Sweep.model_fields:
-            raise UsageError(f"{source}: unknown key {key!r}{nearest(key, Sweep.model_fields)}")
+            raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Sweep.model_fields)}")
     try:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
@@ -111,15 +115,31 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
 def load_sweep(path: Path) -> dict[str, Any]:
     """The raw keys of a TOML spec, for `sweep_from` (flags are laid over them first)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path, LARGEST_SPEC).decode()
     except FileNotFoundError:
         raise UsageError(f"SPEC: no file at '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"SPEC: cannot read '{path}': {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"SPEC: cannot read '{path}': {reason}") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"SPEC: '{path}': {_deepest_key(text)}: is nested too deeply") from None
+
+
+def _deepest_key(text: str) -> str:
+    """The key of a spec whose value opens the most brackets."""
+    key, depth, found, most = "spec", 0, "spec", 0
+    for line in text.splitlines():
+        if depth <= 0 and "=" in line:
+            key = line.partition("=")[0].strip()
+        for letter in line:
+            depth += (letter in "[{") - (letter in "]}")
+            if depth > most:
+                found, most = key, depth
+    return found
 
 
 def _in_one_line(error: ValidationError) -> str:
@@ -129,6 +149,6 @@ def _in_one_line(error: ValidationError) -> str:
     expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
     given = first["input"]
     if first["type"] == "value_error":
-        return f"{key}: given {given!r}: {expected}"
+        return f"{key}: given {quoted(given)}: {expected}"
     hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""
-    return f"{key}: given {given!r}, expected {expected}{hint}"
+    return f"{key}: given {quoted(given)}, expected {expected}{hint}"

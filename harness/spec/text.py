@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 from harness.errors import UsageError
 from harness.spec.sweep import AXES, SPELLINGS, Sweep
+from harness.visible import quoted
 
 
 def value_of(key: str, text: str) -> Any:
@@ -37,5 +38,5 @@ def _scalar(key: str, text: str, kind: Any) -> Any:
             return kind(text)
         except ValueError:
             expected = "a whole number" if kind is int else "a number"
-            raise UsageError(f"{key}: given {text!r}, expected {expected}") from None
+            raise UsageError(f"{key}: given {quoted(text)}, expected {expected}") from None
     return text

@@ -1,5 +1,6 @@
 """Where the output goes: readers that have had enough, closed streams, encodings, odd surroundings."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import run as main
 from harness.record import RunStore
 from tests.record.examples import manifest, trial
 
@@ -45,12 +47,62 @@ def test_a_reader_that_has_had_enough_is_no_failure(run: Path, verb: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("verb", "closed"), [("list", ">&-"), ("show latest", "2>&-"), ("sweep --replicas x", ">&- 2>&-")]
+    ("verb", "where", "reason"),
+    [
+        ("list", ">/dev/full", "No space left on device"),
+        ("--help", ">/dev/full", "No space left on device"),
+        ("export latest", ">/dev/full", "No space left on device"),
+        ("show latest", ">&-", "it is closed"),
+        ("list", "1</dev/null", "Bad file descriptor"),
+    ],
 )
-def test_streams_that_a_shell_closed_are_no_failure(run: Path, verb: str, closed: str) -> None:
-    done = shell(f"$HARNESS {verb} {closed}", run)
-    assert done.returncode == (2 if "x" in verb.split() else 0)
-    assert "Traceback" not in done.stderr
+def test_an_answer_that_cannot_be_written_is_exit_code_four_and_one_line(
+    run: Path, verb: str, where: str, reason: str
+) -> None:
+    done = shell(f"$HARNESS {verb} {where}", run)
+    assert done.returncode == 4
+    assert done.stderr == f"harness: cannot write standard output: {reason}; send it somewhere else\n"
+
+
+def test_every_verb_says_that_its_answer_cannot_be_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(run)
+    reference = str(HERE / "results" / "reference")
+    verbs = [
+        *(f"show latest{flag}" for flag in ("", " --json")),
+        *(f"list{flag}" for flag in ("", " --json")),
+        *(f"export latest --format {name}" for name in ("csv", "cells", "json")),
+        *(f"compare {reference} --along replicas{flag}" for flag in ("", " --json", " --output c.html")),
+        *(f"history --results {HERE}/results{flag}" for flag in ("", " --json")),
+        *(f"report latest{flag}" for flag in ("", " --json")),
+        *(f"sweep --dry-run{flag}" for flag in ("", " --json")),
+        *(f"faults --dry-run{flag}" for flag in ("", " --json")),
+        "sweep --help",
+    ]
+    for verb in verbs:
+        with open("/dev/full", "w") as full:  # noqa: PTH123
+            monkeypatch.setattr(sys, "stdout", full)
+            assert main(verb.split()) == 4, verb
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("harness: cannot write standard output: ")
+
+
+@pytest.mark.parametrize(("verb", "code"), [("show latest", 0), ("sweep --replicas x", 2)])
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_standard_error_that_takes_no_more_changes_nothing(run: Path, verb: str, code: int, where: str) -> None:
+    assert shell(f"$HARNESS {verb} {where}", run).returncode == code
+
+
+@pytest.mark.parametrize("flag", ["", "--json"])
+def test_control_characters_from_outside_do_not_reach_a_pipe(run: Path, flag: str) -> None:
+    done = shell(
+        f"$HARNESS sweep --dry-run --replicas 1 --model $'a:b\\x1b[2J\\xe2\\x80\\xae\\x07\\xc2\\x9b' {flag}", run
+    )
+    assert done.returncode == 0
+    assert done.stdout.replace("\n", "").isprintable()
+    if flag:
+        assert json.loads(done.stdout)["cells"][0]["model"] == "a:b\x1b[2J\u202e\x07\x9b"  # escaped, and nothing lost
 
 
 @pytest.mark.parametrize("verb", ["show latest", "sweep --strategy größe"])

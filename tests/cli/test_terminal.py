@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli._terminal import heeds_control
-from harness.errors import harmless
 from harness.record import RunStore
+from harness.visible import one_line
 from tests.synthetic import default_cells, make_run
 
 HERE = Path.cwd()
@@ -98,4 +98,4 @@ def test_an_error_about_a_file_with_such_a_name_is_printable(harness: Run) -> No
     code, _, error = harness("show", "nowhere\x1b[31m\u202e")
     assert (code, error.count("\n")) == (2, 1)
     assert error.strip().isprintable()
-    assert harmless("a\tb") == "a\ufffdb"
+    assert one_line("a\tb\x1b") == "a b\ufffd"

@@ -96,19 +96,22 @@ def test_a_page_of_an_earlier_version_is_listed_by_its_title(tmp_path: Path) -> 
 def test_an_index_that_is_not_ours_is_left_alone_and_the_report_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "index.html").write_text("my own page", encoding="utf-8")
-    assert run(["report", str(ROOT / "results" / "reference"), "--output", str(tmp_path / "r.html")]) == 0
-    assert (tmp_path / "index.html").read_text(encoding="utf-8") == "my own page"
-    assert (tmp_path / "r.html").exists()
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "index.html").write_text("my own page", encoding="utf-8")
+    assert run(["report", str(ROOT / "results" / "reference"), "--output", str(folder / "r.html")]) == 0
+    assert (folder / "index.html").read_text(encoding="utf-8") == "my own page"
+    assert (folder / "r.html").exists()
     assert "is not of this harness and stays as it is" in capsys.readouterr().err
 
 
 def test_compare_writes_the_index_beside_a_page_and_beside_nothing_else(tmp_path: Path) -> None:
     compare = ["compare", str(ROOT / "results" / "reference"), "--along", "replicas", "--base", "1"]
-    run([*compare, "--output", str(tmp_path / "c.md")])
-    assert not (tmp_path / "index.html").exists()
-    run([*compare, "--output", str(tmp_path / "c.html")])
-    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    folder = tmp_path / "reports"
+    run([*compare, "--output", str(folder / "c.md")])
+    assert not (folder / "index.html").exists()
+    run([*compare, "--output", str(folder / "c.html")])
+    page = Page((folder / "index.html").read_text(encoding="utf-8"))
     assert links(page) == ["c.html"]
     assert "comparison" in page.words
 
@@ -158,5 +161,5 @@ def test_history_and_faults_pages_are_listed_with_what_they_found(tmp_path: Path
 
 def test_history_writes_the_index_beside_its_page(tmp_path: Path) -> None:
     runs = ["--results", str(ROOT / "results")]
-    assert run(["history", *runs, "--output", str(tmp_path / "h.html")]) == 0
-    assert links(Page((tmp_path / "index.html").read_text(encoding="utf-8"))) == ["h.html"]
+    assert run(["history", *runs, "--output", str(tmp_path / "reports" / "h.html")]) == 0
+    assert links(Page((tmp_path / "reports" / "index.html").read_text(encoding="utf-8"))) == ["h.html"]

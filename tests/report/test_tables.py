@@ -4,17 +4,8 @@ import pytest
 
 from harness.analysis import Interval, summarise
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
-from harness.report.words.text import (
-    bounds,
-    describe,
-    listed,
-    plus_minus,
-    printable,
-    seconds,
-    shortened,
-    significant,
-    size,
-)
+from harness.report.words.text import bounds, describe, listed, plus_minus, seconds, shortened, significant, size
+from harness.visible import printable
 from tests.synthetic import make_cell, make_run
 
 

@@ -13,7 +13,8 @@ from harness.report.comparison.table import comparison_table
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
-from harness.report.words.text import NOTHING, printable
+from harness.report.words.text import NOTHING
+from harness.visible import printable
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """A comparison as JSON: `docs/records.md` explains the keys. Shares and ratios are numbers, 0.01 is 1 %."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.values import Keys, document, each, ends, value_at
 from harness.spec.work import EXAMPLES
+from harness.visible import json_text
 
 _WALL = "verdicts.wall"
 SIDE: Keys = {
@@ -79,7 +79,7 @@ class _Json:
 
     def render(self, comparison: Comparison, surface: Surface) -> str:
         """See Renderer."""
-        return json.dumps(comparison_json(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(comparison_json(comparison), allow_nan=False)
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from harness.analysis.estimates.verdict import Margins
 from harness.report.comparison.words import cpu_words, quantity_of_rows, verdict_words
 from harness.report.export.rows import interval_row
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import listed, plural, printable, shortened
+from harness.report.words.text import listed, plural, shortened
+from harness.visible import printable
 
 MOST = 40
 _TOLD = 10

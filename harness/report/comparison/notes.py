@@ -5,7 +5,8 @@ from collections import defaultdict
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import judge
 from harness.report.comparison.words import STAY, row_notes
-from harness.report.words.text import listed, printable
+from harness.report.words.text import listed
+from harness.visible import printable
 
 _NAMED = 6
 _MORE = {

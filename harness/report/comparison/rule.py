@@ -5,7 +5,8 @@ from harness.analysis.estimates.verdict import Margins
 from harness.record.validation import ValidationRecord
 from harness.report.comparison.words import quantity_of_rows
 from harness.report.words.method import Method
-from harness.report.words.text import listed, plural, printable, significant
+from harness.report.words.text import listed, plural, significant
+from harness.visible import printable
 
 CORRECTIONS = {"none": "none", "fdr": "Benjamini–Hochberg, false discovery rate 5 %", "holm": "Holm, 5 % in all"}
 

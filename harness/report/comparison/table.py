@@ -8,7 +8,8 @@ from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.notes import more_words
 from harness.report.comparison.words import count_words, cpu_words, quantity_of_rows, verdict_words
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, printable, significant
+from harness.report.words.text import NOTHING, significant
+from harness.visible import printable
 
 _NOTE = (
     "B against A: throughput (examples/s) and CPU seconds an example, each with its 95 % interval. Throughputs of a "

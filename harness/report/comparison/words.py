@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
-from harness.report.words.text import NOTHING, listed, plural, printable, ratio
+from harness.report.words.text import NOTHING, listed, plural, ratio
 from harness.spec.work import Quantity, quantity_of
+from harness.visible import printable
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""

@@ -18,6 +18,7 @@ from harness.analysis import CellSummary, summarise
 from harness.analysis.estimates.intervals import throughput_interval
 from harness.environment import Fact
 from harness.errors import HarnessError, StorageError, UsageError
+from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
 from harness.report.words.names import series_name, slug
@@ -188,11 +189,12 @@ def _python(facts: Mapping[str, Fact]) -> str:
 def _read(path: Path, version: int) -> dict[str, Any]:
     """What earlier exports wrote there; StorageError when it is something else."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = json.loads(read_whole(path, LARGEST_RECORDS))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise StorageError(f"cannot read '{path}': {error}; name another folder with --output DIR") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"cannot read '{path}': {reason}; name another folder with --output DIR") from None
     if not isinstance(known, dict) or known.get("version") != version:
         raise StorageError(f"'{path}' is not asv's (version {version}); name another folder with --output DIR")
     return known

@@ -1,6 +1,5 @@
 """The arrays of github-action-benchmark: `customBiggerIsBetter`, examples/s, and `customSmallerIsBetter`, s/step."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from harness.report.export.base import Exporter, RunData, deliver, measured_cell
 from harness.report.words.names import series_name
 from harness.report.words.text import bounds
 from harness.spec.work import EXAMPLES
+from harness.visible import json_text
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Action:
         """See Exporter."""
         cells = measured_cells(summarise(run.manifest, run.trials), self.name)
         entries = [self._entry(cell, run) for cell in cells]
-        return deliver(json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False) + "\n", target)
+        return deliver(json_text(entries, 1, allow_nan=False), target)
 
     def _entry(self, cell: CellSummary, run: RunData) -> dict[str, Any]:
         assert cell.measured is not None

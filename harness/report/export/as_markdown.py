@@ -11,7 +11,7 @@ from harness.report.export.base import Exporter, RunData, deliver
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
-from harness.report.words.text import printable
+from harness.visible import one_line, printable
 
 LARGEST = 65_536
 """Characters that GitHub takes for a comment or the text of a pull request."""
@@ -82,7 +82,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def escape(text: str) -> str:
     """One line in which nothing is markup: a name must not become a table column, a link or a tag."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(printable(text).split()))
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", one_line(text))
 
 
 EXPORTER: Exporter = _Markdown()

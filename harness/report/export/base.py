@@ -75,9 +75,9 @@ def deliver(content: str, target: Path | None) -> str | None:
 
 def write(target: Path, data: bytes, example: str = "FILE") -> None:
     """Write `data` whole or not at all. Raises StorageError; `example` is what its remedy says to name."""
-    if target.is_dir():
-        raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
     try:
+        if target.is_dir():
+            raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_file(target, data)
     except OSError as error:

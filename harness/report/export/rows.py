@@ -12,7 +12,7 @@ from harness.record.trial import TrialRecord
 from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS, Column
 from harness.report.tables.quantities import columns_for
 from harness.report.values import plain
-from harness.report.words.text import printable
+from harness.visible import printable
 
 Row = dict[str, Any]
 

@@ -23,7 +23,7 @@ from matplotlib.patches import Rectangle
 from harness.report.export.rows import Row
 from harness.report.figures.compact import compact
 from harness.report.page.downloads import Download, csv_download
-from harness.report.words.text import printable
+from harness.visible import printable
 
 INK = "#000000"
 MUTED = "#777777"

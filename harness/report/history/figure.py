@@ -10,7 +10,8 @@ from harness.analysis.history.series import Series
 from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.history.words import percent
-from harness.report.words.text import plural, printable, significant
+from harness.report.words.text import plural, significant
+from harness.visible import printable
 
 
 def history_figure(series: Series, slug: str, name: str) -> Picture | None:

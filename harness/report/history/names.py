@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.analysis.history.series import Series
 from harness.report.page.trials.columns import labels_of
-from harness.report.words.text import printable
+from harness.visible import printable
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from harness.report.history.words import (
 )
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
-from harness.report.words.text import listed, plural, printable
+from harness.report.words.text import listed, plural
+from harness.visible import printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""

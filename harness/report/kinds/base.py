@@ -1,6 +1,5 @@
 """What `report`, `show`, `export` and `list` need of a kind of run."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,8 +78,3 @@ def known_validation(run: Run, results: Path) -> ValidationRecord | None:
     """The newest validation in `results` of the machine that the run was measured on."""
     machine = run.manifest.facts.get("machine.id")
     return find_validation(results, machine if isinstance(machine, str) else None)
-
-
-def json_text(value: Any) -> str:
-    """One JSON object for people and programs."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

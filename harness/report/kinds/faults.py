@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from harness.record.fault_log import load_faults
 from harness.record.faults import FaultsPlan
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, ShownKind, json_text
+from harness.report.kinds.base import PageRequest, ShownKind
+from harness.visible import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

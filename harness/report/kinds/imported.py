@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import harmless
 from harness.record.imported import ImportedRecord
 from harness.record.reading import Run, RunListing
 from harness.report.kinds.base import PageRequest, ShownKind
+from harness.visible import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class _Imported(ShownKind):
         from harness.report.terminal.table import drawn
 
         table = imported_table(run.manifest.part(ImportedRecord))
-        return f"{harmless(run.manifest.run_id)}\n{drawn(table, surface.width, surface.styled)}"
+        return f"{one_line(run.manifest.run_id)}\n{drawn(table, surface.width, surface.styled)}"
 
     def as_json(self, run: Run, results: Path) -> str:
         """See ShownKind."""

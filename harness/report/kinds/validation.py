@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from harness.record.reading import Run
 from harness.record.validation import ValidationRecord, with_recorded_rules
 from harness.report.kinds.base import PageRequest, ShownKind
+from harness.visible import json_text
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
@@ -44,7 +45,7 @@ class _Validation(ShownKind):
 
     def as_json(self, run: Run, results: Path) -> str:
         """See ShownKind."""
-        return self._record(run).model_dump_json(indent=2) + "\n"
+        return json_text(self._record(run).model_dump(mode="json"))
 
 
 KIND = _Validation()

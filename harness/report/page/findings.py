@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harness.record.manifest import RunManifest
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
-from harness.report.words.text import printable
+from harness.visible import printable
 
 
 def findings_page(

@@ -17,10 +17,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.errors import StorageError
+from harness.files import opened
 from harness.record.files import replace_file
 from harness.report.kinds import shown_kinds
 from harness.report.page.templating import rendered
-from harness.report.words.text import plural, printable, shortened
+from harness.report.words.text import plural, shortened
+from harness.visible import printable
 
 INDEX_NAME = "index.html"
 MARK = "harness-kind"
@@ -76,6 +78,14 @@ def update_index(folder: Path) -> Path | None:
     return target
 
 
+def has_index(folder: Path) -> bool:
+    """Whether an index of ours is in `folder`."""
+    try:
+        return _said(folder / INDEX_NAME).get(MARK) == "index"
+    except OSError:
+        return False
+
+
 def _pages(folder: Path) -> tuple[list[Listed], int, list[str]]:
     """(our pages, the newest measurement first; how many pages are others'; names of those that cannot be read)."""
     found, others, unread = [], 0, []
@@ -116,7 +126,7 @@ def _listed(path: Path, written: float) -> Listed | None:
 
 def _said(path: Path) -> dict[str, str]:
     """What the page says of itself: its title, and our meta elements by name. Raises OSError."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         text = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
     head = _Head()
     head.feed(re.split(r"</head|<style|<body", text, maxsplit=1, flags=re.IGNORECASE)[0])

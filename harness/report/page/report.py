@@ -19,8 +19,9 @@ from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
-from harness.report.words.text import plural, printable, sentence
+from harness.report.words.text import plural, sentence
 from harness.spec.work import quantity_of
+from harness.visible import printable
 
 _SCRIPTS = ("print.js", "csv.js")
 """What every report needs, beside what its sections name."""

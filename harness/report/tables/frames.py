@@ -20,8 +20,8 @@ from harness.report.tables.columns import (
     Kind,
 )
 from harness.report.tables.quantities import columns_for
-from harness.report.words.text import printable
 from harness.spec.work import EXAMPLES
+from harness.visible import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,8 @@
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.network import NetworkPoint, network_curves
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, printable, seconds, share, significant
+from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, seconds, share, significant
+from harness.visible import printable
 
 NOTE = (
     "Round trip and bandwidth were measured by TCP between the first two hosts when the network was built. Expected: "

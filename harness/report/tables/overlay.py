@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from harness.record.imported import PublishedFigure
 from harness.record.published import read_figures
-from harness.report.words.text import printable
+from harness.visible import printable
 
 FILE = "published_scaling.csv"
 _OF_A_POINT = ("replicas", "workers", "global_batch_size")

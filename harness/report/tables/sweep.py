@@ -20,7 +20,6 @@ from harness.report.words.text import (
     percent,
     plural,
     plus_minus,
-    printable,
     ratio,
     seconds,
     share,
@@ -29,6 +28,7 @@ from harness.report.words.text import (
     size,
 )
 from harness.spec.work import quantity_of
+from harness.visible import printable
 
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 

@@ -7,7 +7,8 @@ from harness.analysis.estimates.power import clopper_pearson, upper_limit
 from harness.record.validation import ENOUGH_DECISIONS, Effect, Rate, Rule, ValidationRecord
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, plural, printable, seconds, sentence, significant
+from harness.report.words.text import NOTHING, plural, seconds, sentence, significant
+from harness.visible import printable
 
 GOALS = {0.03: 0.90, 0.05: 0.95}
 """The share of planted slow-downs of each size that should be called slower."""

@@ -4,7 +4,8 @@ It is looked at only: a sweep's plan is sealed, so nothing that is said here can
 """
 
 from harness.analysis import Interval, RunSummary, WorkloadSummary
-from harness.report.words.text import plural, printable, significant
+from harness.report.words.text import plural, significant
+from harness.visible import printable
 
 
 def so_far(summary: RunSummary) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from harness.report.words.answer import answer_lines
 from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
-from harness.report.words.text import listed, plural, printable, sentence, significant
+from harness.report.words.text import listed, plural, sentence, significant
 from harness.spec.work import EXAMPLES
+from harness.visible import printable
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""

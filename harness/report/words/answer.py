@@ -15,12 +15,12 @@ from harness.report.words.text import (
     listed,
     plural,
     plus_minus,
-    printable,
     ratio,
     shortened,
     significant,
 )
 from harness.spec.cell import TrainingCell
+from harness.visible import printable
 
 _FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")
 

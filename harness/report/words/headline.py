@@ -2,8 +2,9 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.words.caveats import is_virtual
-from harness.report.words.text import describe, listed, plus_minus, printable, ratio, sentence, significant
+from harness.report.words.text import describe, listed, plus_minus, ratio, sentence, significant
 from harness.spec.cell import TrainingCell
+from harness.visible import printable
 
 VIRTUAL = "Virtual devices: this shows overhead, not hardware scaling."
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from harness.analysis import CellSummary, Problem, RunSummary
 from harness.report.page.trials.detail import long_text
 from harness.report.words.remedies import LOST, UNSTEADY, remedy
-from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural, printable
+from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural
+from harness.visible import printable
 
 _CHECK_WORDS = {
     "reduction": "the sum over replicas is not the exact sum",

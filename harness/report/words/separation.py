@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, WorkloadSummary
-from harness.report.words.text import describe, listed, plural, printable, share, significant
+from harness.report.words.text import describe, listed, plural, share, significant
+from harness.visible import printable
 
 AFFORDABLE = 50
 """Trials a cell that one may want to pay for."""

@@ -1,13 +1,13 @@
 """Numbers and statuses as a reader sees them, the same on the page, on the terminal and in Markdown."""
 
 import math
-import re
 from collections.abc import Iterable
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.naming import sayings
+from harness.visible import one_line, printable
 
 NOTHING = "–"
 STATUS_WORDS: dict[str, str] = {
@@ -47,10 +47,6 @@ STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s"
 """Phases of a trial in the order in which they are drawn. Waiting is left out: it is the time of the others."""
 _USELESS = 100
 """An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
-# control characters, lone surrogates, and marks that turn the direction of all text after them
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -125,15 +121,9 @@ def size(value: int | None) -> str:
     return f"{value} B"
 
 
-def printable(text: str) -> str:
-    """Without the characters that neither HTML nor a terminal can show, or that would disturb the text around."""
-    # nothing that is replaced is printable: most texts are seen to be harmless in a tenth of the time
-    return text if text.isprintable() else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 def shortened(text: str, limit: int = 46) -> str:
     """At most `limit` characters; the middle goes, since names differ at their ends. One line."""
-    text = " ".join(printable(text).split())
+    text = one_line(text)
     if len(text) <= limit:
         return text
     tail = limit // 3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import harness
 from harness.errors import UsageError
+from harness.files import read_whole
 from harness.record.imported import ImportedRecord
 from harness.record.manifest import Machine, RunManifest
 from harness.record.published import read_figures
@@ -49,13 +50,13 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
 
 def _data(path: Path) -> bytes:
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise UsageError(f"FILE: '{path}' is larger than {LARGEST_BYTES >> 20} MiB: import the table in parts")
-        data = path.read_bytes()
+        data = read_whole(path, LARGEST_BYTES)
         data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path.name}: row {row}: is not UTF-8; save the table as UTF-8") from None
     except OSError as error:
-        raise UsageError(f"FILE: cannot read '{path}': {error.strerror}; name a CSV file") from None
+        raise UsageError(
+            f"FILE: cannot read '{path}': {error.strerror or error}; name a CSV file, a large one in parts"
+        ) from None
     return data

@@ -13,6 +13,7 @@ from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
 from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
+from harness.visible import printable
 
 EXPOSED = (
     "trials of several processes are not isolated; TensorFlow's servers listen on every address of this machine while "
@@ -73,7 +74,7 @@ def tell(launcher: str, text: str, out: TextIO | None = None) -> None:
     """Tell the person what a launcher does, on standard error, whatever else is written to standard output."""
     stream = out or sys.stderr
     with contextlib.suppress(OSError, ValueError):  # a closed terminal must not cost the measurement
-        stream.write(f"launcher '{launcher}': {text}\n")
+        stream.write(printable(f"launcher '{launcher}': {text}\n"))
         stream.flush()
 
 

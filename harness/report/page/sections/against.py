@@ -11,7 +11,8 @@ from harness.report.comparison.words import headline, sides_line, verdict_senten
 from harness.report.figures import Picture
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.tables.table import Table
-from harness.report.words.text import NOTHING, printable
+from harness.report.words.text import NOTHING
+from harness.visible import printable
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from harness.record.validation import ValidationRecord
 from harness.report.figures.svg import Picture
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import Table
-from harness.report.words.text import printable
+from harness.visible import printable
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from harness.report.tables.sweep import (
     steps_table,
 )
 from harness.report.tables.table import Table
-from harness.report.words.text import listed, printable
+from harness.report.words.text import listed
+from harness.visible import printable
 
 _MOST_SAME = 6
 _LONG = 30

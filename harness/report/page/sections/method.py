@@ -11,7 +11,8 @@ from harness.analysis.workers import STRAGGLES
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, warmup_words
-from harness.report.words.text import NOTHING, listed, percent, plural, printable, seconds, significant, size
+from harness.report.words.text import NOTHING, listed, percent, plural, seconds, significant, size
+from harness.visible import printable
 
 
 def environment(source: PageSource) -> Section:

@@ -7,7 +7,8 @@ from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.tables.table import Head, Table
 from harness.report.words.problems import Explained, Remark, explained, remarks
-from harness.report.words.text import NOTHING, printable
+from harness.report.words.text import NOTHING
+from harness.visible import printable
 
 MOST_REASONS = 60
 """Reasons with an article of their own on the page."""

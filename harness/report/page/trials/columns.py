@@ -10,9 +10,10 @@ from harness.record.trial import Executed, Phases, Resources, TrialRecord
 from harness.report.page.trials.command import repeat_commands
 from harness.report.page.trials.encoding import Coded, rounded
 from harness.report.tables.sweep import executed_text
-from harness.report.words.text import STATUS_WORDS, printable, shortened
+from harness.report.words.text import STATUS_WORDS, shortened
 from harness.spec.cell import Cell
 from harness.spec.work import EXAMPLES, quantity_of
+from harness.visible import printable
 
 DIGITS = 6
 """Significant digits of figures on the page; the records have all."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.record.trial import TrialRecord, Windows
 from harness.report.page.trials.encoding import packed
-from harness.report.words.text import printable
+from harness.visible import printable
 
 BUDGET_BYTES = 1_500_000
 """Of all details on the page, as they stand in it."""

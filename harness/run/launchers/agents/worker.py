@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from harness.environment import facts
 from harness.errors import HarnessError
+from harness.files import read_whole
 from harness.protocol.messages import Outcome, Report
 from harness.run.launchers.agents.handshake import JoinError, ask
 from harness.run.launchers.agents.identity import own_identity
@@ -27,6 +28,8 @@ RETRY_S = 0.5
 EVERYWHERE = "0.0.0.0"
 TOKEN_VARIABLE = "HARNESS_TOKEN"
 """Unlike a flag, other users of the host cannot read it."""
+_LARGEST_TOKEN = 4096
+"""Bytes."""
 
 
 class CannotConnect(HarnessError):
@@ -274,4 +277,4 @@ def token_from(given: str | None, file: Path | None) -> str | None:
     variable = os.environ.pop(TOKEN_VARIABLE, "").strip() or None
     if given is not None:
         return given.strip()
-    return file.read_text(encoding="utf-8").strip() if file is not None else variable
+    return read_whole(file, _LARGEST_TOKEN).decode().strip() if file is not None else variable

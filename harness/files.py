@@ -1,0 +1,34 @@
+"""Reading files that somebody named or a record holds: only where reading ends."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST_RECORDS = 2**31
+"""Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """`path` for reading. OSError that says so where it is no regular file: a device or a pipe may have no end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the open of a pipe would wait for its writer
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, f"it is a {'pipe' if stat.S_ISFIFO(mode) else 'device'}, no regular file")
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def read_whole(path: Path, largest: int) -> bytes:
+    """All bytes of a regular file of at most `largest`. OSError that says so where it is larger."""
+    with opened(path) as stream:
+        data = stream.read(largest + 1)
+    if len(data) > largest:
+        raise OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")
+    return data

@@ -1,0 +1,60 @@
+"""Text from outside as it is shown: nothing in it moves a cursor or turns the text around, and it is not too much."""
+
+import json
+import re
+import reprlib
+from typing import Any
+
+# control characters, lone surrogates, and marks that turn the direction of all text after them
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    r"|\r(?!\n)"
+)
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_LONGEST_WORD = 300
+"""Characters; a path may be this long, and nothing else that somebody means."""
+_LONGEST_LINE = 4000
+
+
+def printable(text: str) -> str:
+    """Without the characters that neither HTML nor a terminal can show, or that would disturb the text around."""
+    # nothing that is replaced is printable: most texts are seen to be harmless in a tenth of the time
+    return text if text.isprintable() else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def printable_in_colour(text: str) -> str:
+    """`printable`, but sequences that set colours stay: for a terminal that heeds them."""
+    parts = _COLOUR.split(text)
+    return "".join(part if number % 2 else printable(part) for number, part in enumerate(parts))
+
+
+def one_line(text: str) -> str:
+    """`printable` in one line: white space of any kind is one space."""
+    return " ".join(printable(text).split())
+
+
+def message(text: str) -> str:
+    """`one_line` for a person to read: a word of thousands of characters is not echoed whole, nor a line of them."""
+    words = " ".join(_cut(word, _LONGEST_WORD) for word in one_line(text).split(" "))
+    return _cut(words, _LONGEST_LINE)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
+
+
+_GIVEN = reprlib.Repr()
+_GIVEN.maxlevel = 4
+_GIVEN.maxstring = _GIVEN.maxother = 100
+_GIVEN.maxlist = _GIVEN.maxdict = 10
+
+
+def quoted(value: Any) -> str:
+    """What was given for a key, as Python writes it: in one line, and of a large or deep value its beginning."""
+    return one_line(_GIVEN.repr(value))
+
+
+def json_text(value: Any, indent: int = 2, *, allow_nan: bool = True) -> str:
+    """`value` as JSON that loses nothing and can be printed: what `printable` would replace is escaped. Ends a line."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=allow_nan)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

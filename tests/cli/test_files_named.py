@@ -1,0 +1,172 @@
+"""Paths that a user names: what is no regular file is neither read without end nor replaced, and links are followed."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.record import RunStore
+from harness.record.files import replace_file
+from tests.record.examples import manifest, trial
+
+Run = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).parents[2]
+REFERENCE = str(ROOT / "results" / "reference")
+WRITING = (
+    ("export", REFERENCE, "--format", "cells"),
+    ("compare", REFERENCE, "--along", "cross_device_op"),
+    ("report", REFERENCE),
+    ("history", "--results", str(ROOT / "results")),
+)
+READING = (
+    ("sweep", "{}", "--dry-run"),
+    ("faults", "{}", "--dry-run"),
+    ("import", "{}"),
+    ("ab", "{}"),
+    ("worker", "--connect", "a:7000", "--token-file", "{}"),
+)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        store.append(trial(0))
+    return store.path
+
+
+@pytest.mark.parametrize("arguments", WRITING[:1] + WRITING[2:3], ids=lambda given: given[0])
+def test_a_link_is_followed_and_what_it_names_gets_the_output(
+    harness: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    target = tmp_path / "kept" / "target.html"
+    target.parent.mkdir()
+    target.write_text("before")
+    (tmp_path / "link.html").symlink_to("kept/target.html")
+    assert harness(*arguments, "--output", "link.html")[0] == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert len(target.read_text()) > 100
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "link.html", "target.html"]
+
+
+def test_a_link_to_what_does_not_exist_yet_makes_it(harness: Run, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "new.csv")
+    assert harness(*WRITING[0], "--output", "link")[0] == 0
+    assert (tmp_path / "new.csv").is_file()
+
+
+def test_links_in_a_circle_are_an_error_of_one_line(harness: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    code, _, error = harness(*WRITING[0], "--output", "a")
+    assert (code, error.count("\n")) == (4, 1)
+
+
+@pytest.mark.parametrize("arguments", WRITING, ids=lambda given: given[0])
+def test_a_device_is_written_to_and_stays_one(harness: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    assert harness(*arguments, "--output", "/dev/null")[0] in (0, 1)
+    assert Path("/dev/null").is_char_device()
+    assert not Path("/dev/index.html").exists()
+    code, _, error = harness(*arguments, "--output", "full")
+    assert (code, error.count("\n")) == (4, 1)
+    assert "No space left on device" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+def test_a_pipe_is_written_to_where_somebody_reads_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="No such device or address"):
+        replace_file(pipe, b"data")
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:  # noqa: PTH123
+        writer = threading.Thread(target=replace_file, args=(pipe, b"data"))
+        writer.start()
+        writer.join()
+        assert reader.read() == b"data"
+    assert pipe.is_fifo()
+
+
+def test_an_open_file_of_the_shell_is_added_to_and_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(b"before\n")
+    with file.open("ab") as opened:
+        replace_file(Path(f"/dev/fd/{opened.fileno()}"), b"after\n")
+    assert file.read_bytes() == b"before\nafter\n"
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        with pytest.raises(OSError, match="No such device or address"):
+            replace_file(tmp_path / "s", b"data")
+    assert (tmp_path / "s").is_socket()
+
+
+def test_no_index_is_put_outside_a_folder_of_reports(harness: Run, tmp_path: Path) -> None:
+    assert harness("report", REFERENCE, "--output", "page.html")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda given: given[0])
+@pytest.mark.parametrize("what", ["device", "pipe", "large"])
+def test_what_has_no_end_is_not_read(harness: Run, tmp_path: Path, arguments: tuple[str, ...], what: str) -> None:
+    named = {"device": Path("/dev/zero"), "pipe": tmp_path / "pipe", "large": tmp_path / "large"}[what]
+    if what == "pipe":
+        os.mkfifo(named)
+    if what == "large":
+        named.touch()
+        os.truncate(named, 2**40)
+    code, out, error = harness(*(word.format(named) for word in arguments))
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert str(named) in error
+    expected = {"device": "it is a device", "pipe": "it is a pipe", "large": "it is larger than"}
+    assert expected[what] in error
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
+@pytest.mark.parametrize("verb", ["show", "export"])
+def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: str, name: str) -> None:
+    (stored / name).unlink()
+    (stored / name).symlink_to("/dev/zero")
+    code, _, error = harness(verb, str(stored))
+    assert (code, error.count("\n")) == (4, 1)
+    assert f"{name}': it is a device, no regular file; " in error
+
+
+@pytest.mark.parametrize(
+    ("toml", "key"),
+    [
+        ("trials = 2\nreplicas = " + "[" * 5000 + "]" * 5000, "replicas"),
+        ("replicas = [1]\nmodel = [\n" + "[" * 100_000, "model"),
+        ("replicas" + ".a" * 5000 + " = 1", "replicas"),
+        ("x = " + "{a = " * 5000, "x"),
+    ],
+)
+def test_a_spec_that_is_nested_too_deeply_is_one_line_with_file_and_key(
+    harness: Run, tmp_path: Path, toml: str, key: str
+) -> None:
+    (tmp_path / "deep.toml").write_text(toml)
+    for verb in ("sweep", "faults"):
+        code, out, error = harness(verb, "deep.toml", "--dry-run")
+        assert (code, out, error.count("\n")) == (2, "", 1)
+        assert "deep.toml" in error
+        assert key in error
+        assert len(error) < 500
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
+def test_a_record_that_is_nested_too_deeply_is_one_line_with_its_file(harness: Run, stored: Path, name: str) -> None:
+    (stored / name).write_text('{"run_id": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    code, _, error = harness("show", str(stored))
+    assert (code, error.count("\n")) == (4, 1)
+    assert name in error
+
+
+def test_a_value_of_thousands_of_characters_is_not_echoed_whole(harness: Run) -> None:
+    for flag in ("--name", "--model", "--strategy", "--replicas", "--mesh", "--resume"):
+        code, _, error = harness("sweep", flag, "a" * 5000)
+        assert (code, error.count("\n")) == (2, 1)
+        assert len(error) < 800
