@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.report.page.markup import body_of
+from harness.visible import printable
 
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
@@ -26,8 +27,8 @@ def environment() -> Environment:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template of this room with `values`."""
-    return environment().get_template(template).render(**values)
+    """A template of this room with `values`, and no control character, whoever sent it."""
+    return printable(environment().get_template(template).render(**values))
 
 
 def unbroken(text: str) -> Markup:
