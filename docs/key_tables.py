@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from harness.cli._completion import told_names
+from harness.cli._offered import NAMES
 from harness.spec.axes import SETTINGS, TABLE, Settings
 from harness.spec.text import text_of
 
@@ -18,12 +20,12 @@ def tables() -> Mapping[str, str]:
     axes = []
     for key, axis in TABLE.items():
         spelled = {name: asked.help for name, asked in axis.kinds.items()}
-        help_ = "; ".join([axis.help, *(f"in a spec `{name}`: {words}" for name, words in spelled.items())])
+        help_ = "; ".join([_told(key, axis.help), *(f"in a spec `{name}`: {words}" for name, words in spelled.items())])
         axes.append((f"`{key}`", help_, _listed(axis.asked)))
     settings = []
     for key, setting in SETTINGS.items():
         default = Settings.model_fields[key].get_default(call_default_factory=True)
-        settings.append((f"`{key}`", setting.help, _listed([default])))
+        settings.append((f"`{key}`", _told(key, setting.help), _listed([default])))
     return {"axes": _markdown(axes), "settings": _markdown(settings)}
 
 
@@ -37,6 +39,10 @@ def written(page: str) -> str:
             raise SystemExit(f"expected '{begin}' before an '{end}'")
         page = f"{head}{begin}\n{text}\n{end}{tail}"
     return page
+
+
+def _told(key: str, text: str) -> str:
+    return text.replace(NAMES, told_names(key)) if NAMES in text else text
 
 
 def _listed(values: Iterable[object]) -> str:

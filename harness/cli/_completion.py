@@ -1,7 +1,7 @@
 """What the shell may complete: run ids, and the names that a key of a spec takes. Imports little, and no TensorFlow."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -46,10 +46,11 @@ def strategies(incomplete: str) -> list[str]:
 
 def values_of(key: str) -> Callable[[str], list[str]] | None:
     """Completes comma-separated values of a key whose values are names; None for one that takes numbers or text."""
-    from harness.spec.axes import TABLE, closed_values
+    from harness.spec.axes import SETTINGS, TABLE, closed_values
 
-    axis = TABLE.get(key)
-    if axis is None or not (axis.choices or closed_values(key)):
+    axis, setting = TABLE.get(key), SETTINGS.get(key)
+    of_axis = axis is not None and (axis.choices or closed_values(key))
+    if not of_axis and (setting is None or setting.registry is None):
         return None
 
     def complete(incomplete: str) -> list[str]:
@@ -60,12 +61,22 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
     return complete
 
 
-def _names(key: str) -> Iterable[str]:
-    from harness.spec.axes import TABLE, closed_values
+def told_names(key: str) -> str:
+    """The names that a key of a spec takes, in words; of cross-device ops with the strategies that take them."""
+    return ", ".join(f"{name} ({', '.join(of)})" if of else name for name, of in _names(key).items())
 
+
+def _names(key: str) -> Mapping[str, Iterable[str]]:
+    """The names that a key takes, each with the strategies that it is for, where it is not for all."""
+    from harness.registry import registered
+    from harness.spec.axes import SETTINGS, TABLE, closed_values
+
+    if key in SETTINGS:
+        return dict.fromkeys(registered(*(SETTINGS[key].registry or ("", ""))), ())
     registry = TABLE[key].choices
     if registry is None:
-        return closed_values(key)
+        return dict.fromkeys(closed_values(key), ())
     from harness.trial.engines import catalogue_of
 
-    return list(getattr(catalogue_of(), registry))
+    entries = getattr(catalogue_of(), registry)
+    return {name: getattr(entry, "strategies", None) or () for name, entry in entries.items()}

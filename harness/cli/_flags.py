@@ -41,15 +41,23 @@ def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str
     }
 
 
-def refuse_beside_resume(given: dict[str, Any], without: Collection[str] = ON_RESUME) -> None:
-    """UsageError for a flag beside --resume, which goes on as was planned; but for those in `without`."""
+def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
+    """The folder of the run that --resume names; None without it.
+
+    UsageError for a flag beside it, which goes on as was planned; but for those that go with every kind and `beside`.
+    """
+    if given["resume"] is None:
+        return None
     for key, value in given.items():
         unused = value in (None, []) or (
             value is False and key not in Sweep.model_fields
         )  # --no-isolate is False and used
-        if key not in without and not unused:
+        if key not in (*ON_RESUME, *beside) and not unused:
             named = "SPEC" if key.startswith("spec") else f"--{key.replace('_', '-')}"
             raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")
+    from harness.record.reading import resolve_run
+
+    return resolve_run(given["resume"], given["results"])
 
 
 def read_values(spec: Path | None, flags: dict[str, str]) -> tuple[dict[str, Any], str]:

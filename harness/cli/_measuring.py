@@ -7,12 +7,12 @@ from pathlib import Path
 
 from harness.cli._terminal import heeds_control
 from harness.plan import Estimate, estimate, make_plan
-from harness.record.reading import load_run, resolve_run
+from harness.record.reading import load_run
+from harness.run import runner
 from harness.run.kinds.measure import measure_matrix
-from harness.run.kinds.sweep import SweepRun, live_limits
+from harness.run.kinds.sweep import live_limits
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import check_launcher
-from harness.run.runner import resume as resume_run
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
@@ -66,10 +66,9 @@ def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: S
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
 
 
-def resume(text: str, results: Path, quiet: bool, json_out: bool) -> int:
-    """Run what is missing of a run; returns the exit code."""
-    path = resolve_run(text, results)
-    resume_run(SweepRun, path, progress_for(quiet, json_out, path.parent))
+def resume(path: Path, quiet: bool, json_out: bool) -> int:
+    """Run what is missing of the run at `path`; returns the exit code."""
+    runner.resume("sweep", path, progress_for(quiet, json_out, path.parent))
     return _tell(path, json_out)
 
 

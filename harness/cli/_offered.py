@@ -1,10 +1,12 @@
 """Flags and arguments of verbs as typer takes them. Imports little: every verb needs it."""
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from harness.cli._completion import runs_of
 
@@ -22,6 +24,33 @@ def argument(name: str, kind: Any, text: str, metavar: str, default: Any = None,
     """A word without a flag; `more` is for typer.Argument."""
     declared = typer.Argument(metavar=metavar, help=text, **more)
     return Offered(name, Offered.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+
+
+NAMES = "{names}"
+
+
+def with_names(names: Callable[[str], str]) -> type[TyperCommand]:
+    """A command in whose help NAMES is what `names` says of a flag, by the flag's name.
+
+    They are looked up only where flags are described: that imports every entry of a registry.
+    """
+
+    class WithNames(TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._look_up()
+            super().format_help(ctx, formatter)
+
+        def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+            self._look_up()
+            return super().shell_complete(ctx, incomplete)
+
+        def _look_up(self) -> None:
+            for flag in self.params:
+                text = getattr(flag, "help", None) or ""
+                if NAMES in text:
+                    setattr(flag, "help", text.replace(NAMES, names(flag.name or "")))  # noqa: B010  of typer's two kinds
+
+    return WithNames
 
 
 RESULTS = option("results", Path, "Folder that runs are kept in.", Path("results"), metavar="DIR")

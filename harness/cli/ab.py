@@ -5,8 +5,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._flags import OF_SWEEPS, ON_RESUME, key_flags, keys_given, refuse_beside_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option
+from harness.cli._completion import told_names
+from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
+from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
 from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
 from harness.visible import json_text
 
@@ -26,22 +27,20 @@ EXAMPLES = (
 def command(**given: Any) -> int:
     """Run the verb."""
     from harness.cli._measuring import progress_for
-    from harness.record.reading import load_run, resolve_run
+    from harness.record.reading import load_run
     from harness.report.kinds.ab import comparison_of
-    from harness.run.kinds.ab import AbRun
     from harness.run.runner import resume
 
     began = time.monotonic()
     flags = keys_given(given, without=OF_SWEEPS)
     progress = progress_for(given["quiet"], given["json"])
     results: Path = given["results"]
-    if given["resume"] is not None:
-        refuse_beside_resume(given, without=(*ON_RESUME, "strict"))
-        path = resolve_run(given["resume"], results)
-        resume(AbRun, path, progress)
-        run = load_run(path)
-    else:
+    earlier = run_to_resume(given, "strict")
+    if earlier is None:
         run = _decide(flags, given, progress)
+    else:
+        resume("ab", earlier, progress)
+        run = load_run(earlier)
     comparison = comparison_of(run, results)
     _tell(comparison, run.path, given["json"], time.monotonic() - began)
     return comparison.exit_code(given["strict"])
@@ -98,6 +97,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
 
 
 _SPECS = "Two specs of one cell each, one a side; or one that both share."
+COMMAND = with_names(told_names)
 FLAGS = [
     argument("spec_a", Path | None, _SPECS, "[SPEC_A.toml]", show_default=False),
     argument("spec_b", Path | None, "", "[SPEC_B.toml]", show_default=False),

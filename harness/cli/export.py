@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from harness.cli._completion import RUN_HELP, run_ids
+from harness.cli._offered import with_names
 
 if TYPE_CHECKING:
     from harness.record import Run
@@ -22,29 +22,20 @@ EXAMPLES = (
 )
 
 
-class WithFormats(TyperCommand):
-    """Its help names the formats, which are looked for only when it is asked for: that imports every exporter."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """See TyperCommand."""
-        self.help = f"{HELP} FORMAT is one of: {', '.join(_formats())}."
-        super().format_help(ctx, formatter)
-
-
-COMMAND = WithFormats
-
-
 def _formats(incomplete: str = "") -> list[str]:
     from harness.report.kinds import formats
 
     return [name for name in formats() if name.startswith(incomplete)]
 
 
+COMMAND = with_names(lambda _: ", ".join(_formats()))
+
+
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
     format_name: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help="See above, and docs/exports.md.", autocompletion=_formats),
+        typer.Option("--format", metavar="FORMAT", help="One of: {names}.", autocompletion=_formats),
     ] = "csv",
     output: Annotated[
         Path | None,

@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.cli._flags import refuse_beside_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option
-from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
+from harness.cli._completion import told_names
+from harness.cli._flags import run_to_resume
+from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import HELP as HELP_OF_KEYS
 from harness.spec.sweep import load_sweep
 from harness.visible import json_text
@@ -15,9 +16,8 @@ VERB = "faults"
 HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
 EXAMPLES = "Example: harness faults --strategy multi_worker_mirrored --fault kill_worker --checkpoint-every 0,20"
 
-_NOT = [f"{name}: {reason}" for name, reason in NOT_OFFERED.items()]
 DESCRIPTIONS = {
-    "strategy": f"strategies: {', '.join(STRATEGY_NAMES)} (comma-separated); not {'; not '.join(_NOT)}",
+    "strategy": "strategies: {names} (comma-separated)",
     "fault": f"faults: {', '.join(FAULT_NAMES)} (comma-separated)",
     "checkpoint_every": "steps between checkpoints, 0 is none (comma-separated)",
     "target": "which worker or server is hit: last, or first",
@@ -40,32 +40,20 @@ DESCRIPTIONS = {
 def command(**given: Any) -> int:
     """Run the verb."""
     flags = {key: given[key] for key in Faults.model_fields if given[key] is not None}
-    if given["resume"] is not None:
-        return _resume(given)
-    settings = _settings(given["spec"], flags)
+    earlier = run_to_resume(given)
     if given["dry_run"]:
-        return _dry_run(settings, given["json"])
+        return _dry_run(_settings(given["spec"], flags), given["json"])
     from harness.cli.show import tell
     from harness.record.reading import load_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import measure_faults
-
-    lines = FaultLines(quiet=given["quiet"] or given["json"])
-    path = measure_faults(settings, given["results"], ["harness", *sys.argv[1:]], lines)
-    tell(load_run(path), given["results"], given["json"])
-    return 0
-
-
-def _resume(given: dict[str, Any]) -> int:
-    from harness.cli.show import tell
-    from harness.record.reading import load_run, resolve_run
-    from harness.run.kinds.faults.progress import FaultLines
-    from harness.run.kinds.faults.run import FaultsRun
     from harness.run.runner import resume
 
-    refuse_beside_resume(given)
-    path = resolve_run(given["resume"], given["results"])
-    resume(FaultsRun, path, FaultLines(quiet=given["quiet"] or given["json"]))
+    lines = FaultLines(quiet=given["quiet"] or given["json"])
+    if earlier is None:
+        path = measure_faults(_settings(given["spec"], flags), given["results"], ["harness", *sys.argv[1:]], lines)
+    else:
+        resume("faults", path := earlier, lines)
     tell(load_run(path), given["results"], given["json"])
     return 0
 
@@ -102,6 +90,19 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
     return 0
 
 
+def _told(key: str) -> str:
+    """The names that a key takes; of strategies those that faults are done to, and why not to the others."""
+    if key != "strategy":
+        return told_names(key)
+    from harness.trial.engines import catalogue_of
+
+    strategies = catalogue_of().strategies
+    able = ", ".join(name for name, traits in strategies.items() if not traits.no_faults)
+    refused = [f"not {name}: {traits.no_faults}" for name, traits in strategies.items() if traits.no_faults]
+    return "; ".join([able, *refused])
+
+
+COMMAND = with_names(_told)
 FLAGS = [
     argument("spec", Path | None, "A spec, see benchmarks/faults.toml.", "[SPEC.toml]"),
     *(option(key, str | None, text, metavar="VALUE") for key, text in DESCRIPTIONS.items()),

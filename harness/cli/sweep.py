@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.cli._flags import ON_RESUME, key_flags, keys_given, read_values, refuse_beside_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option
-from harness.errors import Interrupted, UsageError
+from harness.cli._completion import told_names
+from harness.cli._flags import key_flags, keys_given, read_values, run_to_resume
+from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.errors import Interrupted
 from harness.spec.sweep import sweep_from
 
 VERB = "sweep"
@@ -21,28 +22,20 @@ EXAMPLES = (
 def command(**given: Any) -> int:
     """Run the verb; `given` holds the flags by key."""
     flags = keys_given(given)
-    spec, resume = given["spec"], given["resume"]
     results: Path = given["results"]
-    if resume is not None:
-        refuse_beside_resume(given, without=(*ON_RESUME, "dry_run"))
-        return _resume(resume, results, given)
+    earlier = run_to_resume(given)
     from harness.cli import _measuring as measuring
 
-    values, source = read_values(spec, flags)
+    if earlier is not None:
+        return measuring.resume(earlier, quiet=given["quiet"], json_out=given["json"])
+    values, source = read_values(given["spec"], flags)
     sweep = sweep_from(values, source)
     if given["dry_run"]:
         return measuring.dry_run(sweep, given["json"])
     return measuring.measure(sweep, results, quiet=given["quiet"], json_out=given["json"], command=sys.argv)
 
 
-def _resume(text: str, results: Path, given: dict[str, Any]) -> int:
-    from harness.cli import _measuring as measuring
-
-    if given["dry_run"]:
-        raise UsageError("--dry-run: plans a new sweep; it does not go with --resume")
-    return measuring.resume(text, results, quiet=given["quiet"], json_out=given["json"])
-
-
+COMMAND = with_names(told_names)
 FLAGS = [
     argument("spec", Path | None, "A spec, see benchmarks/.", "[SPEC.toml]"),
     *key_flags(),

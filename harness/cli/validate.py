@@ -1,11 +1,11 @@
 """`harness validate`: the method measured on this machine, false alarms and power."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, refuse_beside_resume
-from harness.cli._offered import RESULTS, option, resume_option
+from harness.cli._completion import told_names
+from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
+from harness.cli._offered import RESULTS, option, resume_option, with_names
 from harness.errors import UsageError
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, sweep_from
@@ -34,25 +34,22 @@ MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
 def command(**given: Any) -> int:
     """Run the verb."""
     flags = keys_given(given, without=NOT_TAKEN)
-    if given["resume"] is not None:
-        refuse_beside_resume(given)
+    earlier = run_to_resume(given)
     from harness.analysis.comparison.sides import check_records
     from harness.analysis.validation.summary import validation_of
     from harness.cli._measuring import progress_for
     from harness.cli._table import surface
-    from harness.record.reading import load_run, resolve_run
+    from harness.record.reading import load_run
     from harness.record.validation import with_recorded_rules, write_validation
     from harness.report.kinds.validation import validation_text
-    from harness.run.kinds.validate import ValidationRun, validate
+    from harness.run.kinds.validate import validate
     from harness.run.runner import resume
 
     progress = progress_for(given["quiet"], given["json"])
-    results: Path = given["results"]
-    if given["resume"] is not None:
-        path = resolve_run(given["resume"], results)
-        resume(ValidationRun, path, progress)
+    if earlier is None:
+        path = validate(_settings(flags, given), given["results"], ["harness", *sys.argv[1:]], progress)
     else:
-        path = validate(_settings(flags, given), results, ["harness", *sys.argv[1:]], progress)
+        resume("validation", path := earlier, progress)
     run = load_run(path)
     check_records(run)
     record = with_recorded_rules(validation_of(run), path)
@@ -99,6 +96,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
 
 
+COMMAND = with_names(told_names)
 FLAGS = [
     *key_flags(without=NOT_TAKEN),
     option("quick", bool, "A few minutes: few rounds, wide limits.", False),

@@ -45,7 +45,8 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
 def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
     """Those of the cell. A step of a user's own, and a run from when they were a setting, has them in its spec."""
     own = cell.intra_op_threads if isinstance(cell, TrainingCell) else 0
-    of_run = sweep.intra_op_threads[0] if len(sweep.intra_op_threads) == 1 else 0
+    threads = sweep.asked("intra_op_threads")
+    of_run = threads[0] if len(threads) == 1 else 0
     return int(own or of_run or (1 if cell.shape.device == "virtual-cpu" else 0))
 
 

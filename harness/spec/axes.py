@@ -79,13 +79,12 @@ class Axes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     device: Annotated[str, Axis(
-        help="device kinds: virtual-cpu, gpu, virtual-gpu, tpu", asked=("virtual-cpu",), choices="devices", depth=0,
+        help="device kinds: {names}", asked=("virtual-cpu",), choices="devices", depth=0,
         later=False, label=left_out, always=True, tried=("virtual-cpu", "virtual-gpu"),
         shown_by=("resources.logical_devices",), lacking="a GPU",
     )]
     strategy: Annotated[str, Axis(
-        help="strategies: none, one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server, "
-        "dtensor, tpu", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
+        help="strategies: {names}", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
         rank=lambda name: (name != "none", name), later=False, competes=True, in_program=True, label=in_the_head,
         named=False, always=True, tried=("mirrored", "central_storage"), tried_with={"replicas": 2},
         shown_by=PROGRAM,
@@ -113,10 +112,9 @@ class Axes(BaseModel):
     global_batch_size: Positive
     """G, which follows from other keys. It is stored so that no reader has to derive it."""
     cross_device_op: Annotated[str, Axis(
-        help="auto, nccl, hierarchical_copy, reduction_to_one_device (mirrored), ring (multi_worker_mirrored), or "
-        "your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN, base="auto",
-        later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False, named=False,
-        always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
+        help="{names}, or your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN,
+        base="auto", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False,
+        named=False, always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
         tried=("auto", "reduction_to_one_device"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
     )]
     packing: Annotated[str, Axis(
@@ -136,30 +134,31 @@ class Axes(BaseModel):
         shown_by=(*PROGRAM, "executed.packs"),
     )] = "default"
     model: Annotated[str, Axis(
-        help="mnist_cnn, mlp, resnet20, transformer, or your own as package.module:function", asked=("mnist_cnn",),
+        help="{names}, or your own as package.module:function", asked=("mnist_cnn",),
         choices="models", own=OWN, depth=0, later=False, in_program=True, label=left_out, always=True,
         tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
-        help="digits, synthetic, or tfds:NAME", asked=("digits",), choices="data", own=("tfds:NAME", "tfds:"),
+        help="{names}, or tfds:NAME", asked=("digits",), choices="data", own=("tfds:NAME", "tfds:"),
         depth=0, later=False, label=left_out, always=True, tried=("digits", "synthetic"),
         shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
-        help="float32, mixed_bfloat16, mixed_float16", asked=("float32",), depth=0, later=False, in_program=True,
+        help="{names}", asked=("float32",), depth=0, later=False, in_program=True,
         label=left_out, tried=("float32", "mixed_bfloat16"), shown_by=PROGRAM,
     )] = "float32"
     xla: Annotated[bool, Axis(
-        help="compile with XLA: true, false", asked=(False,), depth=0, later=False, in_program=True, label=left_out,
+        help="compile with XLA: {names}", asked=(False,), depth=0, later=False, in_program=True, label=left_out,
         words=lambda cell: "XLA" if cell.xla else "no XLA", tried=(False, True), shown_by=("executed.xla_clusters",),
     )] = False
     optimizer: Annotated[str, Axis(
-        help="adam, sgd, momentum", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,
+        help="{names}", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,
         label=left_out, tried=("adam", "sgd"), shown_by=PROGRAM,
     )] = "adam"
     loop: Annotated[str, Axis(
-        help="custom (strategy.run) or fit (Model.fit)", asked=("custom",), choices="loops", depth=1, later=False,
-        competes=True, label=lambda cell: cell.loop if cell.loop != "custom" else "",
+        help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),
+        choices="loops", depth=1, later=False, competes=True,
+        label=lambda cell: cell.loop if cell.loop != "custom" else "",
         words=lambda cell: {"custom": "", "fit": "Model.fit"}.get(cell.loop, cell.loop), tried=("custom", "fit"),
         shown_by=PROGRAM,
     )] = "custom"
@@ -168,13 +167,13 @@ class Axes(BaseModel):
         label=in_the_head, tried=(1, 2), tried_with=TWO_SERVERS, shown_by=("cluster.members",),
     )] = 0
     partitioner: Annotated[Partitioner, Axis(
-        help="how parameter servers share large variables: none, fixed, min_size, max_size", asked=("none",),
+        help="how parameter servers share large variables: {names}", asked=("none",),
         takers=SERVERS, base="none", competes=True, in_program=True, late=False,
         label=lambda cell: f"partitioner {cell.partitioner}" if cell.partitioner != "none" else "",
         tried=("none", "fixed"), tried_with=TWO_SERVERS, shown_by=PROGRAM,
     )] = "none"
     updates: Annotated[Updates, Axis(
-        help="how parameter servers are updated: locked (loses none) or keras (the Keras optimizer)",
+        help="how parameter servers are updated: {names}; locked loses none, keras is the Keras optimizer",
         asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
         label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
         tried_with=ONE_WORKER, shown_by=PROGRAM,
@@ -243,10 +242,11 @@ class Settings(BaseModel):
     )] = 0
     tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
     engine: Annotated[str, Setting(
-        help="what trains: tensorflow, or your own as package.module:function", changes_timings=True,
+        help="what trains: {names}, or your own as package.module:function", changes_timings=True,
+        registry=("harness.engines", "ENGINE"),
     )] = "tensorflow"
     launcher: Annotated[str, Setting(
-        help="who starts the processes of a cluster: local, attach, slurm, ray",
+        help="who starts the processes of a cluster: {names}", registry=("harness.run.launchers", "LAUNCHER"),
     )] = "local"
     hosts: Annotated[int, Field(ge=0, le=4096, strict=True), Setting(
         help="hosts to place workers and servers on, for launchers of several hosts; 0 is one for each",

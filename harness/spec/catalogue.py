@@ -29,6 +29,8 @@ class StrategyTraits:
     max_replicas: int | None = None
     devices: tuple[str, ...] | None = None
     """Device kinds that the combination makes sense on; None is any."""
+    no_faults: str = ""
+    """Why `faults` does nothing to its jobs; empty where it does."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Axis:
     """One key of a cell. What is not said keeps cells that differ in the key apart wherever cells are grouped."""
 
     help: str
-    """Of its flag."""
+    """Of its flag; `{names}` stands for its values, where they are a registry's or a closed list."""
     asked: tuple[Any, ...] = ()
     """What a spec that does not say asks for; nothing leaves it to the strategy."""
     value: Any = None
@@ -98,8 +98,6 @@ class Axis:
     """The traced program, or the global batch size beside it, shows it: with equal ones the experiment is the same."""
     side_by_side: bool = False
     """Its values are what the table of cross-device ops sets side by side."""
-    compared: bool = True
-    """Whether `compare --along` takes it."""
     of_process: bool = False
     """A setting of the trial's process, which a training step of a user's own has too."""
 
@@ -131,6 +129,9 @@ class Setting:
     """A key of a spec that is the run's: it is in no cell's identity."""
 
     help: str
+    """Of its flag; `{names}` stands for the values of its registry."""
+    registry: tuple[str, str] | None = None
+    """The folder whose names are its values, and what they define there (`harness.registry.registered`)."""
     of_sides: str = ""
     """It says how a sweep repeats its cells: what says so where two sides are compared."""
     changes_timings: bool = False

@@ -41,14 +41,14 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
-    if OwnStepCell.EARLIER_LOOP in sweep.loop:
+    if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
         raise UsageError(
             f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own, which the pytest gate measures; it "
             f"has no axes to sweep, expected {' or '.join(catalogue.loops)}"
         )
     for key, axis in TABLE.items():
         if axis.choices is not None:
-            _known(key, getattr(sweep, key), list(getattr(catalogue, axis.choices)), *axis.own)
+            _known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     cells: dict[TrainingCell, None] = {}
@@ -86,7 +86,7 @@ def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:
     """
     keys = [key for key in OUTER_FIRST if key in ASKED and ASKED[key].values]
     defaults = {key: field.default for key, field in Axes.model_fields.items() if not field.is_required()}
-    for values in itertools.product(*(getattr(sweep, key) for key in keys)):
+    for values in itertools.product(*(sweep.asked(key) for key in keys)):
         point = dict(zip(keys, values, strict=True))
         traits = catalogue.strategies[point["strategy"]]
         for key, axis in TABLE.items():
@@ -149,7 +149,7 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
 
 def _packings(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:
     """The packings that the op takes among those asked for; what does not apply is listed, not run."""
-    asked = {kind: getattr(sweep, kind) for kind in TABLE["packing"].kinds}
+    asked = {kind: sweep.asked(kind) for kind in TABLE["packing"].kinds}
     traits, op = catalogue.strategies[at.strategy], at.cross_device_op
     reduces = traits.takes_cross_device_op and at.replicas_in_sync > 1
     of_op = catalogue.cross_device_ops[op].packing if op in catalogue.cross_device_ops else None
@@ -168,9 +168,9 @@ def _meshes(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[
     """The meshes with as many replicas as the combination; without any given, one of replicas alone."""
     if not catalogue.strategies[at.strategy].meshes:
         return [""], []
-    if not sweep.mesh:
+    if not sweep.asked("mesh"):
         return [Mesh(batch=at.replicas).text], []
-    matching = [text for text in sweep.mesh if Mesh.parse(text).batch == at.replicas]
+    matching = [text for text in sweep.asked("mesh") if Mesh.parse(text).batch == at.replicas]
     if matching:
         return matching, []
     reason = f"no mesh that was given has {at.replicas} replicas (batch:{at.replicas})"
@@ -180,10 +180,10 @@ def _meshes(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[
 def _of_takers(sweep: Sweep, catalogue: Catalogue) -> None:
     """Refuse an axis that no strategy of the sweep could take."""
     for key, axis in TABLE.items():
-        given, takers = getattr(sweep, key, None), axis.takers
-        if takers is None or given == list(axis.asked):
+        takers = axis.takers
+        if takers is None or (given := sweep.asked(key)) == list(axis.asked):
             continue
-        if not any(takers.are(catalogue.strategies[name]) for name in sweep.strategy):
+        if not any(takers.are(catalogue.strategies[name]) for name in sweep.asked("strategy")):
             able = " or ".join(name for name, traits in catalogue.strategies.items() if takers.are(traits))
             raise UsageError(
                 f"{key}: given {text_of(key, given)}, but no strategy of this sweep {takers.words}: {able}"
@@ -192,12 +192,13 @@ def _of_takers(sweep: Sweep, catalogue: Catalogue) -> None:
 
 def _of_meshes(sweep: Sweep) -> None:
     """Refuse a mesh that has another number of replicas than asked."""
-    for text in sweep.mesh:
+    replicas = sweep.asked("replicas")
+    for text in sweep.asked("mesh"):
         mesh = Mesh.parse(text)
-        if mesh.batch not in sweep.replicas:
+        if mesh.batch not in replicas:
             raise UsageError(
                 f"mesh: '{text}' is {mesh.devices} devices for {mesh.batch} replicas (the size of batch), and replicas "
-                f"is {','.join(map(str, sweep.replicas))}: add {mesh.batch} to replicas"
+                f"is {','.join(map(str, replicas))}: add {mesh.batch} to replicas"
             )
 
 

@@ -1,11 +1,13 @@
 """What `faults` does: which jobs, which faults, how often. A TOML key and a flag of the same name mean the same."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from harness.errors import UsageError, nearest
+from harness.errors import UsageError, nearest, not_one_of
 from harness.spec.axes import Count, Devices, Natural, Seconds
+from harness.spec.catalogue import StrategyTraits
 from harness.spec.sweep import sweep_from
 from harness.visible import quoted
 
@@ -13,15 +15,6 @@ FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
 OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
-StrategyName = Literal[
-    "one_device", "mirrored", "central_storage", "dtensor", "multi_worker_mirrored", "parameter_server"
-]
-STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
-NOT_OFFERED = {
-    "none": "it is one process with one replica, and 'one_device' is that under tf.distribute",
-    "tpu": "a TPU host is taken away and given back by its cloud, and there was none to try that on",
-}
-"""Strategies of a sweep that are not among these, with the reason."""
 LISTS = ("strategy", "fault", "checkpoint_every")
 OF_SWEEP = ("batch_size", "model", "data", "optimizer", "seed", "timeout", "data_dir")
 """Keys that mean what they mean in a sweep."""
@@ -32,7 +25,7 @@ class Faults(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    strategy: list[StrategyName] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
+    strategy: list[str] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
     fault: list[FaultName] = list(FAULT_NAMES)
     checkpoint_every: list[Natural] = [0, 20]
     """Steps between checkpoints; 0 makes none."""
@@ -72,8 +65,21 @@ class Faults(BaseModel):
         return value
 
 
+def check_strategies(settings: Faults, strategies: Mapping[str, StrategyTraits]) -> None:
+    """UsageError for a strategy that is unknown or that nothing is done to, and for servers that none has."""
+    able = [name for name, traits in strategies.items() if not traits.no_faults]
+    for name in settings.strategy:
+        if name not in strategies:
+            raise not_one_of("strategy", name, able)
+        if why := strategies[name].no_faults:
+            raise UsageError(f"strategy: '{name}' is not one of {', '.join(able)}: {why}")
+    servers = [name for name in able if strategies[name].parameter_servers]
+    if settings.ps != Faults.model_fields["ps"].default and not set(servers) & set(settings.strategy):
+        raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {' or '.join(servers)}")
+
+
 def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
-    """Validate `values`; raise UsageError with one line that names the key."""
+    """Validate `values`, but for names of strategies; raise UsageError with one line that names the key."""
     for key in values:
         if key not in Faults.model_fields:
             raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Faults.model_fields)}")
@@ -88,13 +94,7 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
             if isinstance(given, str)
             else ""
         )
-        if key == "strategy" and isinstance(given, str) and given in NOT_OFFERED:
-            hint = f"; '{given}' is not among them: {NOT_OFFERED[given]}"
         raise UsageError(f"{source}: {key}: given {quoted(given)}, expected {expected}{hint}") from None
-    if settings.ps != Faults.model_fields["ps"].default and "parameter_server" not in settings.strategy:
-        raise UsageError(
-            f"{source}: ps: given {settings.ps}, but no strategy of this run has servers: parameter_server"
-        )
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")

@@ -40,25 +40,25 @@ SPELLINGS: dict[str, Spelling] = {key: axis.spelling for key, axis in TABLE.item
 """Keys whose values have commas of their own."""
 
 
-class _Named(BaseModel):
+class _Lists(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "sweep"
 
 
-if TYPE_CHECKING:
-
-    class _Lists(_Named):
-        def __getattr__(self, axis: str) -> list[Any]: ...
-
-else:
+if not TYPE_CHECKING:  # a type checker cannot know keys that a table makes; `Sweep.asked` reads them
     _Lists = create_model(
-        "_Lists", __base__=_Named, **{key: (list[of.kind], list(of.values)) for key, of in ASKED.items()}
+        "_Lists", __base__=_Lists, **{key: (list[of.kind], list(of.values)) for key, of in ASKED.items()}
     )
 
 
 class Sweep(Settings, _Lists):
     """Every key of a spec. Lists are axes; the matrix is their product. Times are in seconds."""
+
+    def asked(self, axis: str) -> list[Any]:
+        """The values that are asked for of an axis, by its key in a spec (AXES)."""
+        values: list[Any] = getattr(self, axis)
+        return values
 
     @field_validator("*", mode="before")
     @classmethod
@@ -105,7 +105,7 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
     for key in sorted(AXES):
-        if ASKED[key].values and not getattr(sweep, key):
+        if ASKED[key].values and not sweep.asked(key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")

@@ -62,7 +62,7 @@ Run = Callable[..., tuple[int, str, str]]
         ("sweep --resume latest", "RUN: no run 'latest'"),
         ("sweep --resume x --replicas 2", "--resume: goes on with a run as it was planned; it takes no --replicas"),
         ("sweep --resume x spec.toml", "it takes no SPEC"),
-        ("sweep --resume x --dry-run", "--dry-run: plans a new sweep"),
+        ("sweep --resume x --dry-run", "it takes no --dry-run"),
         ("swep", "no verb 'swep'; expected one of"),
         ("report", "RUN"),
         ("show nothing", "RUN: no run 'nothing'"),

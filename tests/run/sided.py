@@ -13,7 +13,7 @@ import pytest
 from harness.analysis.estimates.verdict import Margins
 from harness.protocol.messages import Request
 from harness.record import Run, load_run
-from harness.run.kinds.ab import AbRun, decide
+from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, Quiet
@@ -131,7 +131,7 @@ class AbBench:
         for name, plays in (("a", a), ("b", b)):
             self.zygotes[name].spawned.clear()
             self.zygotes[name]._plays = plays or lasting([0.0])
-        resume(AbRun, self.path, self.progress)
+        resume("ab", self.path, self.progress)
         return self.stored
 
     def spawned(self) -> list[str]:

@@ -38,7 +38,7 @@ def status(bench: KindBench) -> str:
 
 
 def go_on(bench: KindBench, kind: str) -> None:
-    resume(run_kinds()[kind], bench.path, bench.listener())
+    resume(kind, bench.path, bench.listener())
 
 
 def test_a_run_that_comes_to_its_end_is_finished_and_of_its_kind(bench: KindBench, kind: str) -> None:
@@ -228,10 +228,10 @@ def test_data_that_cannot_be_prepared_are_one_line_everywhere_and_no_trial_is_st
 def test_no_other_kind_goes_on_with_a_run_and_each_names_its_verb(bench: KindBench, kind: str) -> None:
     path = bench.begin()
     verb = load_manifest(path).what.kind.verb
-    for name, other in run_kinds().items():
+    for name in run_kinds():
         if name != kind:
             with pytest.raises(UsageError) as caught:
-                resume(other, path, bench.listener())
+                resume(name, path, bench.listener())
             assert str(caught.value) == (
                 f"--resume: '{path.name}' is a run of {verb}; go on with: python -m harness {verb} --resume {path}"
             )

@@ -15,7 +15,7 @@ from harness.protocol.messages import Request
 from harness.record import Run, load_run
 from harness.record.manifest import ValidationPlan
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.validate import ValidateSettings, ValidationRun, validate
+from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import resume
 from harness.spec import Cell, Sweep
@@ -102,7 +102,7 @@ class ValidateBench:
         """Measure what is missing; from now on trials do what `plays` says."""
         self.zygote.spawned.clear()
         self.zygote._plays = plays or as_planted()
-        resume(ValidationRun, self.path, self.progress)
+        resume("validation", self.path, self.progress)
         return self.stored
 
     def spawned(self) -> list[Request]:

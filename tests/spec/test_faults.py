@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.spec.faults import FAULT_NAMES, NOT_OFFERED, STRATEGY_NAMES, Faults, faults_from, value_of_fault_key
+from harness.spec.faults import FAULT_NAMES, Faults, check_strategies, faults_from, value_of_fault_key
 from harness.trial.engines import catalogue_of
 
 ROOT = Path(__file__).parents[2]
@@ -17,21 +17,39 @@ ROOT = Path(__file__).parents[2]
     ("values", "said"),
     [
         ({"fault": ["kill_wroker"]}, r"fault: given 'kill_wroker'.*did you mean 'kill_worker'"),
-        ({"strategy": "miror"}, "strategy: given 'miror', expected 'one_device', .*did you mean 'mirrored'"),
-        ({"strategy": "tpu"}, "strategy: given 'tpu', .*; 'tpu' is not among them: a TPU host is taken away"),
-        ({"strategy": ["mirrored", "none"]}, "'none' is not among them: it is one process with one replica"),
         ({"falt": ["restart"]}, "unknown key 'falt'; did you mean 'fault'"),
         ({"checkpoint_every": [200]}, r"checkpoint_every: given 200, expected less than steps \(100\)"),
         ({"checkpoint_every": [5, 5]}, "checkpoint_every: .*listed twice"),
         ({"fault": []}, "fault: .*at least one value"),
         ({"workers": 1}, "workers: given 1"),
-        ({"strategy": ["mirrored"], "ps": 2}, "ps: given 2, but no strategy of this run has servers"),
         ({"stall": -1.0}, "stall: given -1.0"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_key(values: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         faults_from(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"strategy": "miror"}, "strategy: 'miror' is not one of central_storage, .*did you mean 'mirrored'"),
+        ({"strategy": "tpu"}, "strategy: 'tpu' is not one of .*: a TPU host is taken away"),
+        ({"strategy": ["mirrored", "none"]}, "strategy: 'none' is not one of .*: it is one process with one replica"),
+        ({"strategy": ["mirrored"], "ps": 2}, "ps: given 2, but no strategy of this run has servers: parameter_server"),
+    ],
+)
+def test_a_strategy_that_nothing_can_be_done_to_is_refused_with_the_reason(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        check_strategies(faults_from(values), catalogue_of().strategies)
+
+
+def test_a_strategy_of_a_sweep_is_offered_unless_its_traits_say_why_not() -> None:
+    strategies = catalogue_of().strategies
+    check_strategies(
+        faults_from({"strategy": [name for name, traits in strategies.items() if not traits.no_faults]}), strategies
+    )
+    assert {name for name, traits in strategies.items() if traits.no_faults} == {"none", "tpu"}
 
 
 def test_one_value_stands_for_a_list_of_one() -> None:
@@ -63,8 +81,3 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
     assert faults_from(values) == Faults()
     assert set(values) == set(Faults.model_fields) - {"data_dir"}
     assert values["fault"] == list(FAULT_NAMES)
-
-
-def test_every_strategy_of_a_sweep_is_offered_or_refused_with_its_reason() -> None:
-    assert set(STRATEGY_NAMES) | set(NOT_OFFERED) == set(catalogue_of().strategies)
-    assert not set(STRATEGY_NAMES) & set(NOT_OFFERED)

@@ -11,9 +11,9 @@ from harness.spec.grouping import SIZE, apart
 from harness.spec.naming import UNLABELLED, value_words
 from harness.spec.network import NONE
 
-KINDS = {kind: key for key, axis in TABLE.items() if axis.compared for kind in axis.kinds}
+KINDS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""
-AXIS_NAMES: tuple[str, ...] = (*(key for key, axis in TABLE.items() if axis.compared), *KINDS)
+AXIS_NAMES: tuple[str, ...] = (*TABLE, *KINDS)
 
 
 @dataclass(frozen=True)

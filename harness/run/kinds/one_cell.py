@@ -86,9 +86,9 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
     sweep = sweep_from(chosen, f"side {side}")
     with _naming(side):
         for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):
-            if len(getattr(sweep, axis)) > 1:
-                raise UsageError(f"{axis}: given {text_of(axis, getattr(sweep, axis))}, expected one value")
-        sweep = sweep.model_copy(update={axis: getattr(sweep, axis)[:1] for axis in AXES})
+            if len(sweep.asked(axis)) > 1:
+                raise UsageError(f"{axis}: given {text_of(axis, sweep.asked(axis))}, expected one value")
+        sweep = sweep.model_copy(update={axis: sweep.asked(axis)[:1] for axis in AXES})
         matrix = expand(sweep, catalogue_of(sweep.engine))
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):

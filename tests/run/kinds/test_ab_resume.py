@@ -12,7 +12,6 @@ from harness.analysis.comparison.pairs import pairs_of
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import Interrupted, UsageError
 from harness.record import Run, RunStore, TrialRecord
-from harness.run.kinds.ab import AbRun
 from harness.run.kinds.decision import AbSettings
 from harness.run.progress.base import Quiet
 from harness.run.runner import resume
@@ -210,7 +209,7 @@ def test_a_run_that_compares_nothing_is_bad_usage_and_the_right_verb_is_named(tm
     with RunStore.create(tmp_path, manifest()) as store:
         pass
     with pytest.raises(UsageError) as caught:
-        resume(AbRun, store.path, Quiet())
+        resume("ab", store.path, Quiet())
     assert f"go on with: python -m harness sweep --resume {store.path}" in str(caught.value)
 
 

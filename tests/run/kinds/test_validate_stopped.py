@@ -14,8 +14,6 @@ from harness.engines.tensorflow.plants import PLACEBO
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
-from harness.run.kinds.ab import AbRun
-from harness.run.kinds.validate import ValidationRun
 from harness.run.progress.base import Quiet
 from harness.run.runner import resume
 from tests.record.examples import cell, manifest
@@ -213,9 +211,9 @@ def test_only_a_validation_can_be_gone_on_with_and_ab_names_the_verb(
     with RunStore.create(tmp_path, manifest()) as store:
         pass
     with pytest.raises(UsageError, match="is a run of sweep; go on with: python -m harness sweep --resume"):
-        resume(ValidationRun, store.path, Quiet())
+        resume("validation", store.path, Quiet())
     bench = ValidateBench(tmp_path / "validation", monkeypatch, rounds=1)
     bench.start()
     with pytest.raises(UsageError) as caught:
-        resume(AbRun, bench.path, Quiet())
+        resume("ab", bench.path, Quiet())
     assert f"go on with: python -m harness validate --resume {bench.path}" in str(caught.value)

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 class NoStrategy(Strategy):
     """TensorFlow's default strategy, which is what a program without tf.distribute runs under."""
 
-    traits = StrategyTraits("none", "a plain tf.function step, no tf.distribute", max_replicas=1)
+    traits = StrategyTraits(
+        "none",
+        "a plain tf.function step, no tf.distribute",
+        max_replicas=1,
+        no_faults="it is one process with one replica, and 'one_device' is that under tf.distribute",
+    )
 
     def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """The default strategy; the step places itself on the first device."""

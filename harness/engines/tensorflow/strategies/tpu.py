@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 class Tpu(Strategy):
     """tf.distribute.TPUStrategy over the first n cores."""
 
-    traits = StrategyTraits("tpu", "tf.distribute.TPUStrategy")
+    traits = StrategyTraits(
+        "tpu",
+        "tf.distribute.TPUStrategy",
+        no_faults="a TPU host is taken away and given back by its cloud, and there was none to try that on",
+    )
 
     def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """A device assignment of n cores in the resolver's topology."""

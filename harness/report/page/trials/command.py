@@ -66,7 +66,7 @@ def _once_settings(cell: TrainingCell, sweep: Sweep) -> list[tuple[str, str, Any
     """(key, text, value) of axes that were a setting when the run was measured: its spec has the value, no cell has."""
     found = []
     for key in sorted(OF_PROCESS):
-        default, asked = TrainingCell.model_fields[key].default, getattr(sweep, key)
+        default, asked = TrainingCell.model_fields[key].default, sweep.asked(key)
         if getattr(cell, key) == default and len(asked) == 1 and asked != [default]:
             found.append((key, text_of(key, asked[0]), asked))
     return found

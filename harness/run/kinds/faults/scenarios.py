@@ -15,7 +15,7 @@ from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
-from harness.spec.faults import OF_SERVERS, OF_SWEEP, Faults
+from harness.spec.faults import OF_SERVERS, OF_SWEEP, Faults, check_strategies
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
 
@@ -32,6 +32,7 @@ class JobPlan:
 
 def plan_jobs(settings: Faults) -> JobPlan:
     """Every job of every repeat: a block a repeat, in an order drawn from the seed. UsageError on an unknown name."""
+    check_strategies(settings, catalogue_of().strategies)
     cells = [_cell(settings, strategy) for strategy in settings.strategy]
     jobs: list[PlannedFault] = []
     blocks = []

@@ -15,7 +15,7 @@ from harness.record.fault_log import load_faults
 from harness.record.faults import FaultRecord
 from harness.run.kinds.faults import supervisor
 from harness.run.kinds.faults.progress import FaultLines
-from harness.run.kinds.faults.run import FaultsRun, measure_faults
+from harness.run.kinds.faults.run import measure_faults
 from harness.run.network import EmulatedNetwork, available
 from harness.run.runner import resume
 from harness.spec.faults import Faults, faults_from
@@ -234,5 +234,5 @@ def test_a_run_that_was_stopped_goes_on_with_what_it_misses(mirrored: Path, tmp_
     manifest = path / "run.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
     with handed_in():
-        resume(FaultsRun, path, FaultLines(quiet=True))
+        resume("faults", path, FaultLines(quiet=True))
     assert len(load_faults(path)) == len(lines) == 3
