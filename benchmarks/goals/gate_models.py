@@ -28,7 +28,7 @@ def sequential(k: Any, o: Any) -> dict[str, Callable[[], Layers]]:
         "no_bias": lambda: [k.Flatten(), _dense(k, use_bias=False), k.Dense(10, use_bias=False, dtype="float32")],
         "wide": lambda: [k.Flatten(), k.Dense(1024, activation="relu")],
         "conv": lambda: [k.Conv2D(8, 3, activation="relu"), k.MaxPooling2D()],
-        "separable_conv": lambda: [k.SeparableConv2D(8, 3, activation="relu"), k.AveragePooling2D()],
+        "separable_conv": lambda: [k.SeparableConv2D(8, 3, activation="relu"), k.AveragePooling2D(2)],
         "depthwise_conv": lambda: [k.DepthwiseConv2D(3, depth_multiplier=4, activation="relu")],
         "transposed_conv": lambda: [k.Conv2DTranspose(4, 3, strides=2, activation="relu"), k.MaxPooling2D(4)],
         "batch_norm": lambda: [k.Conv2D(8, 3, use_bias=False), k.BatchNormalization(), k.ReLU()],
