@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import ServedModel, ServedOptimizer, on_servers
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of
+from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of, shapes_of
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
@@ -119,8 +120,8 @@ def build(request: Request) -> Training:
     with placement(cell, devices):
         placed = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, classes, request.seed, None if placed else strategy)
-    input_shape = workload.input_shape or tuple(model.input_shape[1:])
-    classes = model.output_shape[-1]
+    input_shape, output_shape = shapes_of(model)
+    classes = output_shape[-1]
     batches = _gate_batches(request, source, input_shape, classes)
     loss = loss_of(model)
     if placed:
@@ -181,3 +182,32 @@ def build_model(
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         optimizer.build(model.trainable_variables)
     return model, optimizer
+
+
+def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+    """Forward and backward of a replica's share of a batch: (x, y) -> (its part of the mean loss, gradients).
+
+    Gradients are summed over replicas, so the loss is divided by the global batch, and what the model adds to it
+    (regularisers) by the number of replicas. That is added in float32, as Keras' `fit` does.
+    """
+    import tensorflow as tf
+
+    cell, loss_of_examples = training.cell, training.loss
+
+    def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
+            if model.losses:
+                loss += tf.add_n([_number(added) for added in model.losses]) / cell.replicas_per_update
+            scaled = optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, model.trainable_variables)
+
+    return gradients_of
+
+
+def _number(added: Any) -> Any:
+    """A loss that a model adds, as a float32 scalar."""
+    import tensorflow as tf
+
+    added = tf.cast(added, tf.float32)
+    return tf.reduce_sum(added) if added.shape.rank else added

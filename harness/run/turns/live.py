@@ -75,7 +75,7 @@ class LiveTrial:
         alone = self.slot.block < ALONE_BLOCKS
         self.child = spawn(self.request.model_copy(update={"times_alone": alone}), self.zygote)
         self.deadline = time.monotonic() + self.timeout_s
-        """When its set-up counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
+        """When its phase counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
 
     def set_up(self) -> None:
         """Follow the trial through build, gate and pilot until it waits for its first turn."""
@@ -84,7 +84,7 @@ class LiveTrial:
 
     def set_up_step(self) -> bool:
         """Take in one report of a trial being set up; True once it waits for its first turn."""
-        report = self._receive(self.deadline)
+        report = self._receive()
         if report.ready:
             self._close_phase()
             self._taking_turns = True
@@ -95,7 +95,8 @@ class LiveTrial:
     def take_turn(self, round_number: int) -> None:
         """One window."""
         self._tell(Turn(do="window", round=round_number, steps=self.steps))
-        report = self._receive(time.monotonic() + self.timeout_s)
+        self.deadline = time.monotonic() + self.timeout_s
+        report = self._receive()
         if report.window is not None:
             self.taken.windows.append(report.window)
 
@@ -118,9 +119,9 @@ class LiveTrial:
             self._see_through()
 
     def _see_through(self) -> None:
-        deadline = time.monotonic() + self.timeout_s
+        self.deadline = time.monotonic() + self.timeout_s
         while True:
-            self._receive(deadline)
+            self._receive()
 
     def failed_before_start(self, cell: Cell, order: int, reason: str) -> TrialRecord:
         """A record for a trial of `cell` that this failed task left without its data, as `reason` says."""
@@ -152,21 +153,22 @@ class LiveTrial:
         except OSError:
             self._died()
 
-    def _receive(self, deadline: float) -> Report:
+    def _receive(self) -> Report:
         while True:
             self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
             try:
-                line = self.child.channel.receive_line(max(0.0, min(SLICE_S, deadline - time.monotonic())))
+                line = self.child.channel.receive_line(max(0.0, min(SLICE_S, self.deadline - time.monotonic())))
             except EOFError:
                 self._died()
             if line is not None:
                 break
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= self.deadline:
                 self._hung()
         report = Report.model_validate_json(line)
         if report.phase is not None:
             self._close_phase()
             self.phase = report.phase
+            self.deadline = time.monotonic() + self.timeout_s
             if self.watch is not None:
                 self.watch(self.cell, report.phase)
         if report.outcome is not None:

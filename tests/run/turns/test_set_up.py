@@ -3,8 +3,10 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,6 +121,25 @@ def test_one_that_hangs_is_ended_though_the_others_go_on_reporting(tmp_path: Pat
     assert group.statuses() == {CELLS[0].cell_id: "ok", CELLS[1].cell_id: "timeout", CELLS[2].cell_id: "ok"}
     [hung] = [record for record in group.kept if record.status == "timeout"]
     assert hung.reason == "no sign of life within 0.4 s during check"
+
+
+def test_the_limit_in_time_is_of_each_phase_and_not_of_all_of_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later, now = [0.0], time.monotonic
+
+    def check_for_long(actor: Actor) -> None:
+        later[0] += 600.0
+        actor.killed.wait(0.1)  # so that the parent looks at its clock
+
+    monkeypatch.setattr(
+        "harness.run.turns.live.time",
+        SimpleNamespace(monotonic=lambda: now() + later[0], perf_counter=time.perf_counter),
+    )
+    group = Group(tmp_path, all_play(Play("check", check_for_long)), CELLS[:1], together=1, timeout_s=1000.0)
+    group.run()
+    assert later == [1200.0]
+    assert set(group.statuses().values()) == {"ok"}
 
 
 def test_ctrl_c_while_several_are_set_up_ends_them_all(tmp_path: Path) -> None:

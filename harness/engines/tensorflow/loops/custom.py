@@ -10,6 +10,7 @@ from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.plants import Planted, planted
 from harness.engines.tensorflow.state import capture, copies_of
+from harness.engines.tensorflow.training import share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import kept
@@ -87,19 +88,8 @@ def make_gradients(training: "Training") -> Any:
     """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients)."""
     import tensorflow as tf
 
-    cell, model, optimizer, loss_of_examples = training.cell, training.model, training.optimizer, training.loss
-
-    def gradients_of(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
-            # Gradients are summed over replicas, so the loss is divided by the global batch and
-            # regularisation by the number of replicas.
-            loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
-            if model.losses:
-                loss += tf.add_n(model.losses) / cell.replicas_per_update
-            scaled = optimizer.scale_loss(loss)
-        return loss, tape.gradient(scaled, model.trainable_variables)
-
-    return tf.function(gradients_of, jit_compile=True, autograph=False) if cell.xla else gradients_of
+    gradients_of = share_gradients(training, training.model, training.optimizer)
+    return tf.function(gradients_of, jit_compile=True, autograph=False) if training.cell.xla else gradients_of
 
 
 def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None) -> Any:

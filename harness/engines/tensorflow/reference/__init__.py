@@ -90,14 +90,11 @@ def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
 
 
 def _run(training: Training, device: SingleDevice, start: "list[Array]") -> ReferenceRun:
-    import numpy as np
-
     run, own = ReferenceRun(start), device.start(start)
     for batch in training.batches:
         shares = device.shares(batch, own)
-        run.gradients.append([np.asarray(gradient) for gradient in device.apply(shares)])
-        # A model that saw the whole batch at once has the same untrained state on every replica.
-        own = [share.statistics for share in shares] * (len(own) // len(shares))
+        run.gradients.append(device.apply(shares))
+        own = [share.statistics for share in shares]
         run.states.append(device.state(own))
         run.losses.append(float(sum(float(share.loss) for share in shares)))
     return run

@@ -1,11 +1,13 @@
 """One update on one device: what each replica's share of a global batch gives, and what the sum of it does."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.state import capture
-from harness.engines.tensorflow.training import Training, build_model
+from harness.engines.tensorflow.training import Training, build_model, share_gradients
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,9 +19,10 @@ if TYPE_CHECKING:
 class Share:
     """What one replica makes of its share of a global batch.
 
-    `gradients` has a tensor a trained weight, of the loss as the optimizer scales it; `loss` is a scalar tensor, the
-    share's part of the mean over the global batch and of the regularisation; `statistics` is the untrained state that
-    this replica goes on with.
+    `gradients` has one a trained weight, of the loss as the optimizer scales it and as the replica hands it over to be
+    summed: a tensor, tf.IndexedSlices, or None where the loss does not depend on the weight. `loss` is a scalar tensor,
+    the share's part of the mean over the global batch and of the regularisation; `statistics` is the untrained state
+    that this replica goes on with.
     """
 
     gradients: list[Any]
@@ -39,70 +42,111 @@ class SingleDevice:
         self._model, self._optimizer = build_model(
             training.workload, training.cell, training.classes, training.request.seed
         )
+        self._lockstep = Lockstep(self._model.non_trainable_variables)
+        self._clip = self._clip_taken_off()
+
+    @property
+    def _replicas(self) -> int:
+        return self._training.cell.replicas_per_update
 
     def start(self, values: "Sequence[Array]") -> "list[list[Array]]":
         """Set every variable, in the order of `capture`; returns each replica's untrained state."""
         for variable, value in zip([*self._model.variables, *self._optimizer.variables], values, strict=True):
             variable.assign(value)
-        return [self._statistics() for _ in range(self._training.cell.replicas_per_update)]
+        return [[variable.numpy() for variable in self._model.non_trainable_variables] for _ in range(self._replicas)]
 
     def shares(self, batch: "tuple[Array, Array]", own: "Sequence[list[Array]]") -> list[Share]:
         """Forward and backward on a global batch, share by share; no weight is changed.
 
-        `own[i]` is replica i's untrained state, which goes on from its own share alone. A model with
-        synchronised batch normalisation sees the whole batch at once.
+        `own[i]` is replica i's untrained state, which goes on from its own share alone, unless a variable was declared
+        to be aggregated. Raises NoReferenceError with the reason.
         """
         import tensorflow as tf
 
-        whole = any(getattr(layer, "synchronized", False) for layer in self._model._flatten_layers())
-        shares = 1 if whole else self._training.cell.replicas_per_update
         x, y = batch
-        size = len(x) // shares
-        gradients_of = self._gradients_of(shares)
-        found = []
-        for i in range(shares):
-            for variable, value in zip(self._model.non_trainable_variables, own[i], strict=True):
-                variable.assign(value)
-            part = slice(i * size, (i + 1) * size)
-            loss, gradients = gradients_of(tf.constant(x[part]), tf.constant(y[part]))
-            found.append(Share(gradients, loss, self._statistics()))
-        return found
+        size = len(x) // len(own)
 
-    def apply(self, shares: Sequence[Share]) -> list[Any]:
-        """One step of the optimizer with the sum of the shares' gradients, which it returns."""
-        summed: list[Any] = []
-        for share in shares:
-            summed = [a + b for a, b in zip(summed, share.gradients, strict=True)] if summed else share.gradients
+        def share(i: int) -> Any:
+            part = slice(i * size, (i + 1) * size)
+            return self._gradients_of(tf.constant(x[part]), tf.constant(y[part]))
+
+        with self._lockstep.aggregated():
+            computed = self._lockstep.run(share, own)
+        return [Share(self._handed_over(gradients), loss, state) for (loss, gradients), state in computed]
+
+    def apply(self, shares: Sequence[Share]) -> "list[Array]":
+        """One step of the optimizer with the sum of the shares' gradients, which it returns as arrays."""
+        summed = [summed_gradient(parts) for parts in zip(*(share.gradients for share in shares), strict=True)]
         self._optimizer.apply_gradients(zip(summed, self._model.trainable_variables, strict=True))
-        return summed
+        return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
 
     def state(self, own: "Sequence[list[Array]]") -> "list[Array]":
         """Every variable, in the order of `capture`; an untrained one has a leading axis of replicas."""
         import numpy as np
 
-        untrained = iter(np.stack(copies) for copies in zip(*own, strict=True))
+        untrained = iter([np.stack(copies) for copies in zip(*own, strict=True)])
         captured = capture(self._model, self._optimizer)
         return [next(untrained) if state.kind == "statistic" else state.copies[0] for state in captured]
 
-    def _statistics(self) -> "list[Array]":
-        return [variable.numpy() for variable in self._model.non_trainable_variables]
-
-    def _gradients_of(self, shares: int) -> Any:
+    @functools.cached_property
+    def _gradients_of(self) -> Any:
         """Forward and backward of one share: (x, y) -> (its part of the loss, gradients)."""
         import tensorflow as tf
 
-        training, model, optimizer = self._training, self._model, self._optimizer
+        gradients_of = share_gradients(self._training, self._model, self._optimizer)
+        # XLA draws other random numbers from the same seed, so what is compiled is held against what is compiled.
+        return tf.function(gradients_of, jit_compile=True, autograph=False) if self._training.cell.xla else gradients_of
 
-        def gradients_of(x: Any, y: Any) -> Any:
-            with tf.GradientTape() as tape:
-                examples = training.loss(y, model(x, training=True))
-                loss = tf.reduce_sum(examples) / training.cell.global_batch_size
-                if model.losses:
-                    loss += tf.add_n(model.losses) / shares
-                scaled = optimizer.scale_loss(loss)
-            return loss, [tf.convert_to_tensor(g) for g in tape.gradient(scaled, model.trainable_variables)]
+    def _handed_over(self, gradients: list[Any]) -> list[Any]:
+        """What a replica gives to be summed: Keras' optimizers clip before they sum."""
+        if self._clip is None or self._replicas == 1:
+            return gradients
+        scale = self._optimizer.scale_loss(1.0)
+        given = [gradient is not None for gradient in gradients]
+        clipped = iter(self._clip([_times(gradient, 1 / scale) for gradient in gradients if gradient is not None]))
+        return [_times(next(clipped), scale) if there else None for there in given]
 
-        if training.cell.xla and any("seed_generator" in variable.path for variable in model.variables):
-            # XLA draws other random numbers from the same seed, so a model with dropout is compiled here too.
-            return tf.function(gradients_of, jit_compile=True, autograph=False)
-        return gradients_of
+    def _clip_taken_off(self) -> Any:
+        """How the optimizer clips, which it no longer does by itself; None where it does not."""
+        optimizer = getattr(self._optimizer, "inner_optimizer", self._optimizer)
+        if not clips(optimizer) or self._replicas == 1:
+            return None
+        clip, optimizer._clip_gradients = optimizer._clip_gradients, list
+        return clip
+
+
+def clips(optimizer: Any) -> bool:
+    """Whether a Keras optimizer, not wrapped in one that scales the loss, clips gradients."""
+    return any(getattr(optimizer, name, None) for name in ("clipnorm", "global_clipnorm", "clipvalue"))
+
+
+def summed_gradient(parts: Sequence[Any]) -> Any:
+    """The sum of the shares' gradients of one weight. Sparse ones stay sparse, as they do under tf.distribute: an
+    index that occurs twice is no error, and Keras' Adam squares each by itself."""
+    import tensorflow as tf
+
+    if all(part is None for part in parts):
+        return None
+    if all(isinstance(part, tf.IndexedSlices) for part in parts):
+        values, indices = (tf.concat([getattr(p, name) for p in parts], axis=0) for name in ("values", "indices"))
+        return tf.IndexedSlices(values, indices, parts[0].dense_shape)
+    return tf.add_n([tf.convert_to_tensor(part) for part in parts])
+
+
+def _times(gradient: Any, factor: Any) -> Any:
+    import tensorflow as tf
+
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(_times(gradient.values, factor), gradient.indices, gradient.dense_shape)
+    return gradient * tf.cast(factor, gradient.dtype)
+
+
+def dense_gradient(gradient: Any, weight: Any) -> "Array":
+    """A gradient as an array of the weight's shape; zeros where there is none."""
+    import numpy as np
+    import tensorflow as tf
+
+    if gradient is None:
+        return np.zeros(weight.shape, np.float32)
+    array: Array = tf.convert_to_tensor(gradient).numpy()
+    return array

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
     import tensorflow as tf
 
     own = _own_loss(model)
-    if own is None and model.output_shape[-1] == 1:
+    if own is None and shapes_of(model)[1][-1] == 1:
         raise UsageError(
             f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
         )

@@ -4,6 +4,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.workloads.base import Workload
+from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import UsageError
 from harness.trial.own_function import own_function
 
@@ -16,7 +17,7 @@ def own_workload(path: str) -> Workload:
 
     Raises UsageError that names the key `model` when the path is malformed, the module cannot be
     imported, the name is missing or not callable, or the callable wants arguments; and, from
-    `build`, when it did not return a Keras model.
+    `build`, when it did not return a Keras model that knows its shapes.
     """
     function = own_function("model", path)
 
@@ -31,6 +32,7 @@ def _checked(path: str, model: Any) -> "keras.Model":
     import keras
 
     if isinstance(model, keras.Model):
+        shapes_of(model)  # or why it has none
         return model
     given = f"{type(model).__module__}.{type(model).__qualname__}"
     hint = "; a tf_keras model is Keras 2, build it with `keras`" if given.startswith("tf_keras.") else ""

@@ -1,5 +1,6 @@
 """A user's own model by `package.module:function`."""
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.workloads import load_workload
+from harness.engines.tensorflow.workloads import load_workload, shapes_of
 from harness.errors import UsageError
 
 MODULE = """
@@ -27,6 +28,34 @@ MODULE = """
 
     def may_take(size=3):
         return make()
+
+    def subclassed(built=True):
+        import keras
+
+        class Mine(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.flat, self.dense = keras.layers.Flatten(), keras.layers.Dense(3)
+
+            def call(self, x):
+                return self.dense(self.flat(x))
+
+        model = Mine()
+        if built:
+            model(keras.ops.zeros((1, 4, 4)))
+        return model
+
+    def unbuilt():
+        return subclassed(built=False)
+
+    def two_inputs():
+        import keras
+        left, right = keras.Input((4,)), keras.Input((4,))
+        return keras.Model([left, right], keras.layers.Add()([left, right]))
+
+    def any_size():
+        import keras
+        return keras.Sequential([keras.Input((None, None, 3)), keras.layers.GlobalMaxPooling2D()])
 
     number = 3
 """
@@ -105,3 +134,19 @@ def test_the_example_under_benchmarks_builds_with_its_own_loss_and_optimizer(tf:
     loss = loss_of(model)(tf.constant([3, 1]), model(tf.zeros((2, 32, 32, 3))))
     assert loss.shape == (2,)
     assert isinstance(optimizer_of(model, "sgd"), keras.optimizers.AdamW)
+
+
+@pytest.mark.usefixtures("folder", "tf")
+def test_a_subclassed_model_that_was_called_with_an_example_is_a_model_as_any() -> None:
+    model = load_workload("mine:subclassed").build((), 10)
+    assert shapes_of(model) == ((4, 4), (3,))
+
+
+@pytest.mark.usefixtures("folder", "tf")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("unbuilt", "is not built"), ("two_inputs", "has 2 inputs"), ("any_size", "(None, None, None, 3)")],
+)
+def test_a_model_that_no_batch_can_be_made_for_is_bad_usage(name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        load_workload(f"mine:{name}").build((), 10)

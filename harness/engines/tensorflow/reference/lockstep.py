@@ -1,0 +1,207 @@
+"""Shares of a global batch that compute one after the other and meet where replicas exchange something.
+
+Replicas exchange more than gradients: synchronised batch normalisation adds up its sums forward and their gradients
+backward, a layer may all-reduce what it likes, and an untrained variable may be declared to take the mean of what the
+replicas assign. So each share has a thread, of which one runs at a time, and a replica context of the reference's own,
+whose all-reduce waits until every share has come to it. There is no tf.distribute strategy in it.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Combine = Callable[[list[Any]], Any]
+"""What every share gets of what each has brought to a meeting."""
+
+
+class NoReferenceError(Exception):
+    """The reference cannot be computed; the text is the reason. It says nothing against the model."""
+
+
+class _GivenUp(BaseException):
+    """Ends the thread of a share whose result nobody waits for any more."""
+
+
+class _Share(threading.Thread):
+    """One share's computation; it runs only while `go_on` has not returned."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._compute = compute
+        self._turn, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._got: Any = None
+        self._given_up = False
+        self.brought: tuple[Any, Combine] | None = None
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.start()
+
+    def go_on(self, got: Any) -> None:
+        """Let it run, with what it got of the last meeting, until it comes to the next or to its end."""
+        self._got, self.brought = got, None
+        self._turn.release()
+        self._stopped.acquire()
+        if self.error is not None:
+            raise self.error
+
+    def give_up(self) -> None:
+        """Let the thread end."""
+        self._given_up = True
+        self._turn.release()
+        self.join()
+
+    def run(self) -> None:
+        with contextlib.suppress(_GivenUp):
+            self._wait()
+            try:
+                self.result = self._compute()
+            except Exception as error:  # noqa: BLE001  it is raised where the share was told to go on
+                self.error = error
+            self._stopped.release()
+
+    def meet(self, value: Any, combine: Combine) -> Any:
+        """What `combine` makes of the values of all shares."""
+        self.brought = (value, combine)
+        self._stopped.release()
+        self._wait()
+        return self._got
+
+    def _wait(self) -> None:
+        self._turn.acquire()
+        if self._given_up:
+            raise _GivenUp
+
+
+class Lockstep:
+    """Runs the shares of a model whose untrained `variables` are each share's own."""
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        self._variables = variables
+        self._running: _Share | None = None
+
+    def run(self, compute: Callable[[int], Any], own: "Sequence[list[Array]]") -> "list[tuple[Any, list[Array]]]":
+        """Of each share what `compute(i)` returns and the untrained variables afterwards, which start as `own[i]`.
+
+        Raises NoReferenceError where the shares do not all come to the same meetings.
+        """
+        if len(own) == 1:
+            self._put(own[0])
+            return [(compute(0), self._state())]
+        shares = [_Share(self._as_replica(compute, i, len(own))) for i in range(len(own))]
+        try:
+            states = self._in_turns(shares, [list(values) for values in own])
+        finally:
+            self._running = None
+            for share in shares:
+                share.give_up()
+        return [(share.result, state) for share, state in zip(shares, states, strict=True)]
+
+    def _in_turns(self, shares: list[_Share], states: "list[list[Array]]") -> "list[list[Array]]":
+        got: Any = None
+        while True:
+            for i, share in enumerate(shares):
+                self._put(states[i])
+                self._running = share
+                share.go_on(got)
+                states[i] = self._state()
+            met = [share.brought for share in shares if share.brought]
+            if not met:
+                return states
+            if len(met) < len(shares):
+                raise NoReferenceError("not every share of the batch exchanges the same things with the others")
+            got = met[0][1]([value for value, _ in met])
+
+    def meet(self, value: Any, combine: Combine) -> Any:
+        """In the thread of a share: what `combine` makes of the values of all."""
+        import tensorflow as tf
+
+        if self._running is None:
+            return combine([value])
+        if tf.inside_function():
+            raise NoReferenceError("what the shares of a batch exchange cannot be compiled with each of them")
+        return self._running.meet(value, combine)
+
+    def _put(self, values: "Sequence[Array]") -> None:
+        for variable, value in zip(self._variables, values, strict=True):
+            variable.value.assign(value)
+
+    def _state(self) -> "list[Array]":
+        return [variable.numpy() for variable in self._variables]
+
+    def _as_replica(self, compute: Callable[[int], Any], index: int, count: int) -> Callable[[], Any]:
+        """`compute(index)` on the caller's device, as one of `count` replicas."""
+        import tensorflow as tf
+
+        device = tf.zeros(()).device
+        context = _replica_context(self, index, count)
+
+        def run() -> Any:
+            with tf.device(device), context:
+                return compute(index)
+
+        return run
+
+    @contextlib.contextmanager
+    def aggregated(self) -> Iterator[None]:
+        """While entered, what is assigned to a variable is aggregated over the shares as it was declared."""
+        combines = {"mean": _mean, "sum": _sum, "only_first_replica": lambda values: values[0]}
+        changed = [v for v in self._variables if v.aggregation in combines and v.synchronization != "on_read"]
+        for variable in changed:
+            variable._direct_assign = self._assigning(variable, combines[variable.aggregation])
+        try:
+            yield
+        finally:
+            for variable in changed:
+                del variable._direct_assign
+
+    def _assigning(self, variable: Any, combine: Combine) -> Callable[[Any], None]:
+        import tensorflow as tf
+
+        def assign(value: Any) -> None:
+            variable.value.assign(self.meet(tf.cast(value, variable.value.dtype), combine))
+
+        return assign
+
+
+def _sum(values: list[Any]) -> Any:
+    import tensorflow as tf
+
+    return tf.nest.map_structure(lambda *parts: tf.add_n(list(parts)), *values)
+
+
+def _mean(values: list[Any]) -> Any:
+    import tensorflow as tf
+
+    return tf.nest.map_structure(lambda *parts: tf.add_n(list(parts)) / len(parts), *values)
+
+
+def _replica_context(lockstep: Lockstep, index: int, count: int) -> Any:
+    """The replica context of share `index`, whose all-reduce, and its gradient, are meetings."""
+    import tensorflow as tf
+
+    class ShareContext(tf.distribute.ReplicaContext):  # type: ignore[misc]
+        @property
+        def num_replicas_in_sync(self) -> int:
+            return count
+
+        @property
+        def replica_id_in_sync_group(self) -> Any:
+            return tf.constant(index)
+
+        def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+            combine = _mean if str(getattr(reduce_op, "value", reduce_op)).upper() == "MEAN" else _sum
+
+            @tf.custom_gradient  # type: ignore[untyped-decorator]
+            def reduced(*parts: Any) -> Any:
+                # The gradient of a sum over all is itself a sum over all.
+                return lockstep.meet(list(parts), combine), lambda *upstream: self.all_reduce(reduce_op, list(upstream))
+
+            return tf.nest.pack_sequence_as(value, tf.nest.flatten(reduced(*tf.nest.flatten(value))))
+
+    return ShareContext(tf.distribute.get_strategy(), 0)

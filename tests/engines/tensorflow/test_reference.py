@@ -1,0 +1,172 @@
+"""The reference does on one device what the strategy promises: two updates under MirroredStrategy and by it agree."""
+
+import contextlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.loops.custom import make_step
+from harness.engines.tensorflow.reference.lockstep import Lockstep, NoReferenceError
+from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.training import build_model
+from harness.engines.tensorflow.workloads import Workload, loss_of
+
+CLASSES, BATCH = 3, 6
+GENERATOR = np.random.default_rng(5)
+BATCHES = [
+    (GENERATOR.uniform(0.1, 1, (BATCH, 8)).astype(np.float32), GENERATOR.integers(CLASSES, size=BATCH).astype(np.int32))
+    for _ in range(2)
+]
+
+
+def training(tf: Any, layers: Callable[[], list[Any]], n: int, **options: Any) -> Any:
+    """A model of `layers` and a last one on n devices; `options` are the optimizer's."""
+    import keras
+
+    def build(*_: Any) -> Any:
+        model = keras.Sequential([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
+        kind = getattr(keras.optimizers, options.get("kind", "SGD"))
+        given = {name: value for name, value in options.items() if name not in ("kind", "precision")}
+        model.compile(kind(0.05, **given), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    # one device's sums: several strategies of one process collide on the keys of collectives
+    strategy = tf.distribute.MirroredStrategy(
+        [f"CPU:{i}" for i in range(n)], cross_device_ops=tf.distribute.ReductionToOneDevice()
+    )
+    cell = types.SimpleNamespace(
+        global_batch_size=BATCH,
+        replicas_per_update=n,
+        xla=False,
+        optimizer="sgd",
+        precision=options.get("precision", "float32"),
+    )
+    request = types.SimpleNamespace(seed=1)
+    workload = Workload("", "", None, build)
+    model, optimizer = build_model(workload, cell, CLASSES, 1, strategy)  # type: ignore[arg-type]
+    return types.SimpleNamespace(
+        strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss_of(model), workload=workload,
+        request=request, classes=CLASSES, placement=contextlib.nullcontext,
+    )  # fmt: skip
+
+
+def check(of: Any) -> tuple[list[Any], list[Any]]:
+    """Two updates both ways; every variable of every replica agrees after each. What the strategy has in the end, and
+    the shares of the last update."""
+    device, step = SingleDevice(of), make_step(of)
+    own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+    shares: list[Any] = []
+    for x, y in BATCHES:
+        loss = step(*placed(of, x, y))
+        shares = device.shares((x, y), own)
+        own = [share.statistics for share in shares]
+        device.apply(shares)
+        np.testing.assert_allclose(sum(float(share.loss) for share in shares), float(loss), rtol=1e-5)
+        for state, expected in zip(capture(of.model, of.optimizer), device.state(own), strict=True):
+            for r, copy in enumerate(state.copies):
+                wanted = expected[r] if state.kind == "statistic" else expected
+                np.testing.assert_allclose(copy, wanted, rtol=2e-4, atol=2e-6, err_msg=f"{state.name} of replica {r}")
+    return capture(of.model, of.optimizer), shares
+
+
+def placed(of: Any, *arrays: Any) -> list[Any]:
+    """Each replica's part of a global batch."""
+    size = BATCH // of.cell.replicas_per_update
+
+    def part(array: Any) -> Callable[[Any], Any]:
+        def of_replica(context: Any) -> Any:
+            i = context.replica_id_in_sync_group
+            return array[i * size : (i + 1) * size]
+
+        return of_replica
+
+    return [of.strategy.experimental_distribute_values_from_function(part(array)) for array in arrays]
+
+
+def test_sparse_gradients_stay_sparse_so_that_adam_squares_each_of_an_index(tf: Any) -> None:
+    import keras
+
+    def layers() -> list[Any]:
+        few = keras.layers.Lambda(lambda x: tf.cast(x * 4, tf.int32))
+        return [few, keras.layers.Embedding(4, 5), keras.layers.Flatten()]
+
+    _, shares = check(training(tf, layers, 2, kind="Adam"))
+    assert isinstance(shares[0].gradients[0], tf.IndexedSlices)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_synchronised_batch_normalisation_sees_the_whole_batch_and_all_else_its_share(tf: Any, n: int) -> None:
+    import keras
+
+    def layers() -> list[Any]:
+        normal = keras.layers.BatchNormalization
+        parts = [normal(synchronized=True), keras.layers.Dropout(0.4, seed=3), normal(synchronized=True)]
+        return [keras.layers.Dense(8, "tanh"), *parts, keras.layers.Dense(8, "tanh"), normal()]
+
+    check(training(tf, layers, n, momentum=0.9))
+
+
+@pytest.mark.parametrize("aggregation", ["none", "mean", "sum", "only_first_replica"])
+def test_an_untrained_variable_is_aggregated_as_it_was_declared(tf: Any, aggregation: str) -> None:
+    import keras
+
+    class Seen(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.mean = self.add_weight((8,), trainable=False, initializer="zeros", aggregation=aggregation)
+
+        def call(self, x: Any) -> Any:
+            self.mean.assign(0.5 * self.mean + tf.reduce_mean(x, axis=0))
+            return x - self.mean
+
+    state, _ = check(training(tf, lambda: [Seen()], 3))
+    [mean] = [variable for variable in state if variable.kind == "statistic"]
+    assert np.array_equal(mean.copies[0], mean.copies[2]) == (aggregation != "none")
+
+
+def test_a_weight_without_a_gradient_stays_as_it_is(tf: Any) -> None:
+    import keras
+
+    class Unused(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, _: Any) -> None:
+            self.unused = self.add_weight((2,))
+
+        def call(self, x: Any) -> Any:
+            return x
+
+    _, shares = check(training(tf, lambda: [Unused()], 2, kind="Adam"))
+    assert shares[0].gradients[0] is None
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_what_a_model_adds_to_the_loss_is_added_in_every_precision(tf: Any, precision: str) -> None:
+    import keras
+
+    keras.mixed_precision.set_global_policy(precision)
+    try:
+        dense = lambda: [keras.layers.Dense(4, kernel_regularizer="l2", activity_regularizer="l2")]  # noqa: E731
+        of = training(tf, dense, 2, precision=precision)
+        step, device = make_step(of), SingleDevice(of)
+        own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+        x, y = BATCHES[0]
+        loss = step(*placed(of, x, y))
+        assert sum(float(share.loss) for share in device.shares((x, y), own)) == pytest.approx(float(loss), rel=1e-2)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+@pytest.mark.parametrize("clip", [{"clipnorm": 0.01}, {"global_clipnorm": 0.02}, {"clipvalue": 0.003}])
+def test_keras_clips_what_each_replica_has_before_it_is_summed_and_so_does_the_reference(
+    tf: Any, clip: dict[str, float]
+) -> None:
+    check(training(tf, lambda: [], 2, **clip))
+
+
+@pytest.mark.usefixtures("tf")
+def test_shares_that_do_not_exchange_the_same_things_have_no_reference() -> None:
+    lockstep = Lockstep([])
+    with pytest.raises(NoReferenceError, match="not every share"):
+        lockstep.run(lambda share: lockstep.meet(share, sum) if share else 0, [[], []])
