@@ -1,6 +1,6 @@
 """Writes what the kept validations found: `python docs/validation_tables.py`.
 
-The goals into docs/verdicts.md, one sentence into the README, and every table into results/validation/README.md.
+One sentence into the README and docs/verdicts.md, and every table into results/validation/README.md.
 """
 
 import re
@@ -75,14 +75,8 @@ def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> st
     return _spaced("\n".join(lines))
 
 
-def goals(records: Mapping[str, ValidationRecord]) -> str:
-    """The goals beside what all runs together found, as Markdown."""
-    together = _together(list(records.values()))
-    return _spaced("\n".join([_where(together), *table_lines(goals_table(together))]))
-
-
 def sentence(records: Mapping[str, ValidationRecord]) -> str:
-    """The goals in one sentence, for the README."""
+    """What all runs together found, in one sentence."""
     together = _together(list(records.values()))
     again = found_by_verdict(together.effects, 0)
     found = []
@@ -203,5 +197,5 @@ def _count(record: ValidationRecord) -> str:
 if __name__ == "__main__":
     runs = kept()
     records = recorded(runs)
-    for path, words in ((TABLES, text(runs, records)), (PAGE, goals(records)), (README, sentence(records))):
+    for path, words in ((TABLES, text(runs, records)), (PAGE, sentence(records)), (README, sentence(records))):
         path.write_text(written(path.read_text(encoding="utf-8"), words), encoding="utf-8")
