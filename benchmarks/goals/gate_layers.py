@@ -234,7 +234,7 @@ def nested() -> keras.Model:
     return keras.Model(inputs, _logits(inner(layers.Flatten()(inputs))))
 
 
-class _Subclassed(keras.Model):
+class Subclassed(keras.Model):
     def __init__(self) -> None:
         super().__init__()
         self.flat, self.hidden = layers.Flatten(), layers.Dense(24, activation="relu")
@@ -246,11 +246,6 @@ class _Subclassed(keras.Model):
 
 def subclassed() -> keras.Model:
     """Built."""
-    model = _Subclassed()
+    model = Subclassed()
     model(tf.zeros((1, *SHAPE)))
     return model
-
-
-def subclassed_unbuilt() -> keras.Model:
-    """Not built, so that nobody knows its shapes: the harness says so."""
-    return _Subclassed()

@@ -11,10 +11,12 @@ by --again. A cell's key is MODEL__OPTIMIZER[__FAULT__early|late]/STRATEGY/MODE.
 """
 
 import argparse
+import gzip
 import json
 import re
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,14 +43,17 @@ def main() -> None:
     cases = everything() if given.everything else sample()
     cases = [case for case in cases if re.search(given.only, case.key)]
     number, of = map(int, given.part.split("/"))
-    mine = cases[number - 1 :: of]
+    part = cases[number - 1 :: of]
     done = read(given.results)
     if not given.show:
-        wanted = [c for c in mine if c.key not in done or done[c.key]["status"] in given.again]
+        wanted = [c for c in part if c.key not in done or done[c.key]["status"] in given.again]
         run(wanted, given.results)
         done = read(given.results)
     keys = {case.key for case in cases}
-    show({key: result["status"] for key, result in done.items() if key in keys})
+    mine = {key: result for key, result in done.items() if key in keys}
+    commits = Counter(result["commit"] for result in mine.values()).most_common()
+    print(f"\n{len(mine)} of {len(keys)} cells, by commit:", ", ".join(f"{commit} {n}" for commit, n in commits))
+    show({key: result["status"] for key, result in mine.items()})
 
 
 def _arguments() -> argparse.Namespace:
@@ -63,9 +68,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
-    """The last result of each cell, by key; a line that was cut off is none."""
-    found = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    """The last result of each cell, by key, of a file that may be compressed; a line that was cut off is none."""
+    found: dict[str, dict[str, Any]] = {}
+    if not path.exists():
+        return found
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        lines = file.read().splitlines()
+    for line in lines:
         try:
             result = json.loads(line)
         except json.JSONDecodeError:
