@@ -45,6 +45,10 @@ class Unsupported(Exception):
     """A trial's cell cannot run here; the text is the reason that the engine or the machine gave."""
 
 
+class Unprovable(Exception):
+    """There is nothing to hold a trial's updates against, which says nothing against them; the text is the reason."""
+
+
 def nearest(given: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the valid name closest to `given`, or an empty string."""
     match = difflib.get_close_matches(given, list(valid), n=1, cutoff=0.5)

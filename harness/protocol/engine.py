@@ -72,8 +72,12 @@ class Trainer(Protocol):
     def updates(self) -> int:
         """Updates that the optimizer itself has counted."""
 
+    def due(self, steps: int) -> tuple[int, dict[str, str]]:
+        """Updates that `steps` steps should have made, one each unless the optimizer has it otherwise, and remarks on
+        them by subject."""
+
     def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """The first GATE_UPDATES updates from `initial`, on one device and by a way of their own."""
+        """The first GATE_UPDATES updates from `initial`, on one device and by a way of their own; raises Unprovable."""
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0. The first GATE_UPDATES steps are single ones, each on another batch."""

@@ -2,6 +2,7 @@
 
 import gc
 
+from harness.errors import Unprovable
 from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
 from harness.protocol.messages import Request
@@ -72,19 +73,28 @@ class Trial(Attempt):
         self._enter("check")
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
-            reference = trainer.reference(self._initial)
-            update = check_update(self._states, self._initial, reference)
-            self._checks["update_error"] = min(update.share, LARGEST_SHARE)
-            self._judge("update", update.evidence)
+            self._prove_update(trainer)
             self._outcome["executed"] = trainer.executed()
         gc.enable()
         self._enter("warmup")
+
+    def _prove_update(self, trainer: Trainer) -> None:
+        try:
+            reference = trainer.reference(self._initial)
+        except Unprovable as error:
+            self._checks["detail"]["update"] = str(error)
+            return
+        update = check_update(self._states, self._initial, reference)
+        self._checks["update_error"] = min(update.share, LARGEST_SHARE)
+        self._judge("update", update.evidence)
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, applied: int) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
         self._outcome["peak_device_memory_bytes"] = trainer.peak_device_memory_bytes()
-        self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, clock.scheduled
+        due, remarks = trainer.due(clock.scheduled)
+        self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, due
+        self._checks["detail"] |= remarks
         if (staleness := trainer.staleness) is not None:
             self._outcome["updates"] = AsynchronousUpdates(
                 scheduled=clock.scheduled, applied=max(0, applied), staleness=staleness
@@ -94,7 +104,7 @@ class Trial(Attempt):
             self._checks["detail"]["statistics"] = remark
         evidence = {
             "replicas_agree": check_agreement(state),
-            "updates_applied": check_applied(applied, clock.scheduled),
+            "updates_applied": check_applied(applied, due),
             "loss_finite": check_losses(clock.losses),
         }
         if self._request.member is not None and not self._request.training.asynchronous:

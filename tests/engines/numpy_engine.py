@@ -118,6 +118,10 @@ class LeastSquares:
         """Updates so far."""
         return self._updates
 
+    def due(self, steps: int) -> tuple[int, dict[str, str]]:
+        """One a step."""
+        return steps, {}
+
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """The same updates on whole batches, in double precision."""
         import numpy as np

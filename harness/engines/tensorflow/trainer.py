@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 
+from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
@@ -59,6 +60,10 @@ class TensorFlowTrainer:
     def updates(self) -> int:
         """The optimizer's iterations."""
         return int(self._training.optimizer.iterations.numpy())
+
+    def due(self, steps: int) -> tuple[int, dict[str, str]]:
+        """As Keras' optimizers have it."""
+        return updates_due(self._training.optimizer, steps, self._training.cell.replicas_per_update)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """A second model, on one device, eagerly and without tf.distribute."""

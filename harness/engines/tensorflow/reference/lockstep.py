@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import Unprovable
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -18,10 +20,6 @@ if TYPE_CHECKING:
 
 Combine = Callable[[list[Any]], Any]
 """What every share gets of what each has brought to a meeting."""
-
-
-class NoReferenceError(Exception):
-    """The reference cannot be computed; the text is the reason. It says nothing against the model."""
 
 
 class _GivenUp(BaseException):
@@ -88,7 +86,7 @@ class Lockstep:
     def run(self, compute: Callable[[int], Any], own: "Sequence[list[Array]]") -> "list[tuple[Any, list[Array]]]":
         """Of each share what `compute(i)` returns and the untrained variables afterwards, which start as `own[i]`.
 
-        Raises NoReferenceError where the shares do not all come to the same meetings.
+        Raises Unprovable where the shares do not all come to the same meetings.
         """
         if len(own) == 1:
             self._put(own[0])
@@ -114,7 +112,7 @@ class Lockstep:
             if not met:
                 return states
             if len(met) < len(shares):
-                raise NoReferenceError("not every share of the batch exchanges the same things with the others")
+                raise Unprovable("not every share of the batch exchanges the same things with the others")
             got = met[0][1]([value for value, _ in met])
 
     def meet(self, value: Any, combine: Combine) -> Any:
@@ -124,7 +122,7 @@ class Lockstep:
         if self._running is None:
             return combine([value])
         if tf.inside_function():
-            raise NoReferenceError("what the shares of a batch exchange cannot be compiled with each of them")
+            raise Unprovable("what the shares of a batch exchange cannot be compiled with each of them")
         return self._running.meet(value, combine)
 
     def _put(self, values: "Sequence[Array]") -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.counting import clips
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
@@ -59,7 +60,7 @@ class SingleDevice:
         """Forward and backward on a global batch, share by share; no weight is changed.
 
         `own[i]` is replica i's untrained state, which goes on from its own share alone, unless a variable was declared
-        to be aggregated. Raises NoReferenceError with the reason.
+        to be aggregated. Raises Unprovable with the reason.
         """
         import tensorflow as tf
 
@@ -113,11 +114,6 @@ class SingleDevice:
             return None
         clip, optimizer._clip_gradients = optimizer._clip_gradients, list
         return clip
-
-
-def clips(optimizer: Any) -> bool:
-    """Whether a Keras optimizer, not wrapped in one that scales the loss, clips gradients."""
-    return any(getattr(optimizer, name, None) for name in ("clipnorm", "global_clipnorm", "clipvalue"))
 
 
 def summed_gradient(parts: Sequence[Any]) -> Any:
