@@ -106,6 +106,11 @@ class CellTrials:
         return self.cell.cell_id
 
     @property
+    def unproved(self) -> str | None:
+        """What was left unproved in a trial; None where nothing was."""
+        return next((problem.reason for problem in self.problems if problem.status == "unproved"), None)
+
+    @property
     def trials(self) -> int:
         """Trials recorded, however they ended."""
         return sum(self.counts.values())
@@ -146,6 +151,11 @@ def status_of(counts: Mapping[Status, int]) -> CellStatus:
     first of WORST_FIRST."""
     told: tuple[Status, ...] = ("wrong_result", "unproved", "ok", *WORST_FIRST)
     return next((status for status in told if counts.get(status)), "missing")
+
+
+def marked(words: str, cell: CellTrials) -> str:
+    """`words` of a cell, with a mark where it is unproved."""
+    return f"{words} (unproved)" if cell.status == "unproved" else words
 
 
 def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None) -> Measured:

@@ -21,7 +21,7 @@ class OpResult:
     op: str
     packing: str
     estimate: LogEstimate | None
-    """ln X/X_reference; None for the reference and for a cell that is not ok."""
+    """ln X/X_reference; None for the reference and for a cell that was not measured."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,8 @@ class OpGroup:
     label: str
     """A short name of what is held fixed."""
     reference_id: str | None
-    """TensorFlow's own default (`auto`) if it is ok, else the fastest; None when no op is ok."""
+    """TensorFlow's own default (`auto`) if it is ok, else the fastest; an unproved one only where none is ok; None when
+    none was measured."""
     results: tuple[OpResult, ...]
 
 
@@ -65,7 +66,8 @@ def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judge
 
 
 def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpGroup:
-    ok = [cell for cell in members if cell.measured is not None]
+    measured = [cell for cell in members if cell.measured is not None]
+    ok = [cell for cell in measured if cell.status == "ok"] or measured
     reference = next((cell for cell in ok if trained(cell.cell).cross_device_op == "auto"), None)
     if reference is None and ok:
         reference = max(ok, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0)

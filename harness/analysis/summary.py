@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.cells import CellTrials, Measured, read_cell
+from harness.analysis.cells import CellTrials, Measured, marked, read_cell
 from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, references_of
@@ -36,8 +36,8 @@ class CellSummary:
 
     @property
     def label(self) -> str:
-        """The cell's short name."""
-        return self.trials.cell.label
+        """The cell's short name, with a mark where it is unproved."""
+        return marked(self.trials.cell.label, self.trials)
 
     @property
     def measured(self) -> Measured | None:
@@ -66,6 +66,11 @@ class WorkloadSummary:
         """The ranked cells, the fastest first."""
         placed = [cell for cell in self.cells if cell.place is not None]
         return tuple(sorted(placed, key=lambda cell: cell.place.rank if cell.place else 0))
+
+    @property
+    def unranked(self) -> tuple[CellSummary, ...]:
+        """The measured cells that no ranking takes in, because they are unproved."""
+        return tuple(cell for cell in self.cells if cell.place is None and cell.measured is not None)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """`harness export`: a run for other tools."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import RUN_HELP, run_ids
+from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
 from harness.cli._offered import with_names
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def command(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Default: standard output. asv, tensorboard: a folder."),
     ] = None,
+    rank_unproved: RankUnproved = False,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -52,7 +54,7 @@ def command(
 
     if format_name not in (known := formats()):
         raise not_one_of("--format", format_name, known)
-    loaded = load_run(resolve_run(run, results))
+    loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
     kind = shown_kind(loaded.manifest)
     if format_name not in (fitting := kind.exporters()):
         raise UsageError(kind.lacks_format(loaded))

@@ -2,12 +2,13 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import RUN_HELP, run_ids
+from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def command(
             "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."
         ),
     ] = None,
+    rank_unproved: RankUnproved = False,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -59,7 +61,7 @@ def command(
 
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
-    loaded = load_run(resolve_run(run, results))
+    loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
     kind = shown_kind(loaded.manifest)
     if base is not None and not kind.takes_base:
         raise UsageError(f"--base: '{loaded.manifest.run_id}' is no sweep; only sweeps are compared with a base run")

@@ -1,11 +1,12 @@
 """`harness show`: a run as a table on the terminal."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import RUN_HELP, run_ids
+from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
 
 if TYPE_CHECKING:
     from harness.record import Run
@@ -20,6 +21,7 @@ HELP = (
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
+    rank_unproved: RankUnproved = False,
     results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
         "results"
     ),
@@ -28,7 +30,7 @@ def command(
     """Run the verb."""
     from harness.record.reading import load_run, resolve_run
 
-    tell(load_run(resolve_run(run, results)), results, json_out)
+    tell(replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved), results, json_out)
     return 0
 
 

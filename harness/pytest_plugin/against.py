@@ -63,9 +63,10 @@ def _of_one_side(cell: GateCell, name: str, other: str, error: str, rules: GateR
     if error.startswith("--"):
         return GateResult(name, "failed", error.replace("--rev-a", FLAG))
     alone = proved({cell.key: name}, [cell], rules, progress)[cell.key]
-    if alone.end != "proved":
+    if alone.end not in ("proved", "unproved"):
         return alone
-    reason = f"{other} cannot run it, so there is nothing to compare with ({error}); the working tree's is right"
+    ours = f"unproved ({alone.reason})" if alone.unproved else "right"
+    reason = f"{other} cannot run it, so there is nothing to compare with ({error}); the working tree's is {ours}"
     return GateResult(name, "skipped", reason, records=alone.records)
 
 

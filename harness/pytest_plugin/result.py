@@ -13,8 +13,9 @@ from harness.analysis.estimates.verdict import Margins, judge
 from harness.report.words.text import STATUS_WORDS
 from harness.spec.work import EXAMPLES, Quantity
 
-End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved"]
-"""`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with."""
+End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved", "unproved"]
+"""`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with;
+`unproved`: nothing was found wrong in a cell that was to be proved, but a fault could have gone unseen."""
 HERE = "the working tree"
 EVIDENCE_LINES = 8
 """The end of what a trial that crashed wrote says most."""
@@ -33,11 +34,11 @@ class GateResult:
     """The cell's label."""
     end: End
     reason: str = ""
-    """Why it failed or was skipped."""
+    """Why it failed, was skipped or is unproved."""
     comparison: Comparison | None = None
     """Of this cell alone, judged together with the other cells of the gate; None where nothing was compared."""
     throughput: Interval | None = None
-    """Of a cell that was saved or proved, in the unit of `quantity`."""
+    """Of a cell that was saved, proved or left unproved, in the unit of `quantity`."""
     counted: Quantity = EXAMPLES
     """What its work is counted in, where nothing was compared."""
     again: str = ""
@@ -61,6 +62,13 @@ class GateResult:
     def verdicts(self) -> Verdicts | None:
         """What wall time and processor time say, with all figures."""
         return None if self.row is None else self.row.verdicts
+
+    @property
+    def unproved(self) -> str | None:
+        """What could not be proved of the working tree's cell; None where all was, or nothing was measured."""
+        if self.row is not None:
+            return self.row.b.unproved
+        return self.reason if self.end == "unproved" else None
 
     @property
     def verdict(self) -> str:

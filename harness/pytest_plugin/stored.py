@@ -145,7 +145,10 @@ def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: 
     if trials.measured is not None:
         throughput = trials.measured.throughput
         counted = cell.cell.work.quantity
-        return GateResult(name, end, throughput=throughput, counted=counted, again=again, records=place)
+        reason = trials.unproved or ""
+        if reason and end == "proved":
+            end = "unproved"
+        return GateResult(name, end, reason, throughput=throughput, counted=counted, again=again, records=place)
     return GateResult(name, end_of(trials), why_not(trials, HERE), again=again, records=place)
 
 

@@ -6,7 +6,7 @@ from harness.analysis.comparison.result import Comparison, Kind
 from harness.analysis.estimates.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
-from harness.report.comparison.words import count_words, cpu_words, verdict_words
+from harness.report.comparison.words import count_words, cpu_words, row_words
 from harness.report.words.text import NOTHING, listed, plural, ratio, significant
 from harness.spec.work import SEVERAL
 from harness.visible import one_line, printable
@@ -16,7 +16,13 @@ UNKNOWN_DRIFT = (
     "how much this machine's speed drifts between two runs is not known: `python -m harness validate` measures it, "
     "--gate-delta sets what counts, and --gate-against needs neither"
 )
-_NO_VERDICT = {"failed": "failed", "skipped": "skipped", "saved": "saved", "proved": "right, not timed"}
+_NO_VERDICT = {
+    "failed": "failed",
+    "skipped": "skipped",
+    "saved": "saved",
+    "proved": "right, not timed",
+    "unproved": "unproved, not timed",
+}
 
 
 def plain(text: str) -> str:
@@ -28,9 +34,8 @@ def failure(result: GateResult) -> str:
     """Why a test fails: how much slower, by which rule, and how to see it again."""
     if result.comparison is None or result.row is None:
         return "\n".join([printable(f"{result.name}: {result.reason}"), *_ways(result)])
-    wall = result.row.verdicts.wall
     lines = [
-        plain(f"{result.name}: {verdict_words(wall)} against {result.comparison.title_a}"),
+        plain(f"{result.name}: {row_words(result.row)} against {result.comparison.title_a}"),
         *_figures(result),
         _labelled("sides", _sides(result.comparison)),
         *(_labelled("note", note) for note in _notes(result)),
@@ -70,6 +75,8 @@ def properties(result: GateResult) -> list[tuple[str, object]]:
         found.append(("training_gate.ratio", result.ratio))
     if result.ci95 is not None:
         found.append(("training_gate.ci95", f"{result.ci95[0]} {result.ci95[1]}"))
+    if result.unproved is not None:
+        found.append(("training_gate.unproved", result.unproved))
     if result.cpu is not None:
         found.append(("training_gate.cpu", result.cpu))
     return found
@@ -105,8 +112,11 @@ def _cells(result: GateResult) -> tuple[str, str, str, str]:
         trials = count_words(result.comparison, result.row)
         return plain(result.name), _wall(result), cpu_words(result.row), trials
     said = _NO_VERDICT.get(result.end, result.end)
+    if result.end == "unproved":
+        said = f"{said}: {plain(result.reason)}"
     if result.end == "saved" and result.throughput is not None:
-        said = f"saved: {significant(result.throughput.value)} {result.quantity.unit}"
+        mark = " (unproved)" if result.reason else ""
+        said = f"saved: {significant(result.throughput.value)} {result.quantity.unit}{mark}"
         return plain(result.name), said, NOTHING, plural(result.throughput.count, "trial")
     return plain(result.name), said, NOTHING, NOTHING
 
@@ -114,7 +124,7 @@ def _cells(result: GateResult) -> tuple[str, str, str, str]:
 def _wall(result: GateResult) -> str:
     """`undecided: +0.4 % [−0.6 to +1.4]`; `undecided` alone where no block gave a pair."""
     assert result.row is not None
-    words = verdict_words(result.row.verdicts.wall)
+    words = row_words(result.row)
     return result.end if words == "invalid" else words
 
 

@@ -38,6 +38,8 @@ class Run:
     trials: list[TrialRecord]
     torn: bool
     live: bool
+    rank_unproved: bool = False
+    """Whether rankings take in cells that are unproved: the reader's choice, no part of the records."""
 
 
 @dataclass(frozen=True)

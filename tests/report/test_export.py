@@ -22,7 +22,7 @@ def run() -> SimpleNamespace:
     manifest, trials = make_run()
     # the first record has windows, whatever the seeded order
     trials.sort(key=lambda trial: trial.status != "ok")
-    return SimpleNamespace(manifest=manifest, trials=trials)
+    return SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False)
 
 
 def test_every_format_describes_itself() -> None:
@@ -61,13 +61,16 @@ def test_json_is_strict_and_carries_every_window(run: SimpleNamespace) -> None:
 def test_a_loss_that_is_no_number_is_null_in_json() -> None:
     manifest, trials = make_run([make_cell()], blocks=1)
     broken = [trials[0].model_copy(update={"final_loss": float("nan")})]
-    text = exporters()["json"].export(SimpleNamespace(manifest=manifest, trials=broken), None)
+    text = exporters()["json"].export(SimpleNamespace(manifest=manifest, trials=broken, rank_unproved=False), None)
     assert json.loads(text or "", parse_constant=pytest.fail)["trials"][0]["final_loss"] is None
 
 
 def test_markdown_is_tables_in_which_no_name_is_markup() -> None:
     manifest, trials = make_run([make_cell(), make_cell("a|b<script>*", 2)], faults=False)
-    text = exporters()["markdown"].export(SimpleNamespace(manifest=manifest, trials=trials), None) or ""
+    text = (
+        exporters()["markdown"].export(SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False), None)
+        or ""
+    )
     assert r"a\|b\<script\>\* ×2 b32" in text
     widths = [line.replace(r"\|", "").count("|") for line in text.splitlines() if line.startswith("|")]
     assert widths
@@ -104,7 +107,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(run: SimpleNamespace,
 
 def test_a_run_without_trials_exports(tmp_path: Path) -> None:
     manifest, _ = make_run(blocks=0)
-    empty = SimpleNamespace(manifest=manifest, trials=[])
+    empty = SimpleNamespace(manifest=manifest, trials=[], rank_unproved=False)
     for exporter in exporters().values():
         if exporter.name not in NEED_A_MEASUREMENT:
             exporter.export(empty, tmp_path / f"x{exporter.suffix}")

@@ -71,16 +71,18 @@ def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_kn
 
 
 def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
-    """Lost and unsteady trials, and what really ran. `one_cell`: both sides ask for the same."""
+    """Lost, unproved and unsteady trials, and what really ran. `one_cell`: both sides ask for the same."""
     valid = [row for row in rows if row.a.measured is not None and row.b.measured is not None]
     sides = {(side, cell.cell_id): cell for row in valid for side, cell in (("A", row.a), ("B", row.b))}
     many = len({cell_id for _, cell_id in sides}) > 1
     lost, unsteady = [], []
     for (side, _), cell in sides.items():
         name = f"{side}'s {cell.cell.label}" if many else side
-        failed = sum(problem.trials for problem in cell.problems)
-        if failed:
-            first = cell.problems[0]
+        if cell.unproved is not None:
+            lost.append(f"{name} is unproved ({cell.unproved}): the verdict is about speed, not about right or wrong.")
+        problems = [problem for problem in cell.problems if problem.status != "unproved"]
+        if problems:
+            first, failed = problems[0], sum(problem.trials for problem in problems)
             ended = f"{first.status.replace('_', ' ')}: {first.reason}"
             lost.append(f"{name}: {failed} of {cell.trials} trials did not end well ({ended}); the rest is compared.")
         if cell.measured is not None and cell.measured.unsteady:

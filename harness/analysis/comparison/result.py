@@ -27,6 +27,11 @@ class Row:
     b: CellTrials
     verdicts: Verdicts
 
+    @property
+    def unproved(self) -> bool:
+        """Whether a side is unproved: the verdict is then about speed alone."""
+        return self.a.unproved is not None or self.b.unproved is not None
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -66,7 +71,8 @@ class Comparison:
         """1 when any row is slower, else 4 when none is valid, else 1 when B lost a cell, else 3 or 0.
 
         A cell that was right in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
-        regression like a slower one. 3 is for an undecided row under `strict`.
+        regression like a slower one. 3 is under `strict` for an undecided row, and for one whose B could not be proved
+        where A could.
         """
         found = set(self.counts)
         if "slower" in found:
@@ -75,4 +81,5 @@ class Comparison:
             return 4
         if any(row.a.status == "ok" and row.b.status in LOST for row in self.rows):
             return 1
-        return 3 if strict and "undecided" in found else 0
+        less_proved = any(row.a.status == "ok" and row.b.status == "unproved" for row in self.rows)
+        return 3 if strict and ("undecided" in found or less_proved) else 0

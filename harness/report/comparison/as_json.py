@@ -19,8 +19,9 @@ SIDE: Keys = {
     EXAMPLES.throughput_key: "measured.throughput.value",
     "throughput_ci95": ends("measured.throughput"),
     EXAMPLES.cpu_key: "measured.cpu_seconds_each",
+    "unproved": "",
 }
-"""One side of one comparison, by itself; figures are null unless the cell is ok."""
+"""One side of one comparison, by itself; figures are null unless it was measured. `unproved` says what of it is."""
 
 CPU: Keys = {"verdict": "cpu_verdict", "ratio": "cpu_ratio.value", "ci95": ends("cpu_ratio")}
 """The second instrument: CPU seconds an example, B over A."""

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Margins
-from harness.report.comparison.words import cpu_words, quantity_of_rows, verdict_words
+from harness.report.comparison.words import cpu_words, quantity_of_rows, row_words
 from harness.report.export.rows import interval_row
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import listed, plural, shortened
@@ -77,7 +77,7 @@ def _caption(comparison: Comparison, rows: Sequence[Row], drawn: int, with_cpu: 
 def _found(rows: Sequence[Row]) -> str:
     """How many comparisons ended how, and which change is the largest."""
     most = max(rows, key=lambda row: abs(row.verdicts.wall.estimate.mean) if row.verdicts.wall.estimate else 0.0)
-    named = f"{printable(most.name)}, {verdict_words(most.verdicts.wall)}"
+    named = f"{printable(most.name)}, {row_words(most)}"
     if len(rows) == 1:
         return f"{named}."
     counts: Counter[str] = Counter(row.verdicts.wall.verdict for row in rows)
@@ -165,8 +165,6 @@ def _legend(seen: set[str]) -> list[Patch | Line2D]:
 
 
 def _describe(rows: Sequence[Row]) -> str:
-    parts = "; ".join(
-        f"{row.name}: throughput {verdict_words(row.verdicts.wall)}, CPU {cpu_words(row)}" for row in rows[:_TOLD]
-    )
+    parts = "; ".join(f"{row.name}: throughput {row_words(row)}, CPU {cpu_words(row)}" for row in rows[:_TOLD])
     more = f" The table has {len(rows) - _TOLD} more." if len(rows) > _TOLD else ""
     return f"Forest plot of {plural(len(rows), 'comparison')} over the bands of delta and epsilon. {parts}.{more}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.notes import more_words
-from harness.report.comparison.words import count_words, cpu_words, quantity_of_rows, verdict_words
+from harness.report.comparison.words import count_words, cpu_words, quantity_of_rows, row_words
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, significant
 from harness.visible import printable
@@ -63,7 +63,7 @@ def _row(comparison: Comparison, row: Row) -> tuple[str, ...]:
     method = wall.estimate.method if wall.estimate is not None else "none"
     return (
         row.name,
-        verdict_words(wall),
+        row_words(row),
         cpu_words(row),
         _throughput(row.a),
         _throughput(row.b),

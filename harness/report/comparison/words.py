@@ -35,7 +35,8 @@ def headline(comparison: Comparison) -> str:
     """The verdict without a figure of the measurement: how many comparisons ended how."""
     counts = comparison.counts
     if len(comparison.rows) == 1:
-        return f"{comparison.verdict}: {printable(comparison.rows[0].name)}"
+        mark = " (unproved)" if comparison.rows[0].unproved else ""
+        return f"{comparison.verdict}{mark}: {printable(comparison.rows[0].name)}"
     return f"{comparison.verdict}: of {len(comparison.rows)} comparisons, " + listed(
         (f"{count} {verdict}" for verdict, count in counts.items()), most=9
     )
@@ -45,16 +46,21 @@ def verdict_sentences(comparison: Comparison) -> tuple[str, ...]:
     """The comparisons that stand out, with size and interval: the slower ones, then the faster ones."""
     if len(comparison.rows) == 1:
         row = comparison.rows[0]
-        return (f"B against A, {printable(row.name)}: {verdict_words(row.verdicts.wall)}.",)
+        return (f"B against A, {printable(row.name)}: {row_words(row)}.",)
     sentences = []
     for verdict in ("slower", "faster"):
         rows = [row for row in comparison.rows if row.verdicts.wall.verdict == verdict]
         rows.sort(key=lambda row: abs(row.verdicts.wall.estimate.mean) if row.verdicts.wall.estimate else 0.0)
-        named = [f"{printable(row.name)}, {verdict_words(row.verdicts.wall)}" for row in reversed(rows)]
+        named = [f"{printable(row.name)}, {row_words(row)}" for row in reversed(rows)]
         if named:
             more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             sentences.append(f"{'; '.join(named[:_NAMED])}{more}.")
     return tuple(sentences)
+
+
+def row_words(row: Row) -> str:
+    """The verdict on a row, with a mark where a side is unproved: `slower by 3.1 % [2.2 – 4.0] (unproved)`."""
+    return verdict_words(row.verdicts.wall) + (" (unproved)" if row.unproved else "")
 
 
 def verdict_words(judgement: Judgement) -> str:

@@ -62,7 +62,7 @@ class _Asv:
                 "format asv: asv keeps results by commit, and this run was not measured in a git checkout; "
                 "export csv instead"
             )
-        summary = summarise(run.manifest, run.trials)
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
         machine, environment = f"machine-{facts.get('machine.id')}", _environment(facts)
         known = _read(target / "benchmarks.json", BENCHMARKS_VERSION)
         described = {name: entry for cell in summary.cells for name, entry in _described(cell).items()}
@@ -103,10 +103,10 @@ def _results(run: RunData, cells: Sequence[CellSummary], commit: str, machine: s
 
 
 def _rows(cell: CellSummary, trials: Sequence[TrialRecord]) -> dict[str, list[Any]]:
-    """The cell's two benchmarks, each by `_COLUMNS`."""
+    """The cell's two benchmarks, each by `_COLUMNS`. A result that is unproved cannot be marked here, so it is n/a."""
     own = [trial for trial in trials if trial.cell_id == cell.cell_id]
-    ok = [trial for trial in own if trial.measured and cell.measured is not None]
-    missing = NOT_APPLICABLE if cell.trials.status in ("unsupported", "missing") else None
+    ok = [trial for trial in own if trial.status == "ok" and cell.trials.status == "ok"]
+    missing = NOT_APPLICABLE if cell.trials.status in ("unproved", "unsupported", "missing") else None
     started = _milliseconds(own[0].started_utc) if own else None
     duration = sum(trial.phases.fixed_s + (trial.phases.steady_s or 0.0) for trial in own) or None
     rows = {}

@@ -23,7 +23,7 @@ class Action:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
-        cells = measured_cells(summarise(run.manifest, run.trials), self.name)
+        cells = measured_cells(summarise(run.manifest, run.trials, run.rank_unproved), self.name)
         entries = [self._entry(cell, run) for cell in cells]
         return deliver(json_text(entries, 1, allow_nan=False), target)
 
@@ -41,6 +41,7 @@ class Action:
 def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
     interval = "no interval: one trial" if value.low is None else f"95 % interval {bounds(value)}"
     lines = [f"{interval}, {value.count} trials", f"cell {cell.cell_id}", f"run {run.manifest.run_id}"]
+    lines += [] if cell.trials.unproved is None else [f"unproved: {cell.trials.unproved}"]
     revision = run.manifest.facts.get("git.revision")
     return "\n".join([*lines, *([f"commit {revision}"] if revision else [])])
 

@@ -18,7 +18,7 @@ class _Json:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
-        summary = summarise(run.manifest, run.trials)
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
         document = {
             "manifest": plain(run.manifest.model_dump(mode="json")),
             "answers": [answer_row(work) for work in summary.workloads],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
 from harness.report.export.base import Exporter, RunData, deliver
-from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table
+from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
 from harness.visible import one_line, printable
@@ -27,7 +27,7 @@ class _Markdown:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
-        summary = summarise(run.manifest, run.trials)
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
         head = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]
         texts = ("\n".join([*head, *_tables(summary, rows)]) + "\n" for rows in FEWER_ROWS)
         text = next((text for text in texts if len(text) <= LARGEST), None)
@@ -39,6 +39,7 @@ def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
     """The ranking of each workload, the rest folded."""
     for work in summary.workloads:
         yield from _titled(ranking_table(work, summary.noise), rows)
+        yield from _titled(unproved_table(work), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
             yield from _folded(make(work), rows)

@@ -32,7 +32,7 @@ class _PytestBenchmark:
 
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
-        summary = summarise(run.manifest, run.trials)
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
         cells = measured_cells(summary, self.name)
         names = names_of([cell.trials.cell for cell in summary.cells])
         name_of = dict(zip((cell.cell_id for cell in summary.cells), names, strict=True))

@@ -55,7 +55,7 @@ class ParquetTable:
 
 
 def _cells(run: RunData) -> str:
-    return to_csv(cell_rows(summarise(run.manifest, run.trials)))
+    return to_csv(cell_rows(summarise(run.manifest, run.trials, run.rank_unproved)))
 
 
 def _trials_with_windows(run: RunData) -> "pd.DataFrame":

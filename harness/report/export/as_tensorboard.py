@@ -93,7 +93,8 @@ def _events(trial: TrialRecord) -> Iterator[Any]:
     known = {worded(name): value for name in METRICS if (value := value_at(trial, _PLACES.get(name, name))) is not None}
     if known:
         yield _scalars(ended, 0, known)
-    status = api_pb2.STATUS_SUCCESS if trial.measured else api_pb2.STATUS_FAILURE
+    ends = {"ok": api_pb2.STATUS_SUCCESS, "unproved": api_pb2.STATUS_UNKNOWN}
+    status = ends.get(trial.status, api_pb2.STATUS_FAILURE)
     info = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=ended)
     end = event_pb2.Event(wall_time=ended)
     end.summary.value.add(

@@ -26,6 +26,10 @@ class RunData(Protocol):
     def trials(self) -> Sequence[TrialRecord]:
         """Its trials in the order recorded."""
 
+    @property
+    def rank_unproved(self) -> bool:
+        """Whether rankings take in cells that are unproved."""
+
 
 class Exporter(Protocol):
     """One format."""

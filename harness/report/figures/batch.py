@@ -13,6 +13,7 @@ from harness.report.figures.panels import (
     Point,
     draw_panel,
     has_bands,
+    hollow_words,
     keys,
     left_out_words,
     looks_of,
@@ -40,7 +41,7 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
     caption = (
         f"{knee_words(curves)} Bands: 95 % interval of each throughput on its own, the machine's drift in it; the "
         "table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
-        f"{percent(EPSILON)}." + left_out_words([throughput], looks, 1)
+        f"{percent(EPSILON)}." + hollow_words([throughput]) + left_out_words([throughput], looks, 1)
     )
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
     return panelled(
@@ -78,7 +79,7 @@ def knee_words(curves: Sequence[BatchCurve]) -> str:
 
 def _curve(curve: BatchCurve) -> Curve:
     points = tuple(
-        Point(point.batch_size, point.cell.measured.throughput, point.cell.cell_id)
+        Point(point.batch_size, point.cell.measured.throughput, point.cell.cell_id, point.cell.unproved is not None)
         for point in curve.points
         if point.cell.measured is not None
     )

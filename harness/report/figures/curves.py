@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
@@ -15,6 +16,7 @@ from harness.report.figures.panels import (
     Point,
     draw_panel,
     has_bands,
+    hollow_words,
     keys,
     left_out_words,
     looks_of,
@@ -122,13 +124,19 @@ def _panels(
     told = _in_titles(grouped)
     panels = []
     for base, cells in grouped.items():
-        curves = _curves(cells, value, told)
+        unproved = {cell.cell_id for cell in cells if cell.trials.unproved}
+        curves = tuple(_hollowed(curve, unproved) for curve in _curves(cells, value, told))
         if not any(len(curve.points) > 1 for curve in curves):
             continue
         scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
         title = ", ".join([f"{scope} {base.batch_size:,}", *(_title_words(base, key) for key in told)])
         panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
     return panels
+
+
+def _hollowed(curve: Curve, unproved: Collection[str]) -> Curve:
+    """The curve with hollow points where cells are unproved."""
+    return replace(curve, points=tuple(replace(p, hollow=p.cell_id in unproved) for p in curve.points))
 
 
 def _in_titles(bases: Collection[TrainingCell]) -> list[str]:
@@ -248,7 +256,7 @@ def _draw(
     )
     sources = [f"{letter}: {series.words}" for letter, series in zip(ascii_lowercase, overlay, strict=False)]
     drawn = [draw_panel(panel, looks) for panel in shown]
-    caption += left_out_words(panels, looks, len(shown))
+    caption += hollow_words(shown) + left_out_words(panels, looks, len(shown))
     rows = [*_rows(summary, panels), *_published_rows(overlay)]
     return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
 

@@ -168,6 +168,9 @@ def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
     unit = _quantity(curves).unit
     parts.append(f"Left, {share}; right, {unit}." if has_share else f"No base case was measured: {unit} only.")
     parts.append("Error bars are paired intervals." if has_share else "Error bars are intervals of each cell alone.")
+    unproved = [f"{curve.label} at {_where(p)}" for curve in curves for p in curve.points if p.summary.trials.unproved]
+    if unproved:
+        parts.append(f"Unproved, so that a fault could have gone unseen: {listed(unproved)}.")
     if any(point.expected_step_s for curve in curves for point in curve.points):
         parts.append(
             "Dashed: the step on the fastest network plus 2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that "

@@ -55,6 +55,15 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     )
     if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
         caption += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
+    statuses = {cell.cell_id: cell.trials.status for cell in summary.cells}
+    unproved = [
+        f"{group.label}, {item.name}"
+        for group in groups
+        for item in _drawn(group)
+        if statuses[item.cell_id] == "unproved"
+    ]
+    if unproved:
+        caption += f" Unproved, so that a fault could have gone unseen: {listed(unproved)}."
     if len(every) > len(groups):
         caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
     data = _rows(every, summary, verdicts)

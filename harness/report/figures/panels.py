@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
-from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, SERIES, Drawn, Key, style
+from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Drawn, Key, style
 from harness.report.words.text import listed, shortened, significant
 
 MOST_CURVES = 8
@@ -38,6 +38,8 @@ class Point:
     x: int
     interval: Interval
     cell_id: str = ""
+    hollow: bool = False
+    """Of a cell that is unproved."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,12 @@ def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
             highest[curve.label] = max(curve.highest, highest.get(curve.label, -math.inf))
     kept = set(sorted(highest, key=lambda label: -highest[label])[:MOST_CURVES])
     return {label: place for place, label in enumerate(label for label in highest if label in kept)}
+
+
+def hollow_words(panels: Sequence[Panel]) -> str:
+    """What a hollow mark is, where there is one."""
+    any_hollow = any(point.hollow for panel in panels for curve in panel.curves for point in curve.points)
+    return " A hollow mark is unproved: measured, but a fault could have gone unseen." if any_hollow else ""
 
 
 def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
@@ -146,6 +154,10 @@ def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
     xs = [point.x for point in curve.points]
     values = [point.interval.value for point in curve.points]
     axes.plot(xs, values, color=colour, marker=MARKERS[look], linestyle=DASHES[look % len(DASHES)])
+    hollow = [point for point in curve.points if point.hollow]
+    if hollow:
+        at = [point.x for point in hollow], [point.interval.value for point in hollow]
+        axes.plot(*at, color=colour, marker=MARKERS[look], markerfacecolor=PAPER, linestyle="none")
     ringed = [point for point in curve.points if point.x in curve.ringed]
     if ringed:
         axes.plot(

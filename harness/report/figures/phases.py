@@ -83,7 +83,7 @@ def _rows(cells: Sequence[CellSummary]) -> list[Row]:
 
 
 def _label(cell: CellSummary) -> str:
-    return shortened(cell.label) + ("" if cell.trials.status == "ok" else f" ({STATUS_WORDS[cell.trials.status]})")
+    return shortened(cell.label) + ("" if cell.measured else f" ({STATUS_WORDS[cell.trials.status]})")
 
 
 def _found(cells: Sequence[CellSummary]) -> str:

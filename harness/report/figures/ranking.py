@@ -43,7 +43,8 @@ def _found(summary: WorkloadSummary) -> str:
     assert first.measured is not None
     assert last.measured is not None
     if first is last:
-        return f"One cell was measured: {shortened(first.label)}."
+        done = "could be proved" if summary.unranked else "was measured"
+        return f"One cell {done}: {shortened(first.label)}."
     factor = significant(first.measured.throughput.value / last.measured.throughput.value, 2)
     tied = len(summary.answer.tied_ids)
     told = f"{plural(tied, 'cell')} may be as fast as the first" if tied else "the first is the fastest beyond doubt"

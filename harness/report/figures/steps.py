@@ -31,7 +31,7 @@ class _Line:
 
 def steps_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: str) -> Picture | None:
     """A row for each measured cell, the fastest on top; None when there is no window."""
-    cells = [cell for cell in summary.ranking if cell.cell_id in times]
+    cells = [cell for cell in (*summary.ranking, *summary.unranked) if cell.cell_id in times]
     if not cells:
         return None
     lines = [_Line(shortened(cell.label), times[cell.cell_id].times) for cell in cells]
@@ -50,7 +50,8 @@ def steps_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: st
 
 def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: str) -> Picture | None:
     """A row for each worker of each cell that has several; None where no cell has."""
-    cells = [cell for cell in summary.ranking if cell.cell_id in times and times[cell.cell_id].workers]
+    measured = (*summary.ranking, *summary.unranked)
+    cells = [cell for cell in measured if cell.cell_id in times and times[cell.cell_id].workers]
     lines, rows, late = [], [], []
     for cell in cells:
         for one in times[cell.cell_id].workers:

@@ -71,7 +71,7 @@ class ShownKind(ABC):
         from harness.analysis.summary import summarise
         from harness.report.export.rows import cell_rows
 
-        return cell_rows(summarise(run.manifest, run.trials))
+        return cell_rows(summarise(run.manifest, run.trials, run.rank_unproved))
 
 
 def known_validation(run: Run, results: Path) -> ValidationRecord | None:

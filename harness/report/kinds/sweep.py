@@ -31,6 +31,7 @@ class _Sweep(ShownKind):
             against,
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),
+            rank_unproved=run.rank_unproved,
         )
         if against is None:
             return list(answer_lines(summary))
@@ -42,7 +43,8 @@ class _Sweep(ShownKind):
         from harness.report.terminal.run import shown
         from harness.report.words.traces import trace_lines
 
-        page = shown(run.manifest, run.trials, summarise(run.manifest, run.trials), surface.width, surface.styled)
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
+        page = shown(run.manifest, run.trials, summary, surface.width, surface.styled)
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:

@@ -36,16 +36,18 @@ def write_report(
     *,
     run_folder: Path | None = None,
     overlay: tuple[Published, ...] | None = None,
+    rank_unproved: bool = False,
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
     `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
     base run, its side A. `run_folder` is where the run lies, for links to its traces and for commands; `overlay` takes
-    the place of the published series that come with the package.
+    the place of the published series that come with the package. With `rank_unproved` the ranking takes in cells that
+    are unproved.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
-    summary = summarise(manifest, trials)
+    summary = summarise(manifest, trials, rank_unproved)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
     place = None if run_folder is None else _place(run_folder)
     write_page(PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place), output)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.record.trial import FAULTS
 from harness.report.values import value_at
 from harness.spec.cell import TrainingCell
 
@@ -115,7 +116,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("checks.loss_finite", "flag", "", "every loss is a number"),
     Column("checks.update_error", "number", "share", "largest difference from the reference ÷ what is allowed"),
     Column("checks.losses_agree", "flag", "", "own step: its first losses are those of an uncompiled run"),
-    Column("checks.own_check", "flag", "", "own step: what its own check() said"),
+    Column("checks.own_check", "flag", "", "what the user's own check said"),
     Column(
         "executed.fingerprint",
         "category",
@@ -144,6 +145,12 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("trace.path", "text", "", "profile of a few steps, a folder seen from the run's"),
     Column("updates.scheduled", "count", "", "parameter servers: updates asked for"),
     Column("updates.applied", "count", "", "parameter servers: updates that the step counter shows"),
+    Column("checks.late", "flag", "", "an update after the last window is the reference's too"),
+    Column("checks.loss", "flag", "", "the reported loss is the mean over the global batch"),
+    *(
+        Column(f"checks.sight.{name}", "number", "× its limit", f"what the gate would have seen of {fault}")
+        for name, fault in FAULTS.items()
+    ),
 )
 """One row a trial, failed ones included."""
 
@@ -191,26 +198,34 @@ def _of_network(name: str, kind: Kind, unit: str, meaning: str) -> Column:
     )
 
 
+def _behind(cell: Any) -> Any:
+    return cell.trials.counts.get("ok", 0) if cell.measured is None else cell.measured.trials
+
+
 SUMMARY_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
     Column("cell_id", "category", "", "identity of the cell"),
-    Column("label", "category", "", "the cell's short name"),
+    Column("label", "category", "", "the cell's short name", "trials.cell.label"),
     *(
         Column(column.name.removeprefix("cell."), column.kind, "", column.meaning, f"trials.{column.name}")
         for column in CELL_COLUMNS
     ),
     Column(
-        "status", "category", "", "ok, or why there is no throughput; imported for a published figure", "trials.status"
+        "status",
+        "category",
+        "",
+        "ok, unproved, or why there is no throughput; imported for a published figure",
+        "trials.status",
     ),
     Column("trials", "count", "", "trials recorded, however they ended", "trials.trials"),
     Column("planned", "count", "", "trials in the sealed plans", "trials.planned"),
-    Column("trials_ok", "count", "", "trials behind the estimates", lambda cell: cell.trials.counts.get("ok", 0)),
+    Column("trials_ok", "count", "", "trials behind the estimates", _behind),
     Column("unsteady", "count", "", "of these, without a steady state", "measured.unsteady"),
     Column(
         "reason",
         "text",
         "",
-        "why it has no throughput",
+        "why it is not ok",
         lambda cell: cell.trials.problems[0].reason if cell.trials.problems else None,
     ),
     Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure", "place.rank"),
@@ -297,5 +312,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
     Column("b_cell_id", "category", "", "the cell on side B", "b.cell_id"),
     Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself", "a.measured.throughput.value"),
     Column("b_throughput_examples_per_s", "number", "examples/s", "of B by itself", "b.measured.throughput.value"),
+    Column("a_unproved", "text", "", "what the gate could not prove of A; none where it proved it", "a.unproved"),
+    Column("b_unproved", "text", "", "what the gate could not prove of B; none where it proved it", "b.unproved"),
 )
 """One row a comparison: `harness.compare`."""

@@ -1,6 +1,7 @@
 """The table beside the figure of network speed: what each network was, and what training did on it."""
 
 from harness.analysis import CellSummary, WorkloadSummary
+from harness.analysis.cells import marked
 from harness.analysis.network import NetworkPoint, network_curves
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, seconds, share, significant
@@ -50,7 +51,7 @@ def _points(work: WorkloadSummary) -> list[NetworkPoint]:
 
 def _row(cell: CellSummary, point: NetworkPoint | None) -> tuple[str, ...]:
     of, measured = cell.trials.cell, cell.trials.network
-    asked = (of.without_network().label, of.shape.network or "none")
+    asked = (marked(of.without_network().label, cell.trials), of.shape.network or "none")
     found = (NOTHING, NOTHING, NOTHING)
     if measured is not None:
         found = (seconds(measured.round_trip_s), bits(measured.bandwidth_bits_per_s), measured.congestion_control)

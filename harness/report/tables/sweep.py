@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSummary
 from harness.analysis.batch import BatchCurve
+from harness.analysis.cells import marked
 from harness.analysis.estimates.verdict import EPSILON, Margins
 from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
@@ -34,13 +35,13 @@ Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
 def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
-    """The ok cells, the fastest first; `noise` is the run's."""
+    """The ranked cells, the fastest first; `noise` is the run's."""
     quantity = work.workload.quantity
     fields: tuple[Field, ...] = (
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
         ("cell", False, lambda cell: cell.label),
-        (quantity.unit, True, lambda cell: significant(cell.measured.throughput.value) if cell.measured else NOTHING),
-        ("95 % interval", True, lambda cell: bounds(cell.measured.throughput) if cell.measured else NOTHING),
+        (quantity.unit, True, _throughput),
+        ("95 % interval", True, _throughput_bounds),
         ("% of fastest", True, _against_best),
         ("× no strategy", True, _speed_up),
         ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
@@ -53,9 +54,22 @@ def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
     return _table(work.workload.label, fields, ranking, ranking_note(work, noise), marked)
 
 
+def unproved_table(work: WorkloadSummary) -> Table:
+    """The measured cells that are in no ranking, because they are unproved; what was left unproved of each."""
+    fields: tuple[Field, ...] = (
+        ("cell", False, lambda cell: cell.trials.cell.label),
+        (work.workload.quantity.unit, True, _throughput),
+        ("95 % interval", True, _throughput_bounds),
+        ("what is unproved", False, lambda cell: cell.trials.unproved or NOTHING),
+    )
+    note = "Measured, and nothing was found wrong; but a fault could have gone unseen. --rank-unproved ranks them."
+    return _table("Unproved, and left out of the ranking", fields, work.unranked, note if work.unranked else "")
+
+
 def scaling_table(work: WorkloadSummary) -> Table:
-    """Speed-up and efficiency of every ok cell against both base cases."""
+    """Speed-up and efficiency of every measured cell against both base cases."""
     cells = [cell for cell in work.cells if cell.vs_none is not None or cell.vs_own is not None]
+    by_id = {cell.cell_id: cell for cell in work.cells}
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: cell.label),
         ("× no strategy", True, _speed_up),
@@ -65,7 +79,7 @@ def scaling_table(work: WorkloadSummary) -> Table:
         ("× own base", True, lambda cell: ratio(cell.vs_own.speed_up) if cell.vs_own else NOTHING),
         ("E over own", True, lambda cell: share(cell.vs_own.efficiency) if cell.vs_own else NOTHING),
         ("how compared", False, _how_compared),
-        ("note", False, _sharing),
+        ("note", False, lambda cell: "; ".join([*_sharing(cell), *_unproved_bases(cell, by_id)]) or NOTHING),
     )
     note = (
         "E: efficiency over the no-strategy base at the same batch. E_r: resource-bounded efficiency, n capped at the "
@@ -88,10 +102,11 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
             relative = "the reference" if item.cell_id == group.reference_id else STATUS_WORDS[cell.trials.status]
             if item.relative is not None:
                 relative = share(item.relative)
-            throughput = significant(cell.measured.throughput.value) if cell.measured else NOTHING
+            throughput = _throughput(cell)
             verdict = verdicts[item.cell_id].verdict if item.cell_id in verdicts else NOTHING
             ran, twins = executed_words(cell), _twins(cell, by_id)
-            rows.append(_clean((group.label, item.name, relative, verdict, throughput, ran, twins)))
+            op = marked(item.name, cell.trials)
+            rows.append(_clean((group.label, op, relative, verdict, throughput, ran, twins)))
     columns = (
         Head("held fixed", False),
         Head("op asked for", False),
@@ -129,7 +144,7 @@ def phases_table(work: WorkloadSummary) -> Table:
 def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
     """Step-time percentiles of every measured cell, and of each worker where it has several."""
     rows = []
-    for cell in work.ranking:
+    for cell in (*work.ranking, *work.unranked):
         if cell.cell_id in times:
             of = times[cell.cell_id]
             rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING, NOTHING, NOTHING)))
@@ -173,7 +188,7 @@ def batch_table(curves: Sequence[BatchCurve]) -> Table:
         _clean(
             (
                 curve.label,
-                f"{point.batch_size:,}",
+                marked(f"{point.batch_size:,}", point.cell),
                 significant(measured.throughput.value),
                 bounds(measured.throughput),
                 ratio(point.gain) if point.gain else NOTHING,
@@ -258,6 +273,14 @@ def _clean(row: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(printable(text) for text in row)
 
 
+def _throughput(cell: CellSummary) -> str:
+    return significant(cell.measured.throughput.value) if cell.measured else NOTHING
+
+
+def _throughput_bounds(cell: CellSummary) -> str:
+    return bounds(cell.measured.throughput) if cell.measured else NOTHING
+
+
 def _against_best(cell: CellSummary) -> str:
     if cell.place is None:
         return NOTHING
@@ -272,6 +295,16 @@ def _speed_up(cell: CellSummary) -> str:
     )
 
 
+def _unproved_bases(cell: CellSummary, by_id: Mapping[str, CellSummary]) -> list[str]:
+    """A ratio to a base that is unproved is no better known than that base."""
+    bases = {"no strategy": cell.vs_none, "own base": cell.vs_own}
+    return [
+        f"{name} is unproved"
+        for name, scaling in bases.items()
+        if scaling is not None and by_id[scaling.base_id].trials.unproved is not None
+    ]
+
+
 def _how_compared(cell: CellSummary) -> str:
     scaling: Scaling | None = cell.vs_none or cell.vs_own
     if scaling is None or scaling.log_ratio.method == "none":
@@ -280,5 +313,5 @@ def _how_compared(cell: CellSummary) -> str:
     return f"{scaling.log_ratio.method}, {scaling.log_ratio.count} {pairs}"
 
 
-def _sharing(cell: CellSummary) -> str:
-    return SHARED_LABEL if cell.trials.shared else NOTHING
+def _sharing(cell: CellSummary) -> list[str]:
+    return [SHARED_LABEL] if cell.trials.shared else []

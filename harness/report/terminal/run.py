@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.analysis import RunSummary
+from harness.analysis import RunSummary, WorkloadSummary
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.tables.sweep import ranking_table
+from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import drawn
 from harness.report.words.answer import answer_lines
@@ -67,10 +67,11 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     span = _span([value for values in series.values() for value in values])
     most = _BLOCKS[width >= _NARROW]
     keep = next(names for least, names in _ROOM if width >= least)
-    tables = []
+    tables: list[Table] = []
     for work in summary.workloads:
         table = ranking_table(work, summary.noise)
         if not table.rows:
+            tables += _unproved(work, width)
             continue
         blocks = [sparkline(series[cell.trials.cell_id], -span, span, most) for cell in work.ranking]
         note = (
@@ -84,8 +85,18 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
         chosen = whole if keep is None else _only(whole, [work.workload.quantity.worded(name) for name in keep])
-        tables.append(replace(chosen, note="\n".join(textwrap.wrap(note, min(width, _WIDEST)))))
+        tables += [_noted(chosen, note, width), *_unproved(work, width)]
     return tables
+
+
+def _unproved(work: WorkloadSummary, width: int) -> list[Table]:
+    """What the ranking leaves out; nothing where it leaves out nothing."""
+    table = unproved_table(work)
+    return [_noted(table, table.note, width)] if table.rows else []
+
+
+def _noted(table: Table, note: str, width: int) -> Table:
+    return replace(table, note="\n".join(textwrap.wrap(note, min(width, _WIDEST))))
 
 
 def _windows(trials: Sequence[TrialRecord]) -> defaultdict[str, list[float]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
+from harness.analysis.cells import marked
 from harness.report.words.caveats import caveats, is_virtual, least_overhead
 from harness.report.words.headline import as_run, headline_words
 from harness.report.words.separation import Rival, rivals, separation_words, ties_words
@@ -88,10 +89,28 @@ def run_sentences(summary: RunSummary) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def left_out_words(work: WorkloadSummary) -> str:
+    """How many measured cells the ranking leaves out because they are unproved, and why; or how many it has of them."""
+    out, taken_in = work.unranked, [cell for cell in work.ranking if cell.trials.unproved]
+    if taken_in:
+        return f"{plural(len(taken_in), 'ranked cell')} could not be proved: marked, and ranked as asked for."
+    if not out:
+        return ""
+    why = listed(dict.fromkeys(cell.trials.unproved or "" for cell in out), most=2)
+    be = "is" if len(out) == 1 else "are"
+    return (
+        f"{plural(len(out), 'measured cell')} {be} unproved and left out of the ranking ({why}); --rank-unproved ranks "
+        f"{'it' if len(out) == 1 else 'them'}."
+    )
+
+
 def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> AnswerText:
     answer = work.answer
     if answer.best_id is None or answer.throughput is None:
         count = plural(len(work.cells), "cell")
+        if work.unranked:
+            said = f"Nothing to recommend: of {count} none could be proved."
+            return AnswerText(work.workload.label, said, "", "", (left_out_words(work),))
         return AnswerText(work.workload.label, f"Nothing was measured: none of {count} ended well.", "", "", ())
     tied = rivals(work)
     return AnswerText(
@@ -99,7 +118,7 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         headline=headline_words(work),
         fastest=_fastest(work, answer.throughput),
         verdict=_verdict(work),
-        sentences=caveats(work, answer.throughput, noise),
+        sentences=(*filter(None, [left_out_words(work)]), *caveats(work, answer.throughput, noise)),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),
         rivals=tied,
@@ -136,14 +155,17 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
 
 def _verdict(work: WorkloadSummary) -> str:
     answer = work.answer
-    cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
-    if not any(isinstance(cell, TrainingCell) for cell in cells.values()):
+    cells = {cell.cell_id: cell.trials for cell in work.cells}
+    if not any(isinstance(cell.cell, TrainingCell) for cell in cells.values()):
         return ""
+    done = "measured and proved" if work.unranked else "measured"
     if answer.base_id is None:
-        return "Whether distributing pays is unknown: no cell without a strategy was measured."
+        return f"Whether distributing pays is unknown: no cell without a strategy was {done}."
     if answer.speed_up is None or answer.best_distributed_id is None:
-        return "Whether distributing pays is unknown: no cell with more than one replica was measured."
-    base, distributed = describe(cells[answer.base_id]), describe(cells[answer.best_distributed_id])
+        return f"Whether distributing pays is unknown: no cell with more than one replica was {done}."
+    base, distributed = (
+        marked(describe(cells[one].cell), cells[one]) for one in (answer.base_id, answer.best_distributed_id)
+    )
     against = f"{ratio(answer.speed_up)} the throughput of the fastest cell without a strategy ({base})"
     if answer.speed_up_shared:
         against += f" ({SHARED_LABEL})"

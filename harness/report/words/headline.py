@@ -1,6 +1,7 @@
 """The headline of an answer: what to do, or that it is undecided, or that this run cannot tell."""
 
 from harness.analysis import CellSummary, WorkloadSummary
+from harness.analysis.cells import marked
 from harness.report.words.caveats import is_virtual
 from harness.report.words.text import describe, listed, plus_minus, ratio, sentence, significant
 from harness.spec.cell import TrainingCell
@@ -26,14 +27,15 @@ def headline_words(work: WorkloadSummary) -> str:
         case "cannot_know":
             return "Undecided: one trial a cell cannot tell whether distributing pays."
         case _:
-            alone = ": the only cell that was measured" if len(work.ranking) == 1 else ""
+            done = "could be proved" if work.unranked else "was measured"
+            alone = f": the only cell that {done}" if len(work.ranking) == 1 else ""
             return f"{sentence(words)}{alone}."
 
 
 def as_run(cell: CellSummary) -> str:
     """The cell in words, with the reduction that ran where choosing it was left to TensorFlow."""
     of, ran = cell.trials.cell, cell.trials.executed
-    words = describe(of)
+    words = marked(describe(of), cell.trials)
     if not isinstance(of, TrainingCell) or of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
         return words
     if ran.differs_from_request:

@@ -44,9 +44,15 @@ def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSu
             "Before timing: the exact sum over replicas through the batched gradient path, and one update against a "
             "one-device reference. After timing: replicas agree, updates applied = scheduled, the loss is finite. One "
             "failure makes the whole cell wrong: no throughput, no rank, no curve.",
-            f"{plural(summary.counts.get('wrong_result', 0), 'cell')} failed it.",
+            f"{plural(summary.counts.get('wrong_result', 0), 'cell')} failed it{_unproved_words(summary)}.",
         ),
     )
+
+
+def _unproved_words(summary: RunSummary) -> str:
+    """How many cells it could not prove; nothing where it proved all."""
+    count = summary.counts.get("unproved", 0)
+    return f"; {plural(count, 'cell')} passed it and {'is' if count == 1 else 'are'} unproved" if count else ""
 
 
 def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:

@@ -21,7 +21,7 @@ _CHECK_WORDS = {
     "losses_agree": "the losses are not those of the same step run without compiling",
     "own_check": "its own check failed",
 }
-_ORDER = ("wrong_result", "unproved", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
+_ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,14 @@ class Remark:
 
 
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
-    """All trials that did not end well and all cells that never ran, one entry a reason, the worst first."""
+    """All trials that were not measured and all cells that never ran, one entry a reason, the worst first."""
     grouped: defaultdict[Problem, list[tuple[Problem, str]]] = defaultdict(list)
     for cell in summary.cells:
         for problem in cell.trials.problems:
             # how many trials differs from cell to cell, and stacks from process to process, for one reason
             key = replace(problem, trials=0, evidence=None)
-            grouped[key].append((problem, f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})"))
+            if problem.status != "unproved":
+                grouped[key].append((problem, f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})"))
     entries = [_explain(key, found) for key, found in grouped.items()]
     missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
     if missing:
@@ -76,7 +77,7 @@ def remarks(summary: RunSummary) -> tuple[Remark, ...]:
     grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for cell in summary.cells:
         for text, of_cell, todo in _remarks_on(cell, summary):
-            grouped[text, todo].append(printable(cell.label) + (f" ({of_cell})" if of_cell else ""))
+            grouped[text, todo].append(printable(cell.trials.cell.label) + (f" ({of_cell})" if of_cell else ""))
     return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 
@@ -119,6 +120,10 @@ def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, s
             "throughput may include warm-up"
         )
         yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
+    for problem in cell.trials.problems:
+        if problem.status == "unproved":
+            words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"
+            yield words, _of_trials(problem.trials, cell), remedy(problem)
     if lost := sum(problem.trials for problem in cell.trials.problems if problem.status != "unproved"):
         yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
     missing = cell.trials.planned - cell.trials.trials

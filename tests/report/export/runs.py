@@ -17,7 +17,9 @@ def synthetic(**changes: object) -> SimpleNamespace:
     manifest, trials = make_run(**changes)  # type: ignore[arg-type]
     facts = {**manifest.machine.facts, "git.revision": COMMIT, "machine.id": "abc123", "python.version": "3.11.7"}
     machine = manifest.machine.model_copy(update={"facts": facts})
-    return SimpleNamespace(manifest=manifest.model_copy(update={"machine": machine}), trials=trials)
+    return SimpleNamespace(
+        manifest=manifest.model_copy(update={"machine": machine}), trials=trials, rank_unproved=False
+    )
 
 
 def reference() -> Run:

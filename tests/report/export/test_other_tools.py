@@ -210,7 +210,9 @@ def asv_project(folder: Path) -> tuple[Path, str]:
 def at_commit(run: SimpleNamespace, commit: str) -> SimpleNamespace:
     machine = run.manifest.machine
     machine = machine.model_copy(update={"facts": {**machine.facts, "git.revision": commit}})
-    return SimpleNamespace(manifest=run.manifest.model_copy(update={"machine": machine}), trials=run.trials)
+    return SimpleNamespace(
+        manifest=run.manifest.model_copy(update={"machine": machine}), trials=run.trials, rank_unproved=False
+    )
 
 
 def test_asv_loads_the_results_with_what_failed_and_what_is_not_applicable(

@@ -27,6 +27,7 @@ from harness.report.tables.sweep import (
     ranking_table,
     scaling_table,
     steps_table,
+    unproved_table,
 )
 from harness.report.tables.table import Table
 from harness.report.words.text import listed
@@ -38,11 +39,11 @@ _LONG = 30
 
 
 def ranking(source: PageSource) -> Section | None:
-    """Every ok cell, the fastest first."""
+    """Every ok cell, the fastest first, and the unproved ones that are left out."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        table = ranking_table(work, source.summary.noise)
-        return _part(slug, (ranking_figure(work, slug),), table, open_table=True)
+        tables = ranking_table(work, source.summary.noise), unproved_table(work)
+        return _part(slug, (ranking_figure(work, slug),), *tables, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)
 
