@@ -193,8 +193,6 @@ def _record(
     scale = steps * step / (sum(noisy) / windows)
     seconds = warm + [scale * value for value in noisy]
     n = cell.replicas_in_sync
-    reduces = cell.strategy == "mirrored" and n > 1
-    cpu = step * min(n, physical) / cell.global_batch_size
     return TrialRecord(
         run_id=RUN_ID,
         cell_id=cell.cell_id,
@@ -204,47 +202,57 @@ def _record(
         order=order,
         status="ok",
         started_utc="2026-11-21T01:23:45Z",
-        phases=Phases(
-            start_s=0.02 + chance.random() / 100,
-            build_s=0.22 + 0.03 * n,
-            first_step_s=0.35 + 0.08 * n,
-            check_s=0.15 + 0.05 * n,
-            warmup_s=sum(warm),
-            steady_s=sum(seconds[5:]),
-            waiting_s=8.0,
-            exit_s=0.004,
-        ),
-        windows=Windows(
-            steps_per_window=steps,
-            seconds=seconds,
-            cpu_seconds=[value * min(n, physical) for value in seconds],
-            rounds=list(range(len(seconds))),
-            measured_from=5,
-            steady=True,
-            sync_seconds=0.0002,
-            waiting_cpu_seconds=0.03,
-        ),
+        phases=_phases(n, warm, seconds[5:], chance),
+        windows=_windows(steps, seconds, min(n, physical)),
         step_time_s=step,
         throughput_examples_per_s=cell.global_batch_size / step,
-        cpu_seconds_per_example=cpu,
+        cpu_seconds_per_example=step * min(n, physical) / cell.global_batch_size,
         peak_memory_bytes=(420 + 35 * n) * 2**20,
         final_loss=0.4,
-        checks=Checks(
-            reduction=True,
-            update=True,
-            replicas_agree=True,
-            updates_applied=100,
-            updates_scheduled=100,
-            loss_finite=True,
-        ),
-        executed=_executed(cell, reduces),
-        resources=Resources(
-            logical_devices=[f"/device:CPU:{index}" for index in range(n)],
-            physical_devices=physical,
-            shared=n > physical,
-            intra_op_threads=1,
-            inter_op_threads=max(2, 2 * n),
-        ),
+        checks=PASSED,
+        executed=_executed(cell, reduces=cell.strategy == "mirrored" and n > 1),
+        resources=_resources(n, physical),
+    )
+
+
+PASSED = Checks(
+    reduction=True, update=True, replicas_agree=True, updates_applied=100, updates_scheduled=100, loss_finite=True
+)
+
+
+def _windows(steps: int, seconds: list[float], processors: int) -> Windows:
+    return Windows(
+        steps_per_window=steps,
+        seconds=seconds,
+        cpu_seconds=[value * processors for value in seconds],
+        rounds=list(range(len(seconds))),
+        measured_from=5,
+        steady=True,
+        sync_seconds=0.0002,
+        waiting_cpu_seconds=0.03,
+    )
+
+
+def _phases(n: int, warm: list[float], measured: list[float], chance: random.Random) -> Phases:
+    return Phases(
+        start_s=0.02 + chance.random() / 100,
+        build_s=0.22 + 0.03 * n,
+        first_step_s=0.35 + 0.08 * n,
+        check_s=0.15 + 0.05 * n,
+        warmup_s=sum(warm),
+        steady_s=sum(measured),
+        waiting_s=8.0,
+        exit_s=0.004,
+    )
+
+
+def _resources(n: int, physical: int) -> Resources:
+    return Resources(
+        logical_devices=[f"/device:CPU:{index}" for index in range(n)],
+        physical_devices=physical,
+        shared=n > physical,
+        intra_op_threads=1,
+        inter_op_threads=max(2, 2 * n),
     )
 
 

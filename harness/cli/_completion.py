@@ -3,15 +3,10 @@
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 RUN_HELP = "A run's folder, its id, the beginning of either, or 'latest'."
-RankUnproved = Annotated[
-    bool, typer.Option("--rank-unproved", help="Take cells that could not be proved into the ranking, marked.")
-]
-"""The flag of the verbs that rank."""
 
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:

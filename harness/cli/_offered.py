@@ -8,8 +8,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from harness.cli._completion import runs_of
+from harness.cli._completion import RUN_HELP, run_ids, runs_of
 
+RunName = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)]
+ResultsFolder = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+RankUnproved = Annotated[
+    bool, typer.Option("--rank-unproved", help="Take cells that could not be proved into the ranking, marked.")
+]
+"""The flag of the verbs that rank."""
+FOLDER = Path("results")
+"""The folder of runs where none is named."""
 Offered = inspect.Parameter
 """A flag or an argument of a verb whose `command` takes `**given`: what its module lists as `FLAGS`."""
 
@@ -53,7 +62,7 @@ def with_names(names: Callable[[str], str]) -> type[TyperCommand]:
     return WithNames
 
 
-RESULTS = option("results", Path, "Folder that runs are kept in.", Path("results"), metavar="DIR")
+RESULTS = Offered("results", Offered.KEYWORD_ONLY, default=FOLDER, annotation=ResultsFolder)
 
 
 def resume_option(text: str, kind: str) -> Offered:

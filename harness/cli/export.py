@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
-from harness.cli._offered import with_names
+from harness.cli._offered import FOLDER, RankUnproved, ResultsFolder, RunName, with_names
 
 if TYPE_CHECKING:
     from harness.record import Run
@@ -33,7 +32,7 @@ COMMAND = with_names(lambda _: ", ".join(_formats()))
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
+    run: RunName,
     format_name: Annotated[
         str,
         typer.Option("--format", metavar="FORMAT", help="One of: {names}.", autocompletion=_formats),
@@ -43,9 +42,7 @@ def command(
         typer.Option("--output", metavar="FILE", help="Default: standard output. asv, tensorboard: a folder."),
     ] = None,
     rank_unproved: RankUnproved = False,
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
+    results: ResultsFolder = FOLDER,
 ) -> int:
     """Run the verb."""
     from harness.errors import UsageError, not_one_of

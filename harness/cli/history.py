@@ -8,6 +8,7 @@ import typer
 
 from harness.cli._completion import strategies
 from harness.cli._index import list_in_index
+from harness.cli._offered import FOLDER, AsJson, ResultsFolder
 from harness.visible import json_text, one_line
 
 if TYPE_CHECKING:
@@ -39,10 +40,8 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE.html", help="Write a page with a figure for each series.")
     ] = None,
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
-    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    results: ResultsFolder = FOLDER,
+    json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
     from harness.analysis.history.false_alarms import false_alarms
@@ -63,8 +62,7 @@ def command(
         write(output, history_page(series, between, len(read), alarms).encode("utf-8", "replace"), "FILE.html")
         list_in_index(output)
     if json_out:
-        found = history_json(series, between, len(read), alarms)
-        print(json_text(found), end="")
+        print(json_text(history_json(series, between, len(read), alarms)), end="")
         return 0
     _tell(series, between, len(read), alarms)
     if output is not None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli._offered import FOLDER, AsJson, ResultsFolder
 from harness.visible import json_text
 
 VERB = "import"
@@ -23,10 +24,8 @@ def command(
     source: Annotated[
         str | None, typer.Option("--source", metavar="TEXT", help="Where rows come from that do not say so themselves.")
     ] = None,
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
-    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    results: ResultsFolder = FOLDER,
+    json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
     from harness.record.imported import ImportedRecord

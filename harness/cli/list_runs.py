@@ -1,10 +1,10 @@
 """`harness list`: the runs of a results folder."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli._offered import FOLDER, ResultsFolder
 from harness.visible import json_text, printable
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ EXAMPLES = "Examples: harness list\n\nharness list --json | jq -r '.[] | select(
 
 
 def command(
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
+    results: ResultsFolder = FOLDER,
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> int:
     """Run the verb."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
+from harness.cli._completion import run_ids
+from harness.cli._offered import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -22,36 +23,33 @@ EXAMPLES = (
     "harness report latest --base results/reference --output reports/change.html"
 )
 
+_Base = Annotated[
+    str | None,
+    typer.Option(
+        "--base", metavar="RUN", help="Compare with this run: a section with verdicts.", autocompletion=run_ids
+    ),
+]
+
+_Overlay = Annotated[
+    str | None,
+    typer.Option("--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."),
+]
+
+_Across = Annotated[bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")]
+
 
 def command(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids),
-    ],
+    run: RunName,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE.html", help="Default: reports/<run>.html.")
     ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base", metavar="RUN", help="Compare with this run: a section with verdicts.", autocompletion=run_ids
-        ),
-    ] = None,
-    across_machines: Annotated[
-        bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")
-    ] = False,
+    base: _Base = None,
+    across_machines: _Across = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    overlay: Annotated[
-        str | None,
-        typer.Option(
-            "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."
-        ),
-    ] = None,
+    overlay: _Overlay = None,
     rank_unproved: RankUnproved = False,
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
-    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    results: ResultsFolder = FOLDER,
+    json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
     from harness.cli._index import REPORTS, list_in_index
@@ -62,13 +60,10 @@ def command(
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
-    kind = shown_kind(loaded.manifest)
-    if base is not None and not kind.takes_base:
-        raise UsageError(f"--base: '{loaded.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
-    against = None if base is None else _against(load_run(resolve_run(base, results)), loaded, results, across_machines)
+    against = None if base is None else _against(base, loaded, results, across_machines)
     target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
-    lines = kind.write_page(loaded, PageRequest(target, results, against, beside))
+    lines = shown_kind(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
     list_in_index(target)
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
@@ -86,11 +81,16 @@ def _file_name(run_id: str) -> str:
     return "-".join(printable(run_id).replace("/", "-").split())
 
 
-def _against(base: "Run", run: "Run", results: Path, across_machines: bool) -> "Comparison":
+def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -> "Comparison":
     from harness.analysis.comparison import choose_margins, compare_runs
     from harness.errors import UsageError
+    from harness.record.reading import load_run, resolve_run
+    from harness.report.kinds import shown_kind
     from harness.report.kinds.base import known_validation
 
+    if not shown_kind(run.manifest).takes_base:
+        raise UsageError(f"--base: '{run.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
+    base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
     same = base.manifest.facts.get("machine.id") == run.manifest.facts.get("machine.id")

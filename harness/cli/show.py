@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from harness.cli._completion import RUN_HELP, RankUnproved, run_ids
+from harness.cli._offered import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
 
 if TYPE_CHECKING:
     from harness.record import Run
@@ -20,12 +18,10 @@ HELP = (
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)],
+    run: RunName,
     rank_unproved: RankUnproved = False,
-    results: Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")] = Path(
-        "results"
-    ),
-    json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    results: ResultsFolder = FOLDER,
+    json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
     from harness.record.reading import load_run, resolve_run

@@ -34,30 +34,33 @@ def command(
     stay: Annotated[bool, typer.Option("--stay", help="Wait for the next sweep when one is over.")] = False,
 ) -> int:
     """Run the verb."""
-    from harness.run.launchers.agents.handshake import LEAST_TOKEN
-    from harness.run.launchers.agents.worker import WorkerSettings, token_from, work
+    from harness.run.launchers.agents.worker import WorkerSettings, work
     from harness.spec.address import host_alone, split_address
 
     host, port = split_address("connect", connect, needs_port=True)
     if address:
         address = host_alone("address", address)
+    prepared = data_dir.absolute() if data_dir is not None else None
+    work(WorkerSettings(host, port or 0, _token(token, token_file), address, prepared, wait, stay), _say)
+    return 0
+
+
+def _token(given: str | None, file: Path | None) -> str:
+    """The run's token; UsageError where there is none, or none of the length that sweeps give."""
+    from harness.run.launchers.agents.handshake import LEAST_TOKEN
+    from harness.run.launchers.agents.worker import token_from
+
     try:
-        found = token_from(token, token_file)
+        found = token_from(given, file)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"token_file: cannot read '{token_file}': {getattr(error, 'strerror', None) or error}"
-        ) from None
+        raise UsageError(f"token_file: cannot read '{file}': {getattr(error, 'strerror', None) or error}") from None
     if found is None:
         raise UsageError(
             "token: there is none; give --token-file, --token or HARNESS_TOKEN, as the sweep has printed it"
         )
     if len(found) < LEAST_TOKEN:
         raise UsageError(f"token: it has {len(found)} characters, expected at least {LEAST_TOKEN}")
-    settings = WorkerSettings(
-        host, port or 0, found, address, data_dir.absolute() if data_dir is not None else None, wait, stay
-    )
-    work(settings, _say)
-    return 0
+    return found
 
 
 def _say(text: str) -> None:

@@ -59,22 +59,19 @@ def compare_imported(a: Run, b: Run, margins: Margins, correction: Correction, a
         for (left, right), both in zip(pairs, verdicts, strict=True)
     )
     used = [{id(left) for left, _ in pairs}, {id(right) for _, right in pairs}]
-    alone = [
+    only_a, only_b = (
         tuple(item.name for item in items if id(item) not in ids) for items, ids in zip((of_a, of_b), used, strict=True)
-    ]
+    )
     return Comparison(
-        "runs",
-        a.manifest.run_id,
-        b.manifest.run_id,
-        margins,
-        correction,
-        rows,
-        alone[0],
-        alone[1],
-        (),
-        None,
-        tuple(_remarks(a, b)),
-        blocks=0,
+        kind="runs",
+        title_a=a.manifest.run_id,
+        title_b=b.manifest.run_id,
+        margins=margins,
+        correction=correction,
+        rows=rows,
+        only_a=only_a,
+        only_b=only_b,
+        remarks=tuple(_remarks(a, b)),
         manifests=(a.manifest, b.manifest),
     )
 

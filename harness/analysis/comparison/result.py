@@ -33,7 +33,7 @@ class Row:
         return self.a.unproved is not None or self.b.unproved is not None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Everything that is said of two sides. All ratios are B over A."""
 
@@ -43,15 +43,15 @@ class Comparison:
     margins: Margins
     correction: Correction
     rows: tuple[Row, ...]
-    only_a: tuple[str, ...]
+    only_a: tuple[str, ...] = ()
     """Names of cells that A alone has."""
-    only_b: tuple[str, ...]
-    changes: tuple[Change, ...]
+    only_b: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     """How the environments differ, what forbids a comparison first."""
-    validation: ValidationRecord | None
+    validation: ValidationRecord | None = None
     """Of this machine, when there is one."""
-    remarks: tuple[str, ...]
-    blocks: int
+    remarks: tuple[str, ...] = ()
+    blocks: int = 0
     """Complete pairs behind an `ab`; 0 else."""
     manifests: tuple[RunManifest, RunManifest]
     """Of A's run and of B's; twice the same within one run."""

@@ -44,6 +44,18 @@ def compare_runs(
     changes = changes_between(a.manifest, b.manifest)
     if not across_machines:
         _refuse(changes)
+    return _compared_runs(a, b, margins, correction, changes, validation)
+
+
+def _compared_runs(
+    a: Run,
+    b: Run,
+    margins: Margins,
+    correction: Correction,
+    changes: tuple[Change, ...],
+    validation: ValidationRecord | None,
+) -> Comparison:
+    """Two sweeps that may be compared, cell by cell."""
     of_a, of_b = side_cells(a, "A/"), side_cells(b, "B/")
     common = [cell_id for cell_id in of_a if cell_id in of_b]
     if not common:
@@ -58,21 +70,18 @@ def compare_runs(
         *remarks.on_validation(validation, margins, unpaired=True),
         *remarks.on_rows(rows, one_cell=True),
     ]
-    only_a = tuple(names[cell_id] for cell_id in of_a if cell_id not in of_b)
-    only_b = tuple(names[cell_id] for cell_id in of_b if cell_id not in of_a)
     return Comparison(
-        "runs",
-        a.manifest.run_id,
-        b.manifest.run_id,
-        margins,
-        correction,
-        rows,
-        only_a,
-        only_b,
-        changes,
-        validation,
-        tuple(said),
-        blocks=0,
+        kind="runs",
+        title_a=a.manifest.run_id,
+        title_b=b.manifest.run_id,
+        margins=margins,
+        correction=correction,
+        rows=rows,
+        only_a=tuple(names[cell_id] for cell_id in of_a if cell_id not in of_b),
+        only_b=tuple(names[cell_id] for cell_id in of_b if cell_id not in of_a),
+        changes=changes,
+        validation=validation,
+        remarks=tuple(said),
         manifests=(a.manifest, b.manifest),
     )
 
@@ -107,18 +116,15 @@ def compare_along(
     ]
     others = [value for value in chosen.values if value != chosen.base]
     return Comparison(
-        "along",
-        f"{chosen.axis}={chosen.base}",
-        f"{chosen.axis}={' or '.join(others)}",
-        margins,
-        correction,
-        rows,
-        (),
-        tuple(names[cell.cell_id] for cell in chosen.alone),
-        (),
-        validation,
-        tuple(said),
-        blocks=0,
+        kind="along",
+        title_a=f"{chosen.axis}={chosen.base}",
+        title_b=f"{chosen.axis}={' or '.join(others)}",
+        margins=margins,
+        correction=correction,
+        rows=rows,
+        only_b=tuple(names[cell.cell_id] for cell in chosen.alone),
+        validation=validation,
+        remarks=tuple(said),
         manifests=(run.manifest, run.manifest),
     )
 

@@ -29,50 +29,40 @@ def rule_sentences(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
+FORMULAS = {
+    "Ratio of throughputs": "θ = ln X_B − ln X_A, X = G ÷ τ a trial, τ = Σ window time ÷ Σ steps. Above zero B is "
+    "faster. The trial is the unit of replication, never the step or the window (Hoefler & Belli, SC15).",
+    "Interval": "Sides that took turns in a block: d = θ of the block, d̄ ± t(n−1)·s_d/√n (Student 1908). Planned in "
+    "two stages: the pilot's s₀ and t(n₀−1) with all n (Stein 1945). Sides that never met: x̄_B − x̄_A with Welch's "
+    "standard error and Satterthwaite's degrees of freedom (Welch 1947).",
+    "Verdict": "In this order. Invalid: a side failed its correctness gate or gave nothing to compare. Slower, "
+    "faster: the whole 95 % interval of θ lies beyond −ln(1+δ) or +ln(1+δ). Equivalent: the 90 % interval lies within "
+    "±ln(1+ε), which is two one-sided tests at 5 % (Schuirmann 1987). Undecided: none of these. No difference found "
+    "is not the same as equivalent.",
+    "Many comparisons": "Of each row p_different = 2·P(T ≤ −(|θ| − ln(1+δ))/SE) and p_equivalent = P(T ≤ −(ln(1+ε) − "
+    "|θ|)/SE). Both are adjusted over all rows: Benjamini & Hochberg 1995 bounds the share of wrong alarms among the "
+    "alarms, Holm 1979 the chance of a single one. A verdict needs an adjusted p of at most 0.05; the intervals that "
+    "are printed are not adjusted.",
+    "Second instrument": "CPU seconds {each}, user and system time of all processes of a trial, in the same windows "
+    "and judged by the same rule. Wall time gives the verdict; where the two differ, the row says what that means.",
+    "Validation": "The same cell as both sides, and slow-downs planted on purpose, decided many times on this machine.",
+}
+"""Each by its title, with its source."""
+
+
 def methods(comparison: Comparison) -> tuple[Method, ...]:
     """Every formula behind the table, with its source and this comparison's numbers."""
-    return (
-        Method(
-            "Ratio of throughputs",
-            "θ = ln X_B − ln X_A, X = G ÷ τ a trial, τ = Σ window time ÷ Σ steps. Above zero B is faster. The trial is "
-            "the unit of replication, never the step or the window (Hoefler & Belli, SC15).",
-        ),
-        Method(
-            "Interval",
-            "Sides that took turns in a block: d = θ of the block, d̄ ± t(n−1)·s_d/√n (Student 1908). Planned in two "
-            "stages: the pilot's s₀ and t(n₀−1) with all n (Stein 1945). Sides that never met: x̄_B − x̄_A with Welch's "
-            "standard error and Satterthwaite's degrees of freedom (Welch 1947).",
-            f"{_methods(comparison)}.",
-        ),
-        Method(
-            "Verdict",
-            "In this order. Invalid: a side failed its correctness gate or gave nothing to compare. Slower, faster: "
-            "the whole 95 % interval of θ lies beyond −ln(1+δ) or +ln(1+δ). Equivalent: the 90 % interval lies within "
-            "±ln(1+ε), which is two one-sided tests at 5 % (Schuirmann 1987). Undecided: none of these. No difference "
-            "found is not the same as equivalent.",
-            f"{margin_words(comparison.margins)}.",
-        ),
-        Method(
-            "Many comparisons",
-            "Of each row p_different = 2·P(T ≤ −(|θ| − ln(1+δ))/SE) and p_equivalent = P(T ≤ −(ln(1+ε) − |θ|)/SE). "
-            "Both are adjusted over all rows: Benjamini & Hochberg 1995 bounds the share of wrong alarms among the "
-            "alarms, Holm 1979 the chance of a single one. A verdict needs an adjusted p of at most 0.05; the "
-            "intervals that are printed are not adjusted.",
-            _together(comparison),
-        ),
-        Method(
-            "Second instrument",
-            f"CPU seconds {quantity_of_rows(comparison.rows).each}, user and system time of all processes of a trial, "
-            "in the same windows and judged by the same rule. Wall time gives the verdict; where the two differ, the "
-            "row says what that means.",
-            _cpu_known(comparison),
-        ),
-        Method(
-            "Validation",
-            "The same cell as both sides, and slow-downs planted on purpose, decided many times on this machine.",
-            " ".join(_cited(comparison.validation))
-            or "There is none of this machine yet: `python -m harness validate` makes one.",
-        ),
+    numbers = {
+        "Interval": f"{_methods(comparison)}.",
+        "Verdict": f"{margin_words(comparison.margins)}.",
+        "Many comparisons": _together(comparison),
+        "Second instrument": _cpu_known(comparison),
+        "Validation": " ".join(_cited(comparison.validation))
+        or "There is none of this machine yet: `python -m harness validate` makes one.",
+    }
+    each = quantity_of_rows(comparison.rows).each
+    return tuple(
+        Method(title, text.replace("{each}", each), numbers.get(title, "")) for title, text in FORMULAS.items()
     )
 
 

@@ -1,7 +1,9 @@
 """Where the time between a fault and the next useful step goes: stacked bars, one a scenario."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -28,30 +30,7 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         figure = Figure(figsize=(8.6, 1.35 + 0.27 * len(shown)), layout="constrained")
         axes = figure.subplots()
         for row, scenario in enumerate(shown):
-            left = 0.0
-            for look, width in _widths(scenario):
-                axes.barh(
-                    row,
-                    width,
-                    left=left,
-                    height=0.68,
-                    color=SERIES[look],
-                    edgecolor=PAPER,
-                    hatch=HATCHES[look],
-                    linewidth=0.6,
-                )
-                left += width
-            spread = _whole(scenario)
-            assert spread is not None
-            axes.plot([spread.low, spread.high], [row, row], color=INK, linewidth=1.0)
-            axes.annotate(
-                seconds(spread.median),
-                (max(left, spread.high), row),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
+            _draw_bar(axes, row, scenario)
         axes.set_yticks(range(len(shown)), [_label(scenario, words) for scenario in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.margins(x=0.1)
@@ -59,11 +38,8 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("seconds, median over jobs")
         axes.grid(axis="x")
-        looks = [*(PART_WORDS[part] for part in PARTS), GOES_ON]
-        handles = [
-            Patch(facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], label=text)
-            for look, text in enumerate(looks)
-        ]
+        looks = (*(PART_WORDS[part] for part in PARTS), GOES_ON)
+        handles = [Patch(**_fill(look), label=text) for look, text in enumerate(looks)]
         figure.legend(handles=handles, loc="outside upper center", ncols=2, fontsize=9)
     caption = (
         f"Training stood still for {_range(shown, words)}. From the fault to the next useful step: one that had not "
@@ -71,14 +47,24 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         "their medians. Where training never began again there is only the last kind: the longest time without a "
         "useful step."
     )
-    return picture(
-        figure,
-        "pauses",
-        "How long training stood still",
-        _describe(shown, words),
-        caption,
-        [_row(s) for s in summary.scenarios],
-    )
+    rows = [_row(s) for s in summary.scenarios]
+    return picture(figure, "pauses", "How long training stood still", _describe(shown, words), caption, rows)
+
+
+def _fill(look: int) -> dict[str, Any]:
+    return {"facecolor": SERIES[look], "edgecolor": PAPER, "hatch": HATCHES[look]}
+
+
+def _draw_bar(axes: Axes, row: int, scenario: ScenarioSummary) -> None:
+    """The parts one after the other, the range over jobs as a line over them, and the median beside."""
+    left, spread = 0.0, _whole(scenario)
+    for look, width in _widths(scenario):
+        axes.barh(row, width, left=left, height=0.68, linewidth=0.6, **_fill(look))
+        left += width
+    assert spread is not None
+    axes.plot([spread.low, spread.high], [row, row], color=INK, linewidth=1.0)
+    at = (max(left, spread.high), row)
+    axes.annotate(seconds(spread.median), at, xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _row(scenario: ScenarioSummary) -> Row:
