@@ -131,10 +131,18 @@ def _explain_update(
 ) -> str:
     import numpy as np
 
-    where = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(got - wanted), nan=np.inf))), got.shape)
-    index = ",".join(str(int(i)) for i in where)
+    of_size = f"of {got.size} elements"
     on = f" on replica {replica}" if len(now.copies) > 1 else ""
-    of = f" ({100 * error / change:.3g} % of its change)" if change > 0 and math.isfinite(error) else ""
+    if bad := int(np.isnan(wanted).sum()):
+        return (
+            f"{now.kind} '{now.name}'{on} is not a number in {bad} {of_size} of the single-device reference, and in "
+            f"{int(np.isnan(got).sum())} here: model and optimizer give that without tf.distribute too"
+        )
+    if bad := int((~np.isfinite(got)).sum()):
+        return f"{now.kind} '{now.name}'{on} is not finite in {bad} {of_size}, and the single-device reference is"
+    where = np.unravel_index(int(np.argmax(np.abs(got - wanted))), got.shape)
+    index = ",".join(str(int(i)) for i in where)
+    of = f" ({100 * error / change:.3g} % of its change)" if change > 0 else ""
     return (
         f"{now.kind} '{now.name}'{on} is {error:.3g} away from the single-device reference{of}, "
         f"where {limit:.3g} is allowed; element [{index}]: started at {float(start.copies[0][where]):.6g}, "

@@ -60,7 +60,16 @@ def test_elements_whose_gradient_is_noise_are_not_compared() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_never_passes(bad: float) -> None:
-    assert wrong([state("weight", [bad, 1.1, 1.0])], reference([0.9, 1.1, 1.0], noise=1e6))
+    evidence = wrong([state("weight", [bad, 1.1, 1.0])], reference([0.9, 1.1, 1.0], noise=1e6))
+    assert evidence == "after update 1 weight 'w' is not finite in 1 of 3 elements, and the single-device reference is"
+
+
+def test_what_is_not_a_number_without_distribution_either_is_said_to_be_the_models_own() -> None:
+    evidence = wrong([state("weight", [math.nan, 1.1, 1.0])], reference([math.nan, math.nan, 1.0]))
+    assert evidence == (
+        "after update 1 weight 'w' is not a number in 2 of 3 elements of the single-device reference, and in 1 here: "
+        "model and optimizer give that without tf.distribute too"
+    )
 
 
 def test_a_replicas_statistics_are_held_against_its_own_share() -> None:

@@ -13,6 +13,26 @@ UNSUPPORTED_MESSAGES = (
 """What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
 
 
+LIMITS = (
+    (
+        r"must specify an aggregation method to update a AggregatingVariable",
+        "CentralStorageStrategy does not let a replica write a variable that declares no aggregation, which batch "
+        "normalisation's statistics, the seeds of dropout and moving averages of weights do not",
+    ),
+    (
+        r"`merge_call` called while defining a new graph or a tf.function",
+        "the strategy cannot reduce over replicas inside a condition or a function that is compiled by itself, where "
+        "Keras puts accumulated gradients (gradient_accumulation_steps) and averages that overwrite weights",
+    ),
+    (
+        r"^Tensors in list passed to 'values' of 'ConcatV2' Op have types",  # a model's own would begin with its layer
+        "the cross-device op packs gradients of different types into one tensor, which TensorFlow cannot; "
+        "--cross-device-op reduction_to_one_device takes each by itself",
+    ),
+)
+"""What TensorFlow says where a strategy cannot do what Keras or a model asks of it, and what that means."""
+
+
 def classify(error: Exception) -> Ending:
     """(status, reason) for what TensorFlow or a model raised."""
     import tensorflow as tf
@@ -20,10 +40,19 @@ def classify(error: Exception) -> Ending:
     reason = f"{type(error).__name__}: {telling_line(str(error))}"
     if isinstance(error, tf.errors.ResourceExhaustedError):
         return "out_of_memory", reason
+    if limit := _limit(str(error)):
+        return "unsupported", limit
     refused = isinstance(error, tf.errors.OpError) and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
     if refused or isinstance(error, tf.errors.UnimplementedError):
         return "unsupported", reason
     return plain_ending(error)[0], reason
+
+
+def _limit(message: str) -> str | None:
+    """Which limit of TensorFlow's strategies a message is of, in words, and the layer that met it."""
+    words = next((words for pattern, words in LIMITS if re.search(pattern, message)), None)
+    layer = re.match(r"Exception encountered when calling (\w+)", message)
+    return f"{words} (here {layer[1]})" if words and layer else words
 
 
 def telling_line(message: str) -> str:

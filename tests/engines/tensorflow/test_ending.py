@@ -1,10 +1,15 @@
 """How a trial that raised has ended: the status and the reason that people read."""
 
+import types
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.engines.tensorflow.ending import classify, telling_line
+from harness.engines.tensorflow.loops.custom import make_step
+from harness.engines.tensorflow.workloads import loss_of
 
 
 def test_a_missing_kernel_is_unsupported_and_says_where_there_is_one(tf: Any) -> None:
@@ -28,6 +33,48 @@ def test_running_out_of_memory_has_a_status_of_its_own(tf: Any) -> None:
 @pytest.mark.usefixtures("tf")
 def test_a_models_own_complaint_is_a_crash_even_when_it_says_unsupported() -> None:
     assert classify(ValueError("unsupported shape"))[0] == "crashed"
+
+
+def raised_under(strategy: Any, **options: Any) -> tuple[str, str]:
+    """How a step ends of batch normalisation and a layer of float64, under a strategy on two devices."""
+    import keras
+
+    with strategy.scope():
+        layers = [] if options.pop("plain", False) else [keras.layers.BatchNormalization()]
+        kinds = ["float64", "float32"] if options.pop("mixed", False) else ["float32"]
+        layers += [keras.layers.Dense(3, dtype=kind) for kind in kinds]
+        model = keras.Sequential([keras.Input((4,)), *layers])
+        optimizer = keras.optimizers.SGD(0.1, **options)
+        optimizer.build(model.trainable_variables)
+    cell = types.SimpleNamespace(global_batch_size=8, replicas_per_update=2, xla=False)
+    training = types.SimpleNamespace(
+        strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss_of(model), placement=nullcontext
+    )
+    x, y = np.ones((4, 4), np.float32), np.zeros(4, np.int32)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  which one is what is tested
+        make_step(training)(x, y)  # type: ignore[arg-type]
+    return classify(raised.value)  # type: ignore[arg-type]
+
+
+def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any) -> None:
+    devices = ["CPU:0", "CPU:1"]
+    central = tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+    status, reason = raised_under(central)
+    assert status == "unsupported"
+    assert reason.startswith("CentralStorageStrategy does not let a replica write")
+    assert reason.endswith("(here BatchNormalization)")
+    mirrored = tf.distribute.MirroredStrategy(devices, tf.distribute.HierarchicalCopyAllReduce(1))
+    for options in ({"gradient_accumulation_steps": 2}, {"use_ema": True, "ema_overwrite_frequency": 1}):
+        status, reason = raised_under(mirrored, plain=True, **options)
+        assert (status, "inside a condition" in reason) == ("unsupported", True)
+    status, reason = raised_under(mirrored, plain=True, mixed=True)
+    assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_models_own_tensors_of_different_types_are_its_own_fault() -> None:
+    said = "Tensors in list passed to 'values' of 'ConcatV2' Op have types [float32, float64] that don't all match."
+    assert classify(TypeError(f"Exception encountered when calling Join.call().\n\n{said}"))[0] == "crashed"
 
 
 def test_keras_wrapping_does_not_hide_what_went_wrong() -> None:
