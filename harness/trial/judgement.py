@@ -7,7 +7,7 @@ passes, else the evidence in plain words.
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.protocol.state import Reference, VariableState
@@ -80,23 +80,18 @@ def _compare(
 ) -> UpdateCheck:
     """The worst replica's copy of one variable.
 
-    A statistic is compared with what its own replica's share gives. Where replicas share one copy
-    (central storage) they overwrite each other in no fixed order, and only its size can be checked.
+    A statistic is compared with what its own replica's share gives.
     """
     import numpy as np
 
     worst = UpdateCheck(0.0, None)
     for r, copy in enumerate(now.copies):
-        wanted, within = expected.astype(np.float64), allowed
-        if now.kind == "statistic":
-            alone = len(now.copies) == 1 and len(expected) > 1
-            wanted = wanted.mean(axis=0) if alone else wanted[r]
-            within = replace(allowed, tolerance=float(len(expected))) if alone else allowed
+        wanted = (expected[r] if now.kind == "statistic" else expected).astype(np.float64)
         chosen = np.ones(wanted.shape, dtype=bool) if mask is None else mask
         got = copy.astype(np.float64)
         error = _norm((got - wanted)[chosen])
         change = _norm((wanted - start.copies[min(r, len(start.copies) - 1)].astype(np.float64))[chosen])
-        limit = within.limit(change, STORED.get(copy.dtype.name, 0.0) * _norm(wanted[chosen]))
+        limit = allowed.limit(change, STORED.get(copy.dtype.name, 0.0) * _norm(wanted[chosen]))
         share = _share(error, limit)
         if share > worst.share:
             seen = np.where(chosen, wanted, got)

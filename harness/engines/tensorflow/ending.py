@@ -61,6 +61,8 @@ def telling_line(message: str) -> str:
     lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
     if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
         return f"{lines[0].removesuffix('.')}: {lines[1]}"
+    if roots := [line for line in lines if line.startswith("(0) ")]:  # several replicas failed
+        return roots[0].removeprefix("(0) ")
     if lines[0].startswith("Graph execution error") and len(lines) > 1:
         # Keras puts where the op was made between this line and what went wrong.
         said = [line for line in lines[1:] if not line.startswith(("[[", "File ", "Detected at node", "Stack trace"))]

@@ -82,6 +82,15 @@ def test_keras_wrapping_does_not_hide_what_went_wrong() -> None:
     assert telling_line(message) == "Exception encountered when calling Dense.call(): Matrix size-incompatible"
 
 
+def test_of_several_replicas_errors_the_first_is_the_reason() -> None:
+    message = (
+        "Graph execution error:\n\nDetected at node x defined at (most recent call last):\n"
+        "2 root error(s) found.\n  (0) INVALID_ARGUMENT:  indices[0,0] = 38 is not in [0, 17)\n\t [[{{node x}}]]\n"
+        "  (1) CANCELLED:  Function was cancelled\n0 successful operations.\n0 derived errors ignored. [Op:step_1171]"
+    )
+    assert telling_line(message) == "INVALID_ARGUMENT:  indices[0,0] = 38 is not in [0, 17)"
+
+
 def test_keras_graph_error_is_not_the_reason_but_what_follows_is() -> None:
     message = (
         "Graph execution error:\n\nDetected at node x defined at (most recent call last):\n"

@@ -1,8 +1,8 @@
-"""The reference: the same updates on one device, eagerly, without tf.distribute.
+"""The reference: the same updates on one device, without tf.distribute.
 
 Each replica's share of the global batch is run by itself and the gradients are added, because batch
 normalisation and dropout work on a replica's share; for layers without such state this is the update
-on the whole global batch.
+on the whole global batch. Shares meet where replicas exchange something else (`lockstep`).
 
 How closely another order of additions can be expected to agree differs by variable: the bias of a
 convolution before batch normalisation has no true gradient at all, so what Adam does with it is

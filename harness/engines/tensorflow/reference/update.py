@@ -99,8 +99,9 @@ class SingleDevice:
         return tf.function(gradients_of, jit_compile=True, autograph=False) if self._training.cell.xla else gradients_of
 
     def _handed_over(self, gradients: list[Any]) -> list[Any]:
-        """What a replica gives to be summed: Keras' optimizers clip before they sum."""
-        if self._clip is None or self._replicas == 1:
+        """What a replica gives to be summed: Keras' optimizers clip before they sum, and leave a step out before."""
+        scales = hasattr(self._optimizer, "inner_optimizer")
+        if self._clip is None or (scales and not self._optimizer.check_finite(gradients)):
             return gradients
         scale = self._optimizer.scale_loss(1.0)
         given = [gradient is not None for gradient in gradients]
