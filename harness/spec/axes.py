@@ -186,8 +186,8 @@ class Axes(BaseModel):
         lacking="emulated networks",
     )] = ""
     mesh: Annotated[str, Axis(
-        help="meshes of dtensor: batch:4, or batch:2,model:2, whose replicas are the size of batch; a semicolon ends "
-        "one; none given is batch:REPLICAS", value=MeshText, takers=MESHES,
+        help="meshes of dtensor, such as batch:4 or batch:2,model:2, whose replicas are the size of batch; a "
+        "semicolon ends one; without any it is batch:REPLICAS", value=MeshText, takers=MESHES,
         spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
         in_program=True, on_curve=Mesh.shards_of, label=in_the_head, series=True,
         tried=("batch:2", "batch:2,model:2"), tried_with={"strategy": "dtensor", "replicas": 2},
@@ -198,8 +198,8 @@ class Axes(BaseModel):
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
     )] = 0
     prefetch: Annotated[Whole, Axis(
-        help="batches that the input pipeline makes ahead; 0 is no buffer of its own, behind which TensorFlow's "
-        "strategies still have theirs; synthetic data are one batch that lies ready", asked=(2,), value=Natural,
+        help="batches that the input pipeline makes ahead, besides the buffer that TensorFlow's strategies have; "
+        "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, tried=(2, 4), shown_by=("executed.input",),
     )] = 2
 
@@ -249,7 +249,7 @@ class Settings(BaseModel):
         help="who starts the processes of a cluster: {names}", registry=("harness.run.launchers", "LAUNCHER"),
     )] = "local"
     hosts: Annotated[int, Field(ge=0, le=4096, strict=True), Setting(
-        help="hosts to place workers and servers on, for launchers of several hosts; 0 is one for each",
+        help="hosts to place workers and servers on, for launchers of several hosts; 0 is a host for each of them",
     )] = 0
     listen: Annotated[str, Setting(
         help="HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
