@@ -268,6 +268,8 @@ def _validated(model: type[_Model], data: bytes, where: str) -> _Model:
         return model.model_validate_json(data)
     except ValidationError as error:
         raise StorageError(f"{where}: {_version_problem(data) or _first_problem(error.errors()[0])}") from None
+    except UsageError as error:  # of a spec that the record holds
+        raise StorageError(f"{where}: {_shown(str(error))}") from None
 
 
 def _version_problem(data: bytes) -> str | None:

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from pydantic import ValidationInfo, field_validator
+
+from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
 from harness.spec.grouping import COMPETING
 from harness.spec.mesh import Mesh
 from harness.spec.naming import UNLABELLED, sayings, value_words
+from harness.spec.network import order_of
 from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
 __all__ = [
@@ -34,6 +38,17 @@ class TrainingCell(Axes, Cell):
     `bytes_per_pack=B`. With parameter servers (`ps` above 0) replicas are not in sync: each update is one
     worker's, so G, the examples that one update is computed from, is b.
     """
+
+    @field_validator("mesh", "network")
+    @classmethod
+    def _is_what_a_spec_takes(cls, value: str, info: ValidationInfo) -> str:
+        """A damaged record is refused by its key where it is read, not where the text is first taken apart."""
+        read = {"mesh": Mesh.shards_of, "network": order_of}[str(info.field_name)]
+        try:
+            read(value)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return value
 
     @property
     def work(self) -> Work:

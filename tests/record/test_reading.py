@@ -221,3 +221,28 @@ def test_without_any_run_the_message_says_how_to_make_one(tmp_path: Path) -> Non
     for text in ("latest", RUN_ID):
         with pytest.raises(UsageError, match=r"there are no runs in .* yet; `python -m harness sweep` makes one"):
             resolve_run(text, tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("mesh", "batch", "expected batch:N, model:N or both"),
+        ("network", "rate=fast", "expected"),
+        ("replicas", -1, "expected greater than or equal to 1"),
+    ],
+)
+@pytest.mark.parametrize("where", ["cells.0", "sweep"])
+def test_a_damaged_key_of_a_cell_or_spec_is_refused_by_file_and_key(
+    run: Path, key: str, value: object, says: str, where: str
+) -> None:
+    raw = json.loads((run / "run.json").read_text())
+    damaged = raw["sweep"] if where == "sweep" else raw["cells"][0]
+    damaged[key] = [value] if where == "sweep" else value
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(StorageError) as caught:
+        load_run(run)
+    assert str(caught.value).startswith(f"{run}/run.json: ")
+    assert key in str(caught.value)
+    assert says in str(caught.value)
+    if where != "sweep":
+        assert f"{where}.{key}: " in str(caught.value)
