@@ -1,6 +1,6 @@
 """The one root exception. It is raised where a fault is understood and caught once, in `cli`.
 
-Exit codes: 0 done, 1 a regression, 2 bad usage or spec, 3 undecided under `--strict`,
+Exit codes: 0 done, 1 a regression or nothing measured, 2 bad usage or spec, 3 undecided under `--strict`,
 4 the environment or the results cannot be used, 130 interrupted and resumable.
 """
 
@@ -33,6 +33,12 @@ class StorageError(HarnessError):
         """The text, and how to go on."""
         text = super().__str__()
         return f"{text}, then go on with --resume {self.run}" if self.run else text
+
+
+class NothingMeasured(HarnessError):
+    """A run came to its end, and none of its trials has a figure."""
+
+    exit_code = 1
 
 
 class Interrupted(HarnessError):

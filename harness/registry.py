@@ -28,6 +28,10 @@ def registered(package: str, attribute: str) -> MappingProxyType[str, Any]:
     return MappingProxyType(found)
 
 
+OWN = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*"
+"""A pattern of what `load_attribute` takes."""
+
+
 def load_attribute(key: str, path: str) -> Any:
     """The callable at `package.module:function`, a user's own; UsageError names `key` and what is wrong."""
     module_name, _, attribute = path.partition(":")

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli._terminal import heeds_control
+from harness.errors import NothingMeasured
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_run
 from harness.run import runner
@@ -73,22 +75,21 @@ def resume(path: Path, quiet: bool, json_out: bool) -> int:
 
 
 def _tell(path: Path, json_out: bool) -> int:
-    """The answer in a few lines, or one JSON object."""
+    """The answer in a few lines, or one JSON object. NothingMeasured where a finished run has no figure."""
     from harness.analysis.summary import summarise
     from harness.report.words.answer import answer_lines
 
     loaded = load_run(path)
     lines = answer_lines(summarise(loaded.manifest, loaded.trials))
     if json_out:
-        statuses: dict[str, int] = {}
-        for trial in loaded.trials:
-            statuses[trial.status] = statuses.get(trial.status, 0) + 1
+        statuses = dict(Counter(trial.status for trial in loaded.trials))
         told = {"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses}
         print(json_text(told), end="")
-        return 0
-    print("\n".join(lines))
-    print(f"records: {path}")
-    print(f"report:  python -m harness report {path}")
+    else:
+        print("\n".join([*lines, f"records: {path}", f"report:  python -m harness report {path}"]))
+    if loaded.manifest.status == "finished" and all(trial.step_time_s is None for trial in loaded.trials):
+        ends = Counter(f"{trial.status.replace('_', ' ')}: {trial.reason}" for trial in loaded.trials)
+        raise NothingMeasured(f"nothing was measured: {max(ends, key=ends.__getitem__, default='no trial was run')}")
     return 0
 
 

@@ -82,7 +82,8 @@ def carry_out(run: LiveRun[Any], new: bool) -> None:
         arms = run.arms()
         places = [[arm for arm in arms if arm.zygote is zygote] for zygote in dict.fromkeys(a.zygote for a in arms)]
         for here in places if new else ():
-            preflight(here[0].zygote, [arm.request for arm in here], min(PREFLIGHT_S, here[0].timeout_s))
+            limit_s = min(PREFLIGHT_S, here[0].timeout_s)
+            preflight(here[0].zygote, [arm.request for arm in here], limit_s, run.goes_on_without_some)
         for here in places:
             open_launchers([arm.request for arm in here], here[0].zygote)
         run.ready()

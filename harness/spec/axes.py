@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from harness import registry
 from harness.spec.entry import (
     Asked,
     Axis,
@@ -54,7 +55,8 @@ SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 PROGRAM = ("executed.fingerprint", "executed.operations")
-OWN = ("package.module:function", ":")
+OWN = ("package.module:function", registry.OWN)
+OWN_DATA = ("tfds:NAME", r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 TWO_SERVERS = {"strategy": "parameter_server", "workers": 2, "ps": 2}
@@ -139,7 +141,7 @@ class Axes(BaseModel):
         tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
-        help="{names}, or tfds:NAME", asked=("digits",), choices="data", own=("tfds:NAME", "tfds:"),
+        help="{names}, or tfds:NAME", asked=("digits",), choices="data", own=OWN_DATA,
         depth=0, later=False, label=left_out, always=True, tried=("digits", "synthetic"),
         shown_by=("executed.input",),
     )]

@@ -70,7 +70,7 @@ class Axis:
     choices: Registry | None = None
     """The registry whose names are its values."""
     own: tuple[str, str] = ("", "")
-    """What a value beside the registry's looks like, in words and by a mark that it has: `tfds:NAME`, `tfds:`."""
+    """What a value beside the registry's looks like, in words and as a pattern: `tfds:NAME`, `tfds:\\w+`."""
     spelling: Spelling | None = None
 
     takers: Takers | None = None

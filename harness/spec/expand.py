@@ -1,6 +1,7 @@
 """From axes to cells: the product, less what makes no sense, plus the base cases."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -202,9 +203,9 @@ def _of_meshes(sweep: Sweep) -> None:
             )
 
 
-def _known(key: str, given: Iterable[str], valid: list[str], or_like: str, mark: str) -> None:
+def _known(key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str) -> None:
     for name in given:
-        if name in valid or (mark and mark in name):
+        if name in valid or (pattern and re.fullmatch(pattern, name)):
             continue
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.registry import load_attribute
-
-_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+from harness.registry import OWN, load_attribute
 
 
 def own_function(key: str, path: str) -> Callable[[], Any]:
@@ -19,7 +17,7 @@ def own_function(key: str, path: str) -> Callable[[], Any]:
     Raises UsageError that names `key` when the path is malformed, the module cannot be imported, the
     name is missing or not callable, or the callable wants arguments.
     """
-    if not _PATH.fullmatch(path):
+    if not re.fullmatch(OWN, path):
         raise UsageError(f"{key}: given '{path}', expected package.module:function")
     here = str(Path.cwd())
     if here not in sys.path:  # `python -m harness` has it, the `harness` script has not
@@ -29,12 +27,12 @@ def own_function(key: str, path: str) -> Callable[[], Any]:
     except SyntaxError as error:
         raise UsageError(f"{key}: '{path}': {error.filename}, line {error.lineno}: {error.msg}") from error
     if fault := wants_arguments(function):
-        raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has a {fault}")
+        raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has {fault}")
     return function
 
 
 def wants_arguments(function: Callable[..., Any]) -> str | None:
-    """Which argument `function` cannot be called without, in words, or None."""
+    """Which argument `function` cannot be called without, in words (`a required argument: 'x'`), or None."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # some callables written in C have none; calling them will tell
@@ -42,5 +40,5 @@ def wants_arguments(function: Callable[..., Any]) -> str | None:
     try:
         signature.bind()
     except TypeError as error:
-        return str(error)
+        return str(error).removeprefix("missing ")
     return None

@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli import run as main
 from harness.record import RunStore
-from tests.record.examples import manifest, trial
+from tests.record.examples import cell, failed_trial, manifest, trial
 
 HERE = Path.cwd()
 HARNESS = f"'{sys.executable}' -m harness"
@@ -94,15 +94,20 @@ def test_standard_error_that_takes_no_more_changes_nothing(run: Path, verb: str,
     assert shell(f"$HARNESS {verb} {where}", run).returncode == code
 
 
-@pytest.mark.parametrize("flag", ["", "--json"])
-def test_control_characters_from_outside_do_not_reach_a_pipe(run: Path, flag: str) -> None:
-    done = shell(
-        f"$HARNESS sweep --dry-run --replicas 1 --model $'a:b\\x1b[2J\\xe2\\x80\\xae\\x07\\xc2\\x9b' {flag}", run
-    )
-    assert done.returncode == 0
-    assert done.stdout.replace("\n", "").isprintable()
-    if flag:
-        assert json.loads(done.stdout)["cells"][0]["model"] == "a:b\x1b[2J\u202e\x07\x9b"  # escaped, and nothing lost
+@pytest.mark.parametrize("verb", ["show latest", "show latest --json", "export latest", "export latest --format json"])
+def test_control_characters_of_a_record_do_not_reach_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hostile = "a:b\x1b[2J\u202e\x07\x9b\r"
+    own = cell(model=hostile)
+    with RunStore.create(tmp_path / "results", manifest(cells=[own])) as store:
+        store.append(failed_trial(cell=own, cell_id=own.cell_id, reason=hostile, evidence=hostile))
+    assert main(verb.split()) == 0
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
+    if "json" in verb:
+        assert hostile in json.loads(out)["trials"][0].values()  # escaped, and nothing lost
 
 
 @pytest.mark.parametrize("verb", ["show latest", "sweep --strategy größe"])

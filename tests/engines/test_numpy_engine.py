@@ -108,6 +108,25 @@ def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
     assert "engine" not in run.trials[0].cell.model_dump()
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_sweep_in_which_nothing_was_measured_is_exit_code_one_and_says_why(tmp_path: Path, more: list[str]) -> None:
+    arguments = flags(model="dies", strategy="none", replicas="1", trials="1", results=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "sweep", *arguments, "--quiet", *more],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("harness: nothing was measured: crashed: ended by SIG")
+    assert done.stderr.count("\n") == 1
+    [path] = tmp_path.iterdir()
+    assert str(path) in done.stdout
+
+
 @pytest.mark.parametrize(
     ("engine", "said"),
     [

@@ -11,7 +11,7 @@ from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import load_workload
-from harness.errors import HarnessError, Unsupported
+from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Request
@@ -19,10 +19,15 @@ from harness.spec.work import OwnStepCell
 
 
 def _prepare(request: Request, _: Channel) -> Outcome:
-    """Make the cell's data ready on disk, once a run; a step of the user's own brings its own."""
+    """Make the cell's data ready on disk, once a run; a step of the user's own brings its own.
+
+    A name that nothing has crashes it, as in `_preflight`; data that cannot be had here and now are unsupported.
+    """
     try:
         if request.cell.data_set is not None:
             load_source(request.cell.data_set).prepare(Path(request.data_dir))
+    except UsageError as error:
+        return Outcome(status="crashed", reason=str(error))
     except HarnessError as error:
         return Outcome(status="unsupported", reason=str(error))
     return Outcome(status="ok")

@@ -48,6 +48,8 @@ class LiveRun(ABC, Generic[Listener]):
     """The kind, as the manifest names it."""
     may_reopen: ClassVar[bool] = False
     """Whether a finished run may have trials to run again, since their reason may have passed."""
+    goes_on_without_some: ClassVar[bool] = False
+    """Whether a model that raises costs its own trials only, where there are others."""
     gave_up = False
     """Set by `execute` where it left undone what may be done later."""
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.estimates.intervals import stein_trials
+from harness.errors import UsageError
 from harness.plan import beside_bases, estimate, make_plan, missing_groups
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
@@ -32,6 +33,7 @@ class SweepRun(TrialRun):
 
     name = "sweep"
     may_reopen = True
+    goes_on_without_some = True
 
     def __init__(self, store: RunStore, listener: Progress) -> None:
         super().__init__(store, listener)
@@ -65,8 +67,13 @@ class SweepRun(TrialRun):
         self.progress.started(self.store.manifest.run_id, self.left, whole.seconds * self.left / max(1, whole.trials))
 
     def without_data(self, arm: Arm, task: LiveTrial) -> None:
-        """The cells that want the data are unsupported with the reason, and the sweep goes on."""
+        """The cells that want the data are unsupported with the reason, and the sweep goes on.
+
+        UsageError where there are no such data.
+        """
         reason = unavailable(arm.request, task.reason)
+        if task.status == "crashed" and task.outcome is not None:
+            raise UsageError(reason)
         cells = [cell for cell in self.cells.values() if cell.data_set == arm.request.cell.data_set]
         for order, cell in enumerate(cells):
             if cell.cell_id not in self._unsupported:
@@ -107,7 +114,8 @@ class SweepRun(TrialRun):
             before = len(self.trials)
             left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             if len(waiting) - len(left) > 1:
-                crowded += [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
+                short = [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
+                crowded += [cell_id for cell_id in short if cell_id not in self._too_large()]
             waiting = beside_bases([trial.cell.cell_id for trial in left], self.cells, self._unsupported)
             self.progress.more(len(waiting) - len(left))
             part += 1
@@ -116,6 +124,10 @@ class SweepRun(TrialRun):
             trials = self._live_trials(block, [cell_id])
             TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
             part += 1
+
+    def _too_large(self) -> set[str]:
+        """Cells that have run out of memory by themselves: company was not the reason."""
+        return {t.cell_id for t in self.trials if t.status == "out_of_memory" and t.interleaving != "turns"}
 
     def _live_trials(self, block: int, group: Sequence[str]) -> list[LiveTrial]:
         name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]

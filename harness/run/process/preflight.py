@@ -15,19 +15,21 @@ RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
 MEMORY = ("MemoryError", "ResourceExhaustedError")
 
 
-def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> None:
+def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_may_raise: bool = False) -> None:
     """Build each of the user's own models and ops once, in a process of its own.
 
     Raises UsageError, naming the key, for one that cannot be loaded or that raises: a wrong flag must
     not become a run full of crashed trials. Registered names are known to load. One that hangs for
     `limit_s` seconds, ends its process or runs out of memory is let through, because how a model
-    fails on a machine is a result, and its trials record it with phase and evidence.
+    fails on a machine is a result, and its trials record it with phase and evidence. So is one that
+    raises, where `some_may_raise` and some of the requests want another.
     """
     own: dict[tuple[tuple[str, str], ...], Request] = {}
     for request in requests:
         names = tuple(_own_names(request.cell).items())
         if names:
             own.setdefault(names, request)
+    raised: list[str] = []
     for request in own.values():
         slot = Slot("preflight", 0, "preflight", 0, 1, "none")
         task = request.model_copy(update={"task": "preflight"})
@@ -35,8 +37,11 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float) -> No
         trial.start()
         trial.finish_task()
         fault = _fault(trial)
-        if fault is not None:
+        if fault is not None and (trial.outcome is not None or not some_may_raise):
             raise UsageError(fault)
+        raised += [fault] if fault is not None else []
+    if raised and len(raised) == len({tuple(_own_names(request.cell).items()) for request in requests}):
+        raise UsageError(raised[0])
 
 
 def _fault(trial: LiveTrial) -> str | None:

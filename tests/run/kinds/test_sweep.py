@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Interrupted, StorageError
+from harness.errors import Interrupted, StorageError, UsageError
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record import RunStore, TrialRecord, load_run
 from harness.run.launchers import launchers
@@ -92,6 +92,44 @@ def test_a_trial_that_runs_out_of_memory_alone_is_left_at_that(tmp_path: Path) -
         only(TWO, Play(outcome=OUT_OF_MEMORY, at="build", happens=lambda a: a.say("out_of_memory", "OOM"))),
     )
     assert statuses(bench.start().trials, TWO) == ["out_of_memory"]
+
+
+def test_a_cell_that_ran_out_of_memory_alone_is_not_tried_alone_again(tmp_path: Path) -> None:
+    sick = only(TWO, Play("build", lambda actor: actor.say("out_of_memory", "OOM")))
+    listening = Listening()
+    run = Bench(tmp_path, CELLS, sick, sweep={"trials": 3}, progress=listening).start()
+    tries = [(record.block, record.attempt) for record in run.trials if record.cell == TWO]
+    assert tries == [(0, 1), (0, 2), (1, 1), (2, 1)]
+    assert listening.done == listening.total
+
+
+def test_a_model_that_raises_costs_its_own_trials_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    def raises(actor: Actor) -> None:
+        actor.log.write_text("Traceback (most recent call last):\nValueError: no such layer\n")
+        actor.end(1)
+
+    own = cell(model="my.models:net")
+
+    def plays(request: Request) -> Play:
+        if request.cell != own or request.task == "prepare":
+            return Play()
+        return Play(happens=raises) if request.task == "preflight" else Play("build", raises)
+
+    run = Bench(tmp_path, [*CELLS, own], plays).start()
+    assert statuses(run.trials, own) == ["crashed"]
+    assert statuses(run.trials, TWO) == ["ok"]
+
+
+def test_data_that_nobody_knows_are_bad_usage_and_nothing_is_kept(tmp_path: Path) -> None:
+    def plays(request: Request) -> Play:
+        return (
+            Play(happens=lambda actor: actor.say("crashed", "has no 'mnits'")) if request.task == "prepare" else Play()
+        )
+
+    bench = Bench(tmp_path, CELLS, plays)
+    with pytest.raises(UsageError, match="data 'digits' is not available: has no 'mnits'"):
+        bench.start()
+    assert not bench.path.exists()
 
 
 def test_what_is_unsupported_is_not_tried_in_later_blocks(tmp_path: Path) -> None:

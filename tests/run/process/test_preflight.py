@@ -49,10 +49,6 @@ def test_one_that_cannot_be_loaded_is_bad_usage_with_the_reason(tmp_path: Path) 
 
 
 def test_one_that_raises_is_bad_usage_with_what_it_raised(tmp_path: Path) -> None:
-    def raises(actor: Actor) -> None:
-        actor.log.write_text(TRACEBACK)
-        actor.end(1)
-
     with pytest.raises(UsageError) as caught:
         run(tmp_path, Play(happens=raises))
     assert str(caught.value) == (
@@ -73,3 +69,18 @@ def test_one_that_hangs_crashes_or_is_too_large_goes_on_to_trials_that_record_it
 ) -> None:
     zygote = run(tmp_path, Play(happens=happens))  # type: ignore[arg-type]
     assert len(zygote.spawned) == 1
+
+
+def raises(actor: Actor) -> None:
+    actor.log.write_text(TRACEBACK)
+    actor.end(1)
+
+
+def test_one_that_raises_among_others_goes_on_to_trials_that_record_it_where_it_may(tmp_path: Path) -> None:
+    sick, well = {"model": "my.models:net"}, {"model": "mnist_cnn"}
+    zygote = FakeZygote(tmp_path, lambda _: Play(happens=raises))
+    preflight(zygote, requests(sick, well), limit_s=0.3, some_may_raise=True)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be built"):
+        preflight(zygote, requests(sick, well), limit_s=0.3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be built"):
+        preflight(zygote, requests(sick, sick), limit_s=0.3, some_may_raise=True)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
 from harness.errors import HarnessError, UsageError, nearest
+from harness.spec.axes import OWN_DATA
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 PREFIX = "tfds:"
 NETWORK_TIMEOUT_S = 5.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_NAME = re.compile(r"\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?")
 
 
 class NamedSource(Source):
@@ -28,7 +28,7 @@ class NamedSource(Source):
 
     def __init__(self, dataset: str) -> None:
         """`dataset` is NAME, NAME/CONFIG or either with :VERSION; UsageError when it cannot be one."""
-        if not _NAME.fullmatch(dataset):
+        if not re.fullmatch(OWN_DATA[1], PREFIX + dataset):
             raise UsageError(
                 f"data: given '{PREFIX}{dataset}', expected {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}NAME:1.2.3"
             )
