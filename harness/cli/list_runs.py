@@ -30,9 +30,10 @@ def command(
     if not listings:
         print(f"no runs in {results}; make one with: python -m harness sweep")
         return 0
-    width = max(len(listing.run_id) for listing in listings)
+    width = max(len(listing.path.name) for listing in listings)
     for listing in listings:
-        print(printable(f"{listing.run_id:<{width}}  {_state(listing)}"))
+        renamed = "" if listing.path.name == listing.run_id else f"  (run {listing.run_id})"
+        print(printable(f"{listing.path.name:<{width}}  {_state(listing)}{renamed}"))
     return 0
 
 

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from harness.errors import UsageError, nearest
@@ -26,6 +27,12 @@ def _asked() -> dict[str, Asked]:
     return found
 
 
+def _least(key: str) -> str:
+    """`, at least N` where a person would not guess the least value of a setting."""
+    least = [limit.ge for limit in Settings.model_fields[key].metadata if isinstance(limit, annotated_types.Ge)]
+    return "".join(f", at least {value}" for value in least if value not in (0, 1))
+
+
 ASKED = _asked()
 """Axes of a spec, by key."""
 AXES: frozenset[str] = frozenset(ASKED)
@@ -33,17 +40,21 @@ AXES: frozenset[str] = frozenset(ASKED)
 HELP: dict[str, str] = {
     "name": "name of the sweep, part of the run's id",
     **{key: asked.help for key, asked in ASKED.items()},
-    **{key: setting.help for key, setting in SETTINGS.items()},
+    **{key: setting.help + _least(key) for key, setting in SETTINGS.items()},
 }
 """What each key of a spec is, for its flag."""
 SPELLINGS: dict[str, Spelling] = {key: axis.spelling for key, axis in TABLE.items() if axis.spelling is not None}
 """Keys whose values have commas of their own."""
 
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+NAME_WORDS = "letters, digits, '_', '.' and '-', a letter or digit first, at most 64"
+
+
 class _Lists(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = "sweep"
+    name: Annotated[str, Field(pattern=NAME)] = "sweep"
 
 
 if not TYPE_CHECKING:  # a type checker cannot know keys that a table makes; `Sweep.asked` reads them
@@ -148,6 +159,8 @@ def _in_one_line(error: ValidationError) -> str:
     expected = first["msg"].removeprefix("Value error, ")
     expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
     given = first["input"]
+    if first["type"] == "string_pattern_mismatch":
+        expected = NAME_WORDS
     if first["type"] == "value_error":
         return f"{key}: given {quoted(given)}: {expected}"
     hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""

@@ -64,7 +64,9 @@ class ShownKind(ABC):
 
     def listed(self, listing: RunListing) -> str:
         """What `list` says after the run's id and status."""
-        return f"{listing.trials:>4} of {listing.planned} {listing.unit}  {listing.cells} cells"
+        trials, planned = listing.trials or 0, listing.planned or 0
+        again = f" and {trials - planned} again" if trials > planned else ""
+        return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}  {listing.cells} cells"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """A row for each cell, as `harness.load_cells` has them."""

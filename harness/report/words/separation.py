@@ -18,6 +18,8 @@ class Rival:
     cell: str
     against_best: str
     """Its throughput as a share of the fastest's, with the corrected interval."""
+    known: bool
+    """Whether there is an interval at all: with one trial a cell nothing can be told."""
     trials: int | None
     """Trials a cell that would separate the two, if the difference seen is real."""
     words: str
@@ -37,7 +39,7 @@ def rivals(work: WorkloadSummary) -> tuple[Rival, ...]:
         if not known and not trials:
             words = "two trials a cell or more, to know anything"
         against = share(place.against_best)
-        found.append(Rival(printable(describe(cell.trials.cell)), against, trials, words))
+        found.append(Rival(printable(describe(cell.trials.cell)), against, known, trials, words))
     return tuple(found)
 
 
@@ -82,6 +84,8 @@ def separation_words(tied: Sequence[Rival], block_s: float | None) -> str:
     if not tied:
         return ""
     needed = sorted(rival.trials for rival in tied if rival.trials)
+    if not needed and not any(rival.known for rival in tied):
+        return "With one trial a cell nothing can be told apart: --trials 3 or more."
     if not needed:
         return "No affordable number of trials would tell them from the fastest: choose the simplest."
     within = [trials for trials in needed if trials <= AFFORDABLE] or needed[:1]

@@ -84,7 +84,8 @@ def plus_minus(interval: Interval) -> str:
 
 def ratio(interval: Interval, digits: int = 3) -> str:
     """`1.88× [1.86 – 1.89]`."""
-    return f"{significant(interval.value, digits)}× {bounds(interval, digits=digits)}"
+    within = bounds(interval, digits=digits)
+    return f"{significant(interval.value, digits)}× {within if interval.known else f'({within})'}"
 
 
 def share(interval: Interval) -> str:

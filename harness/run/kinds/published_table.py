@@ -12,7 +12,8 @@ from harness.record.imported import ImportedRecord
 from harness.record.manifest import Machine, RunManifest
 from harness.record.published import read_figures
 from harness.record.store import RunStore, new_run_id
-from harness.spec.sweep import Sweep
+from harness.spec.sweep import NAME, NAME_WORDS, Sweep
+from harness.visible import quoted
 
 LARGEST_BYTES = 16 * 2**20
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -27,8 +28,8 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
     data = _data(path)
     figures, left_out = read_figures(data.decode("utf-8-sig", "strict"), path.name, source)
     record = ImportedRecord(file=path.name, sha256=hashlib.sha256(data).hexdigest(), figures=figures, left_out=left_out)
-    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
-        raise UsageError(f"--name: given {name!r}, expected letters, digits, '_', '.' and '-', at most 64")
+    if name is not None and not re.fullmatch(NAME, name):
+        raise UsageError(f"--name: given {quoted(name)}, expected {NAME_WORDS}")
     called = name or (_NAME.sub("-", path.stem).strip("-._") or "table")[:64]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     manifest = RunManifest(
