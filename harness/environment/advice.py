@@ -49,6 +49,12 @@ def _load(facts: _Facts) -> str | None:
     return f"the load average is {load:g} on {cores:g} cores: stop other work, or wait until it has ended"
 
 
+def _of_another_job(facts: _Facts) -> str | None:
+    if facts.get("env.TF_CONFIG") is None:
+        return None
+    return "TF_CONFIG is set, and no trial sees it: clusters are those of --launcher; unset it"
+
+
 def _quota(facts: _Facts) -> str | None:
     quota, cores = _number(facts, "cpu.quota_cores"), _number(facts, "cpu.affinity_cores")
     if quota is None or cores is None or quota >= cores:
@@ -149,6 +155,7 @@ _RULES: tuple[Callable[[_Facts], str | None], ...] = (
     _clock,
     _few_cores,
     _slow_variables,
+    _of_another_job,
 )
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.trial.guardian import guard
+from harness.trial.orphans import adopt, children, end_orphans
 from harness.trial.parent import die_with_parent
 from harness.trial.revision import keep_out
 
@@ -47,6 +48,8 @@ class ForkServer:
         self._buffer = b""
         self._fds: list[int] = []
         self._children: dict[int, int] = {}
+        self._own: set[int] = set()
+        """Child processes that are no trials and left by none."""
         self.dismissed = False
         """Whether the parent has said that it needs no more trials; else its end is a sudden one."""
         self._wake_read, self._wake_write = os.pipe()
@@ -58,6 +61,8 @@ class ForkServer:
         self._engine = engine
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write)
+        self._own = set(children())
+        adopt()
         while True:
             control = self._control.fileno()
             readable, _, _ = select.select([control, self._wake_read], [], [])
@@ -73,6 +78,7 @@ class ForkServer:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+        end_orphans(self._own)
 
     def _receive(self) -> bool:
         data, fds, _, _ = socket.recv_fds(self._control, 1 << 20, 16)
@@ -144,7 +150,9 @@ class ForkServer:
                 return
             child = self._children.pop(pid, None)
             if child is not None:
-                self._tell({"exited": child, "status": os.waitstatus_to_exitcode(status)})
+                # not while others live, to whom they may belong: who started an orphan is not known any more
+                left = [] if self._children else end_orphans(self._own)
+                self._tell({"exited": child, "status": os.waitstatus_to_exitcode(status), "left": left})
 
     def _tell(self, message: dict[str, Any]) -> None:
         self._control.sendall(json.dumps(message).encode() + b"\n")
@@ -193,8 +201,8 @@ def main() -> None:
         until = time.monotonic() + PARENT_ENDS_S
         while not server.dismissed and os.getppid() == parent_pid and time.monotonic() < until:
             time.sleep(0.01)
+        server.end_trials()
         if os.getppid() != parent_pid:
-            server.end_trials()
             remove_scratch()
         os._exit(0)
 

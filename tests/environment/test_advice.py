@@ -55,6 +55,7 @@ def test_a_machine_of_which_nothing_is_known_has_no_warnings() -> None:
         ({"power.on_battery": True}, "battery", "plug it in"),
         ({"clock.source": "hpet"}, "clock source is 'hpet'", "clocksource=tsc"),
         ({"env.CUDA_LAUNCH_BLOCKING": "1"}, "CUDA_LAUNCH_BLOCKING slow every step", "unset"),
+        ({"env.TF_CONFIG": "(set)"}, "no trial sees it", "unset"),
         ({"gpu.0.persistence": False}, "GPU 0 is set up anew", "-pm 1"),
         ({"gpu.0.power_limit_w": 400.0}, "capped at 400 W of 700 W", "-pl 700"),
         ({"gpu.0.throttle_reasons": "too hot"}, "slowed down (too hot)", "cooling"),

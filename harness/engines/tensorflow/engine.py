@@ -41,6 +41,9 @@ class TensorFlow:
 
     def preload(self) -> dict[str, str]:
         """TensorFlow, Keras, what data sources want, and the modules of a trial; the runtime does not start."""
+        from harness.engines.tensorflow.membership import leave_others
+
+        leave_others()
         import keras
         import tensorflow as tf
 

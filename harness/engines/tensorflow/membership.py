@@ -12,6 +12,12 @@ SLURM_SHAPE = "HARNESS_SLURM_SHAPE"
 """The variable that holds, as TF_CONFIG does elsewhere, how Slurm's resolver is to see the cluster."""
 
 
+def leave_others() -> None:
+    """Forget a cluster that this process was started in: strategies would look for it, whatever a cell asks for."""
+    for name in ("TF_CONFIG", SLURM_SHAPE):
+        os.environ.pop(name, None)
+
+
 def join(member: Membership) -> None:
     """Take the place: its network, and TF_CONFIG, which TensorFlow's resolvers read.
 

@@ -23,7 +23,9 @@ from harness.record.cluster import ClusterRecord
 from harness.run.process.interpreters import inherited
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
+from harness.run.progress.lines import say_line
 from harness.trial.engines import TENSORFLOW, engine_of
+from harness.visible import one_line
 
 START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
@@ -335,6 +337,8 @@ class Zygote:
             target.pid = message["pid"]
         elif target is not None:
             target.status = message["status"]
+        if left := message.get("left"):
+            say_line(f"harness: ended what trials had left running: {one_line(', '.join(left))}", sys.stderr)
         return True
 
     def drain(self) -> None:

@@ -36,6 +36,15 @@ def live(connection, text, engine):
         raise ValueError("so be it")
     elif request.seed < 100:
         os.kill(os.getpid(), request.seed)
+    elif request.seed == 101:
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.write(write, str(os.getpid()).encode())
+                time.sleep(60)
+            os._exit(0)
+        channel.send(Report(outcome=Outcome(status="ok", reason=os.read(read, 20).decode())))
     else:
         time.sleep(60)
 
@@ -45,6 +54,7 @@ sys.argv = ["zygote", *sys.argv[sys.argv.index("harness.trial.zygote") + 1 :]]
 zygote.main()
 """
 HANGS = 100
+LEAVES_A_DAEMON = 101
 
 
 @pytest.fixture
@@ -122,6 +132,24 @@ def test_a_trial_that_leaves_normally_has_status_zero(zygote: Zygote) -> None:
     child = spawn(zygote, 0)
     assert child.wait() == 0
     assert child.stderr_tail() == "the trial says 0\n"
+
+
+def test_a_process_that_a_trial_leaves_is_ended_once_no_trial_lives_and_that_is_said(
+    zygote: Zygote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = spawn(zygote, HANGS)
+    child = spawn(zygote, LEAVES_A_DAEMON)
+    line = child.channel.receive_line(10)
+    assert line is not None
+    outcome = Report.model_validate_json(line).outcome
+    assert outcome is not None
+    daemon = psutil.Process(int(outcome.reason or ""))
+    assert child.wait(10) == 0
+    assert running(daemon)  # it may be the other trial's
+    other.kill()
+    other.wait(10)
+    assert gone(daemon.pid)
+    assert "harness: ended what trials had left running: python" in capfd.readouterr().err
 
 
 def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:

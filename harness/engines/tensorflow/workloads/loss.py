@@ -42,6 +42,11 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
         elif y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
         values = tf.cast(own(y_true, y_pred), tf.float32)
+        if values.shape.rank == 0:
+            raise UsageError(
+                f"model: '{model.name}': its loss gives one value for the whole batch, expected one an example, of the "
+                "shape [batch]"
+            )
         return tf.reduce_mean(tf.reshape(values, (tf.shape(values)[0], -1)), axis=1)
 
     return per_example

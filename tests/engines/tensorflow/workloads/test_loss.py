@@ -101,3 +101,10 @@ def test_several_losses_are_refused(model_with: Callable[..., Any]) -> None:
     model.compile(loss=["mse", "mae"])
     with pytest.raises(UsageError, match=r"^model: '.*' is compiled with 2 losses, expected one$"):
         loss_of(model)
+
+
+def test_a_loss_of_one_value_for_the_batch_is_refused_with_what_it_must_give(model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss=lambda y_true, y_pred: y_pred[0, 0] - y_pred[1, 0])  # noqa: ARG005
+    with pytest.raises(UsageError, match=r"expected one an example, of the shape \[batch\]"):
+        loss_of(model)(LABELS, LOGITS)
