@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.cli._completion import told_names
-from harness.cli._offered import NAMES
+from harness.cli._offered import NAMES_MARK
 from harness.spec.axes import SETTINGS, TABLE, Settings
 from harness.spec.text import text_of
 
@@ -42,7 +42,7 @@ def written(page: str) -> str:
 
 
 def _told(key: str, text: str) -> str:
-    return text.replace(NAMES, told_names(key)) if NAMES in text else text
+    return text.replace(NAMES_MARK, told_names(key)) if NAMES_MARK in text else text
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -35,11 +35,11 @@ def argument(name: str, kind: Any, text: str, metavar: str, default: Any = None,
     return Offered(name, Offered.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
 
 
-NAMES = "{names}"
+NAMES_MARK = "{names}"
 
 
 def with_names(names: Callable[[str], str]) -> type[TyperCommand]:
-    """A command in whose help NAMES is what `names` says of a flag, by the flag's name.
+    """A command in whose help NAMES_MARK is what `names` says of a flag, by the flag's name.
 
     They are looked up only where flags are described: that imports every entry of a registry.
     """
@@ -56,8 +56,8 @@ def with_names(names: Callable[[str], str]) -> type[TyperCommand]:
         def _look_up(self) -> None:
             for flag in self.params:
                 text = getattr(flag, "help", None) or ""
-                if NAMES in text:
-                    setattr(flag, "help", text.replace(NAMES, names(flag.name or "")))  # noqa: B010  of typer's two kinds
+                if NAMES_MARK in text:
+                    setattr(flag, "help", text.replace(NAMES_MARK, names(flag.name or "")))  # noqa: B010  of typer's two kinds
 
     return WithNames
 

@@ -14,7 +14,7 @@ from harness.record.cluster import ClusterRecord
 
 EXIT_LIMIT_S = 10.0
 """How long a child that is ending, or was killed, may take to be gone."""
-TAIL = 4000
+STDERR_CHARACTERS = 4000
 """Characters of standard error that are kept as evidence."""
 
 
@@ -63,7 +63,7 @@ class Child(Protocol):
     def gone(self) -> str:
         """Why that is."""
 
-    def stderr_tail(self, characters: int = TAIL) -> str:
+    def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
         """The end of what it wrote to standard error and output; of stacks, where each one is."""
 
     def awaited(self) -> str:

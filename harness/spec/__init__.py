@@ -4,10 +4,10 @@ from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits,
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import LeftOut, Matrix, expand
 from harness.spec.sweep import Sweep, load_sweep, sweep_from
-from harness.spec.work import KINDS, OwnStepCell, Quantity, Work, kind_of_work
+from harness.spec.work import CELL_KINDS, OwnStepCell, Quantity, Work, kind_of_work
 
 __all__ = [
-    "KINDS",
+    "CELL_KINDS",
     "Catalogue",
     "Cell",
     "CrossDeviceOpTraits",

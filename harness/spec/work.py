@@ -210,10 +210,10 @@ class Cell(BaseModel, ABC):
             if TAG in keys["properties"] and TAG not in keys["required"]:
                 keys["required"].insert(0, TAG)
             return found
-        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in KINDS.values()]}
+        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in CELL_KINDS.values()]}
 
 
-KINDS: dict[str, type[Cell]] = {}
+CELL_KINDS: dict[str, type[Cell]] = {}
 """Every kind of work, by tag."""
 _Kind = TypeVar("_Kind", bound=type[Cell])
 
@@ -228,10 +228,12 @@ def kind_of_work(tag: str) -> Callable[[_Kind], _Kind]:
     """Enter a class as a kind of work: from then on records, messages and schemas know its cells by `tag`."""
 
     def enter(kind: _Kind) -> _Kind:
-        if tag in KINDS:
-            raise ValueError(f"the kind of work '{tag}' is entered twice: {KINDS[tag].__name__} and {kind.__name__}")
+        if tag in CELL_KINDS:
+            raise ValueError(
+                f"the kind of work '{tag}' is entered twice: {CELL_KINDS[tag].__name__} and {kind.__name__}"
+            )
         kind.tag = tag
-        KINDS[tag] = kind
+        CELL_KINDS[tag] = kind
         return kind
 
     return enter
@@ -248,9 +250,9 @@ def cell_from(values: Any) -> Cell:
         raise PydanticCustomError("cell", "expected the keys of a cell")
     if values.get("loop") == OwnStepCell.EARLIER_LOOP and TAG not in values:
         values = OwnStepCell.keys_of_earlier(values)
-    kind = KINDS.get(str(values.get(TAG, TRAINING)))
+    kind = CELL_KINDS.get(str(values.get(TAG, TRAINING)))
     if kind is None:
-        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(KINDS)})
+        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(CELL_KINDS)})
     return kind.model_validate(values)
 
 

@@ -24,7 +24,7 @@ from harness.report.tables.frames import cell_frame, trial_frame, window_frame
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import shown
 from harness.spec.cell import Cell
-from harness.spec.work import KINDS, OwnStepCell, Quantity, Shape, Work, kind_of_work
+from harness.spec.work import CELL_KINDS, OwnStepCell, Quantity, Shape, Work, kind_of_work
 from tests.synthetic import make_cell, make_run
 
 TOKENS = OwnStepCell(step="my_package.train:make_step", amount=4096, quantity="tokens")
@@ -62,7 +62,7 @@ def collective() -> Iterator[type[Cell]]:
             return self.workers
 
     yield CollectiveCell
-    del KINDS["collective"]
+    del CELL_KINDS["collective"]
 
 
 def run_of(cells: list[Cell], tmp_path: Path, seed: int = 1) -> Run:

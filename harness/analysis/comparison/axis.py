@@ -11,9 +11,9 @@ from harness.spec.grouping import SIZE, apart
 from harness.spec.naming import UNLABELLED, value_words
 from harness.spec.network import NONE
 
-KINDS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
+CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""
-AXIS_NAMES: tuple[str, ...] = (*TABLE, *KINDS)
+AXIS_NAMES: tuple[str, ...] = (*TABLE, *CELL_KEYS)
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
 
 def value_of(cell: Cell, axis: str) -> str | None:
     """The cell's value on the axis, as it is written in a spec; None where the axis does not apply."""
-    value = cell.get(KINDS.get(axis, axis))
+    value = cell.get(CELL_KEYS.get(axis, axis))
     if value is None:
         return None
-    if axis in KINDS:
+    if axis in CELL_KEYS:
         kind, _, count = value.partition("=")
         return count if kind == axis else None
     return _written(value) or NONE
@@ -99,4 +99,4 @@ def _base(axis: str, values: Sequence[str], base: str | None) -> str:
 
 
 def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
-    return apart(cell, {KINDS.get(axis, axis), SIZE})
+    return apart(cell, {CELL_KEYS.get(axis, axis), SIZE})

@@ -61,7 +61,7 @@ class _Copy:
 
 
 @dataclass(frozen=True)
-class Laid(ServedVariable):
+class MeshVariable(ServedVariable):
     """One variable on the mesh, a DVariable; `axis` is the dimension that `model` cuts, None where it lies whole."""
 
     on: DeviceMesh
@@ -92,14 +92,14 @@ class Laid(ServedVariable):
 def placing(on: DeviceMesh, cuts: Mapping[str, int]) -> Any:
     """A `server_state.Placing` on the mesh: `cuts` has the dimension that `model` cuts, by path."""
 
-    def place(variable: Any, beside: ServedVariable | None) -> Laid:
-        axis = beside.axis if isinstance(beside, Laid) else cuts.get(variable.path)
+    def place(variable: Any, beside: ServedVariable | None) -> MeshVariable:
+        axis = beside.axis if isinstance(beside, MeshVariable) else cuts.get(variable.path)
         return _lay(on, variable, None if on.sizes.model == 1 else axis)
 
     return place
 
 
-def _lay(on: DeviceMesh, variable: Any, axis: int | None) -> Laid:
+def _lay(on: DeviceMesh, variable: Any, axis: int | None) -> MeshVariable:
     import numpy as np
     from tensorflow.experimental import dtensor
 
@@ -114,7 +114,7 @@ def _lay(on: DeviceMesh, variable: Any, axis: int | None) -> Laid:
             )
         row, specs[axis] = np.split(value, shards, axis), "model"
     made = dtensor.DVariable(on.pack([row] * on.sizes.batch, specs), trainable=False)
-    return Laid(variable.path, (made,), on, axis)
+    return MeshVariable(variable.path, (made,), on, axis)
 
 
 def cuts_of(workload: "Workload", model: Any, sizes: Mesh) -> Mapping[str, int]:
@@ -136,4 +136,6 @@ def cuts_of(workload: "Workload", model: Any, sizes: Mesh) -> Mapping[str, int]:
 
 def layouts_of(model: ServedModel) -> dict[str, str]:
     """How each trained variable lies."""
-    return {variable.path: variable.layout for variable in model.trainable_variables if isinstance(variable, Laid)}
+    return {
+        variable.path: variable.layout for variable in model.trainable_variables if isinstance(variable, MeshVariable)
+    }

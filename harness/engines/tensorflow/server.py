@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.devices import device_kinds
-from harness.engines.tensorflow.devices.base import Served
+from harness.engines.tensorflow.devices.base import ServerDevices
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Report, Request, Turn
 from harness.record.trial import Resources
@@ -20,29 +20,29 @@ def serve(request: Request, member: Membership, channel: Channel) -> Outcome:
     import tensorflow as tf
 
     channel.send(Report(phase="build"))
-    served = device_kinds()[request.training.device].served(request, member)
+    server_devices = device_kinds()[request.training.device].server_devices(request, member)
     server = tf.distribute.Server(
         tf.train.ClusterSpec(member.cluster),
         job_name=member.task,
         task_index=member.index,
         protocol="grpc",
-        config=server_config(request, served),
+        config=server_config(request, server_devices),
     )
     channel.send(Report(ready=True))
     _obey(channel)
     del server  # it ends with the process; until here it had to live
-    resources = Resources(physical_devices=served.physical)
+    resources = Resources(physical_devices=server_devices.physical)
     return Outcome(status="ok", resources=resources, peak_memory_bytes=peak_memory_bytes())
 
 
-def server_config(request: Request, served: Served) -> "tf.compat.v1.ConfigProto":
+def server_config(request: Request, server_devices: ServerDevices) -> "tf.compat.v1.ConfigProto":
     """What the server is told, as `tf.config` is not heeded by one: its devices, and the sizes of its pools."""
     import tensorflow as tf
 
     return tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=request.intra_op_threads,
         inter_op_parallelism_threads=request.inter_op_threads,
-        **served.config,
+        **server_devices.config,
     )
 
 

@@ -20,12 +20,18 @@ from harness.record.store import RunStore
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.sides import Side, side_records, side_remarks, side_zygotes, sides_of_record, with_versions
+from harness.run.kinds.sides import (
+    SIDE_NAMES,
+    Side,
+    side_records,
+    side_remarks,
+    side_zygotes,
+    sides_of_record,
+    with_versions,
+)
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
-
-NAMES = ("a", "b")
 
 
 class AbRun(TrialRun):
@@ -70,14 +76,14 @@ class AbRun(TrialRun):
         """What is left of the plans, and about how long that takes."""
         sweep, left = self.store.manifest.sweep, self._left(self.store.manifest.plans)
         each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
-        self.progress.started(self.store.manifest.run_id, len(NAMES) * len(left), each * len(left))
+        self.progress.started(self.store.manifest.run_id, len(SIDE_NAMES) * len(left), each * len(left))
 
     def execute(self) -> None:
         """Run both stages, unless it makes no sense to go on or the time is over."""
         plans = self.store.manifest.plans
         if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
             self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
-            self.progress.more(len(NAMES) * len(second.blocks))
+            self.progress.more(len(SIDE_NAMES) * len(second.blocks))
             self._run_stage(self.store.manifest.plans)
 
     def _run_stage(self, plans: Sequence[PlanRecord]) -> bool:
@@ -86,8 +92,8 @@ class AbRun(TrialRun):
         for block in left:
             if self._out_of_time(block):
                 return False
-            self.progress.block(block, sum(len(plan.blocks) for plan in plans), len(NAMES))
-            ended = self._blocks.run(block, self._arms, [NAMES])
+            self.progress.block(block, sum(len(plan.blocks) for plan in plans), len(SIDE_NAMES))
+            ended = self._blocks.run(block, self._arms, [SIDE_NAMES])
             if any(map(is_hopeless, ended)):
                 return False
             if self._blocks.failed_in_a_row >= PATIENCE:
@@ -97,7 +103,7 @@ class AbRun(TrialRun):
 
     def _left(self, plans: Sequence[PlanRecord]) -> list[int]:
         numbers = [plan.first_block + offset for plan in plans for offset in range(len(plan.blocks))]
-        return [number for number in numbers if not self._blocks.complete(number, [NAMES])]
+        return [number for number in numbers if not self._blocks.complete(number, [SIDE_NAMES])]
 
     def _out_of_time(self, block: int) -> bool:
         """The limit on time, looked at between blocks. The first two run in any case: one pair has no spread."""
@@ -124,7 +130,7 @@ class AbRun(TrialRun):
 
 def plan_blocks(seed: int, stage: Literal[1, 2], count: int, first: int) -> PlanRecord:
     """`count` blocks of both sides from number `first` on, the order of their start drawn from the seed, sealed."""
-    blocks = [[start_order(seed, number, NAMES)] for number in range(first, first + count)]
+    blocks = [[start_order(seed, number, SIDE_NAMES)] for number in range(first, first + count)]
     return PlanRecord.sealed(seed, stage, blocks, first)
 
 

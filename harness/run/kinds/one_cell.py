@@ -17,7 +17,7 @@ from harness.trial.engines import catalogue_of
 ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
 """Keys of a spec that say how a sweep repeats its cells, and what says so in a comparison."""
-TAKING_TURNS = tuple(key for key, setting in SETTINGS.items() if setting.sets_rounds)
+ONE_FOR_BOTH = tuple(key for key, setting in SETTINGS.items() if setting.sets_rounds)
 """Keys that must be the same on both sides, which take their windows in the same rounds."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -107,7 +107,7 @@ def _naming(side: str) -> Iterator[None]:
 
 def check_turns(a: Sweep, b: Sweep) -> None:
     """UsageError when the sides cannot take turns because they would measure for different numbers of rounds."""
-    for key in TAKING_TURNS:
+    for key in ONE_FOR_BOTH:
         mine, other = getattr(a, key), getattr(b, key)
         if mine != other:
             flag = f"--{key.replace('_', '-')}"

@@ -25,7 +25,7 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
 Name = Literal["a", "b"]
-NAMES: tuple[Name, Name] = ("a", "b")
+SIDE_NAMES: tuple[Name, Name] = ("a", "b")
 Both = tuple[str | None, str | None]
 SHORT = 7
 """Digits of a commit's hash that people are shown."""
@@ -72,9 +72,9 @@ def sides_of(
     compared with itself. UsageError, in one line, when a side does not come to exactly one cell, the
     sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
     """
-    given = [given_for(name, texts) for name, texts in zip(NAMES, (a, b), strict=True)]
+    given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
     bases = (base, base if base_b is None else base_b)
-    found = [one_cell(n, keys, own.settings) for n, keys, own in zip(NAMES, bases, given, strict=True)]
+    found = [one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True)]
     check_turns(found[0][0], found[1][0])
     words = _words((found[0][0], found[1][0]), given)
     if not any([*words, *pythons, *revisions]) and (a or b):
@@ -98,7 +98,7 @@ def sides_of(
             revision=revisions[i],
             commit=commits[i],
         )
-        for i, name in enumerate(NAMES)
+        for i, name in enumerate(SIDE_NAMES)
     )
     return one, two
 
@@ -118,7 +118,7 @@ def _interpreters(pythons: Both) -> tuple[list[str | None], list[list[str]]]:
         return [None, None], [[], []]
     known = [
         examine(given, f"--python-{name}") if given is not None else our_interpreter()
-        for name, given in zip(NAMES, pythons, strict=True)
+        for name, given in zip(SIDE_NAMES, pythons, strict=True)
     ]
     paths = [None if given is None else found.path for given, found in zip(pythons, known, strict=True)]
     return paths, [[known[i].title(known[1 - i], Path.cwd())] for i in range(2)]
@@ -131,7 +131,7 @@ def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], 
     commits: list[str | None] = []
     states: list[list[str]] = []
     repository = Repository.around(Path.cwd(), _rev_flag(revisions))
-    for name, revision, cell in zip(NAMES, revisions, cells, strict=True):
+    for name, revision, cell in zip(SIDE_NAMES, revisions, cells, strict=True):
         if revision is None:
             commits.append(None)
             states.append(["the working tree" + (" with its changes" if repository.has_changes() else "")])
@@ -150,7 +150,7 @@ def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], 
 
 
 def _rev_flag(revisions: Both) -> str:
-    return next(f"--rev-{name}" for name, revision in zip(NAMES, revisions, strict=True) if revision is not None)
+    return next(f"--rev-{name}" for name, revision in zip(SIDE_NAMES, revisions, strict=True) if revision is not None)
 
 
 def side_remarks(sides: Sequence[Side]) -> list[str]:

@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Callable
 
 from harness.protocol.messages import LauncherOptions, Request
-from harness.run.launchers.agents.assignment import dealt, first_devices
+from harness.run.launchers.agents.assignment import first_devices, hosts_of_tasks
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK
 from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
-from harness.run.launchers.base import EXPOSED, NotNow, Placement, Seat, seated, tasks_of
+from harness.run.launchers.base import EXPOSED, NotNow, Placement, Seat, memberships_of, tasks_of
 from harness.run.network.loopback import private_loopback
 from harness.run.network.namespace import NotAvailable, TooSlow
 from harness.run.process.zygote import Zygote
@@ -64,13 +64,13 @@ def _placed_privately(request: Request, agents: list[Agent], warn: Callable[[str
         warn(f"{error}: {EXPOSED}")
         return None
     tasks = tasks_of(request.cell)
-    hosts = dealt(tasks, len(agents))
+    hosts = hosts_of_tasks(tasks, len(agents))
     first = first_devices(hosts, tasks, request.cell.shape.replicas)
     addresses = {task: f"{host.address}:{FIRST_PORT + number}" for number, task in enumerate(tasks)}
     where = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
     seats = [
         Seat(member.model_copy(update={"first_device": device, **where}), agents[number])
-        for member, number, device in zip(seated(request, addresses), hosts, first, strict=True)
+        for member, number, device in zip(memberships_of(request, addresses), hosts, first, strict=True)
     ]
     return Placement(seats, release=stack.close, isolated=True)
 

@@ -118,7 +118,7 @@ def tasks_of(cell: Cell) -> list[tuple[str, int]]:
     return [("chief", 0), *workers, *(("ps", index) for index in range(shape.servers))]
 
 
-def seated(request: Request, addresses: Mapping[tuple[str, int], str], **more: object) -> list[Membership]:
+def memberships_of(request: Request, addresses: Mapping[tuple[str, int], str], **more: object) -> list[Membership]:
     """A membership for every process of `request`, whose `host:port` is in `addresses`."""
     cluster: dict[str, list[str]] = {}
     for (task, _), address in addresses.items():

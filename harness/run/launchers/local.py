@@ -7,7 +7,17 @@ from collections.abc import Sequence
 
 from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
-from harness.run.launchers.base import EXPOSED, CannotPlace, Launcher, NotNow, Placement, Seat, seated, tasks_of, tell
+from harness.run.launchers.base import (
+    EXPOSED,
+    CannotPlace,
+    Launcher,
+    NotNow,
+    Placement,
+    Seat,
+    memberships_of,
+    tasks_of,
+    tell,
+)
 from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable, TooSlow
 from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
@@ -78,7 +88,7 @@ class Local(Launcher):
         tasks = tasks_of(request.cell)
         places = dict(zip(tasks, ground.addresses(len(tasks)), strict=True))
         seats = []
-        for member in seated(request, {task: address for task, (_, address) in places.items()}):
+        for member in memberships_of(request, {task: address for task, (_, address) in places.items()}):
             host = places[member.task, member.index][0]
             entered = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
             seats.append(Seat(_with_devices(request.cell, member.model_copy(update=entered)), zygote))
@@ -127,7 +137,7 @@ def _on_own_loopback(request: Request, zygote: Zygote) -> Placement:
     except OSError as error:
         _close(held)
         raise NotNow(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
-    seats = [Seat(_with_devices(request.cell, member), zygote) for member in seated(request, addresses)]
+    seats = [Seat(_with_devices(request.cell, member), zygote) for member in memberships_of(request, addresses)]
     return Placement(seats, release=lambda: _close(held))
 
 

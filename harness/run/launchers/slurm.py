@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.protocol.messages import LauncherOptions, Request, SlurmShape
-from harness.run.launchers.agents.assignment import dealt, first_devices
+from harness.run.launchers.agents.assignment import first_devices, hosts_of_tasks
 from harness.run.launchers.agents.meeting import facing
-from harness.run.launchers.agents.placement import held
+from harness.run.launchers.agents.placement import hold_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
-from harness.run.launchers.agents.watchdog import Minded, WatchdogAnswer
+from harness.run.launchers.agents.watchdog import Watchdog, WatchdogAnswer
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
-from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, seated, tasks_of
+from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, memberships_of, tasks_of
 from harness.run.process.zygote import Zygote
 
 PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")
@@ -50,7 +50,7 @@ TRIES = 20
 class SlurmWork:
     """What `begin` has started: a step inside an allocation, or a job."""
 
-    minded: Minded
+    watchdog: Watchdog
     job: str | None = None
     output: Path | None = None
     asked_at: float = 0.0
@@ -104,15 +104,15 @@ class Slurm(AgentLauncher):
         """End the step or the job."""
         begun = self._started.pop(id(session), None)
         if begun is not None:
-            begun.minded.close()
+            begun.watchdog.close()
 
     def trouble(self, session: Session) -> str | None:
         """Whether the step or the job has ended already, and what it said last."""
         begun = self._started[id(session)]
         if begun.job is None:
-            if begun.minded.status is None:
+            if begun.watchdog.status is None:
                 return None
-            return f"srun ended with status {begun.minded.status}: {begun.minded.last_line() or 'it said nothing'}"
+            return f"srun ended with status {begun.watchdog.status}: {begun.watchdog.last_line() or 'it said nothing'}"
         if time.monotonic() < begun.asked_at + ASK_EVERY_S:
             return None
         begun.asked_at = time.monotonic()
@@ -134,7 +134,7 @@ class Slurm(AgentLauncher):
         """Processes in the resolver's order: tasks by name, over nodes by name, ports counted from one base."""
         agents = self.agents_for(request, zygote)
         tasks = sorted(tasks_of(request.cell))
-        hosts = dealt(tasks, len(agents))
+        hosts = hosts_of_tasks(tasks, len(agents))
         base, release = _common_ports(agents, [hosts.count(number) for number in range(len(agents))])
         addresses = {
             task: f"{agents[host].identity.node}:{base + hosts[:rank].count(host)}"
@@ -144,7 +144,7 @@ class Slurm(AgentLauncher):
         jobs = dict(Counter(task for task, _ in tasks))
         first = first_devices(hosts, tasks, request.cell.shape.replicas)
         seats = []
-        for member in seated(request, addresses):
+        for member in memberships_of(request, addresses):
             rank = tasks.index((member.task, member.index))
             own = SlurmShape(jobs=jobs, port_base=base, tasks_per_node=shape, rank=rank)
             placed = member.model_copy(update={"slurm": own, "first_device": first[rank]})
@@ -162,7 +162,7 @@ def _step(hosts: int, agent: Sequence[str], more: Sequence[str], environment: di
     """A step of the allocation that this process is in; it shares the nodes with a step that may run this."""
     command = ["srun", f"--nodes={hosts}", f"--ntasks={hosts}", "--overlap", *STEP, *more]
     tidy = [*command, *TIDY]
-    return SlurmWork(Minded(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
+    return SlurmWork(Watchdog(run=[*command, *agent], afterwards=tidy, environment=environment, patience_s=END_S))
 
 
 def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dict[str, str]) -> SlurmWork:
@@ -189,7 +189,7 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
         f"--job-name={name}",
         f"--output={output}",
     ]
-    minded = Minded(
+    watchdog = Watchdog(
         first=submit,
         text=script,
         limit_s=ANSWER_LIMIT_S,
@@ -201,11 +201,11 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
         patience_s=JOB_END_S,
     )
     try:
-        number = _judged("sbatch", minded.first_answer())
+        number = _judged("sbatch", watchdog.first_answer())
     except CannotPlace:
-        minded.close()
+        watchdog.close()
         raise
-    return SlurmWork(minded, job=number.partition(";")[0], output=output)
+    return SlurmWork(watchdog, job=number.partition(";")[0], output=output)
 
 
 def _allocated(hosts: int, nodes: str) -> list[str]:
@@ -262,7 +262,7 @@ def _common_ports(agents: Sequence[Agent], counts: Sequence[int]) -> tuple[int, 
     for base in random.SystemRandom().sample(PORTS, TRIES):
         with contextlib.ExitStack() as holding:
             if all(
-                len(held("slurm", agent, count, holding, base)) == count
+                len(hold_ports("slurm", agent, count, holding, base)) == count
                 for agent, count in zip(agents, counts, strict=True)
             ):
                 return base, holding.pop_all()

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.run.network.namespace import HERE, PYTHON, Held, NetworkError, NetworkHost, NotAvailable, TooSlow
+from harness.run.network.namespace import HERE, PYTHON, Namespace, NetworkError, NetworkHost, NotAvailable, TooSlow
 from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 
@@ -48,13 +48,13 @@ class EmulatedNetwork:
         if not 1 <= hosts <= MOST_HOSTS:
             raise NotAvailable(f"a network of {hosts} hosts: expected 1 to {MOST_HOSTS}")
         self.network = network
-        self._switch = Held()
-        self._holders: list[Held] = []
+        self._switch = Namespace()
+        self._holders: list[Namespace] = []
         self._was_cut = False
         try:
             # All start side by side; none is waited for before the last is started.
             for _ in range(hosts):
-                self._holders.append(Held())
+                self._holders.append(Namespace())
             for holder in (self._switch, *self._holders):
                 holder.wait()
             self._connect()
@@ -146,7 +146,7 @@ class EmulatedNetwork:
             self._batch(holder, "ip", [f"link set eth0 gso_max_size {segment_bytes(rate)}"])
 
     @staticmethod
-    def _batch(holder: Held, tool: str, lines: list[str]) -> None:
+    def _batch(holder: Namespace, tool: str, lines: list[str]) -> None:
         holder.run(_tool(tool), "-batch", "-", text="".join(f"{line}\n" for line in lines))
 
 

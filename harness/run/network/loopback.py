@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from harness.run.network.namespace import Held, NetworkError, NetworkHost, NotAvailable
+from harness.run.network.namespace import Namespace, NetworkError, NetworkHost, NotAvailable
 
 ADDRESS = "127.0.0.1"
 
@@ -18,15 +18,15 @@ class PrivateLoopback:
 
     def __init__(self) -> None:
         try:
-            self._held = _ready(Held())
+            self._namespace = _ready(Namespace())
         except NotAvailable:
-            self._held = _ready(Held(as_user=True))
-        self.hosts = [self._held.host(ADDRESS)]
+            self._namespace = _ready(Namespace(as_user=True))
+        self.hosts = [self._namespace.host(ADDRESS)]
 
     @property
     def there(self) -> bool:
         """Whether the process that holds the namespace lives."""
-        return self._held.alive
+        return self._namespace.alive
 
     @property
     def intact(self) -> bool:
@@ -35,7 +35,7 @@ class PrivateLoopback:
 
     def close(self) -> None:
         """End the process that holds the namespace. May be called again."""
-        self._held.close()
+        self._namespace.close()
 
 
 @contextlib.contextmanager
@@ -57,10 +57,10 @@ def loopback_available() -> str | None:
     return None
 
 
-def _ready(held: Held) -> Held:
+def _ready(made: Namespace) -> Namespace:
     try:
-        held.wait()
+        made.wait()
     except BaseException:
-        held.close()
+        made.close()
         raise
-    return held
+    return made

@@ -45,7 +45,7 @@ class NetworkHost:
     """The path of the user namespace that must be joined first, where an ordinary user made it."""
 
 
-class Held:
+class Namespace:
     """One network namespace. Starting does not wait for the process: call `wait` before anything else.
 
     Start it from a thread that lives as long as the namespace shall: the kernel ends the holder with the

@@ -6,8 +6,7 @@ import signal
 import socket
 import time
 
-from harness.protocol.hosting import EXIT_LIMIT_S, Child
-from harness.protocol.hosting import TAIL as WHOLE_TAIL
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, Child
 from harness.protocol.messages import Report, Request, Turn
 from harness.record.cluster import ClusterRecord
 from harness.run.launchers import CannotPlace, launchers
@@ -19,7 +18,7 @@ from harness.run.process.zygote import Zygote
 
 GRACE_S = 1.0
 """How long the others may report, too, once one process has failed: the first to speak is not always the cause."""
-TAIL = 1500
+LEAST_CHARACTERS = 1500
 """Characters of each process's standard error that are kept as evidence."""
 
 
@@ -136,9 +135,9 @@ class ClusterChild:
         """The processes' cables, to pull and plug in while the trial runs; None unless the network is emulated."""
         return self.merged.placement.links
 
-    def stderr_tail(self, characters: int = WHOLE_TAIL) -> str:
-        """The end of what each process wrote, and its phase; `characters` are shared out, but each has TAIL."""
-        each = max(TAIL, characters // len(self.merged.processes))
+    def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
+        """The end of what each process wrote, and its phase; `characters` are shared out, but each has the least."""
+        each = max(LEAST_CHARACTERS, characters // len(self.merged.processes))
         trouble = self.merged.placement.trouble()
         parts = [] if trouble is None else [trouble]
         for process in self.merged.processes:

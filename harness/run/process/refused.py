@@ -3,7 +3,7 @@
 import socket
 
 from harness.protocol.channel import Channel
-from harness.protocol.hosting import EXIT_LIMIT_S, TAIL
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Outcome, Report
 from harness.record.cluster import ClusterRecord
 from harness.run.launchers import CannotPlace, NotNow
@@ -24,7 +24,7 @@ class RefusedChild:
             outcome = Outcome(status="unsupported", reason=str(error), may_pass=isinstance(error, NotNow))
             Channel(theirs).send(Report(outcome=outcome))
 
-    def stderr_tail(self, characters: int = TAIL) -> str:
+    def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
         """Nothing was started, so nothing was written."""
         return ""
 

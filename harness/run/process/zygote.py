@@ -17,7 +17,7 @@ import harness
 from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel, encode
-from harness.protocol.hosting import EXIT_LIMIT_S, TAIL
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
 from harness.record.cluster import ClusterRecord
 from harness.run.process.interpreters import inherited
@@ -60,7 +60,7 @@ class ForkedChild:
         """Whether the fork server is gone, or another one, so that nobody knows how this ended."""
         return not self._zygote.knows(self)
 
-    def stderr_tail(self, characters: int = TAIL) -> str:
+    def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
         """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
         try:
             return excerpt(self._stderr.read_text(errors="replace"), characters)

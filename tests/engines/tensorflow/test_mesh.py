@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.devices.base import Devices
-from harness.engines.tensorflow.mesh import DeviceMesh, Laid, placing
+from harness.engines.tensorflow.mesh import DeviceMesh, MeshVariable, placing
 from harness.engines.tensorflow.state import copies_of
 from harness.engines.tensorflow.strategies import strategies
 from harness.errors import Unsupported
@@ -24,12 +24,12 @@ def built(tf: Any, text: str) -> Any:
     return strategies()["dtensor"].build(of, Devices(names, len(names), shared=True), None)
 
 
-def held(tf: Any, on: DeviceMesh, value: Any, axis: int | None) -> Laid:
+def held(tf: Any, on: DeviceMesh, value: Any, axis: int | None) -> MeshVariable:
     """`value` as a variable on the mesh."""
     variable = tf.Variable(value)
     variable.path = "w"
     laid = placing(on, {} if axis is None else {"w": axis})(variable, None)
-    assert isinstance(laid, Laid)
+    assert isinstance(laid, MeshVariable)
     return laid
 
 
@@ -50,7 +50,7 @@ def test_of_a_whole_variable_every_device_has_a_copy_and_of_a_cut_one_every_repl
 def test_a_device_that_holds_something_else_is_found(tf: Any) -> None:
     on, value = built(tf, "batch:2,model:2"), np.ones((64, 64))
     uneven = on.pack([[value, value], [value, value + 1e-3]], ["unsharded", "unsharded"])
-    variable = Laid("w", (SimpleNamespace(read_value=lambda: uneven),), on, None)
+    variable = MeshVariable("w", (SimpleNamespace(read_value=lambda: uneven),), on, None)
     state = VariableState("w", "weight", tuple(copy.numpy() for copy in copies_of(variable)))
     assert "on replica 3 differs from replica 0" in str(check_agreement([state]))
 

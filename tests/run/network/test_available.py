@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from harness.run.network import EmulatedNetwork, NotAvailable, available
-from harness.run.network.namespace import Held
+from harness.run.network.namespace import Namespace
 from harness.spec.network import Network
 
 
@@ -61,11 +61,11 @@ def test_a_system_that_is_not_linux_is_told_so(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_kernel_that_refuses_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Held) -> None:
+    def refuse(_: Namespace) -> None:
         raise NotAvailable("the kernel refuses a network namespace: Operation not permitted")
 
     as_root(monkeypatch)
-    monkeypatch.setattr(Held, "wait", refuse)
+    monkeypatch.setattr(Namespace, "wait", refuse)
     assert same_reason() == "the kernel refuses a network namespace: Operation not permitted"
 
 

@@ -186,8 +186,8 @@ def test_workers_train_in_a_loopback_of_an_ordinary_users_namespace(
 
     class OfAUser(loopback.PrivateLoopback):
         def __init__(self) -> None:
-            self._held = loopback._ready(loopback.Held(as_user=True))
-            self.hosts = [self._held.host(loopback.ADDRESS)]
+            self._namespace = loopback._ready(loopback.Namespace(as_user=True))
+            self.hosts = [self._namespace.host(loopback.ADDRESS)]
 
     zygote.closing.close()
     monkeypatch.setattr(pool, "PrivateLoopback", OfAUser)

@@ -30,7 +30,7 @@ class Devices:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServerDevices:
     """What a process that only carries out what a coordinator sends takes of its host: the device part of its
     server's ConfigProto, and the processors that bound what its replicas do."""
 
@@ -60,12 +60,12 @@ class DeviceKind(ABC):
         runtime must not start here: collectives are configured before it (`names` are then given without asking it).
         """
 
-    def served(self, request: "Request", member: "Membership") -> Served:
+    def server_devices(self, request: "Request", member: "Membership") -> ServerDevices:
         """What a process that only serves takes of its host; raises what `set_up` does.
 
         A server that is told nothing takes every GPU of its host, all of its memory with it, and then computes there.
         """
-        return Served({"device_count": {"GPU": 0}})
+        return ServerDevices({"device_count": {"GPU": 0}})
 
 
 def set_threads(request: "Request") -> None:

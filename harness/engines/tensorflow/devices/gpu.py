@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Served, no_gpu_reason, set_threads
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, no_gpu_reason, set_threads
 from harness.errors import Unsupported
 from harness.spec.catalogue import DeviceTraits
 
@@ -38,13 +38,15 @@ class Gpu(DeviceKind):
             names = tuple(device.name for device in tf.config.list_logical_devices("GPU"))
         return Devices(names, physical=len(found), shared=False)
 
-    def served(self, request: "Request", member: "Membership") -> Served:
+    def server_devices(self, request: "Request", member: "Membership") -> ServerDevices:
         """A worker's own GPUs, by their places among those that TensorFlow finds; a parameter server takes none."""
         if member.task != "worker":
-            return super().served(request, member)
+            return super().server_devices(request, member)
         found, own = _share_of(request, member)
         places = ",".join(str(found.index(gpu)) for gpu in own)
-        return Served({"gpu_options": {"visible_device_list": places, "allow_growth": True}}, physical=len(found))
+        return ServerDevices(
+            {"gpu_options": {"visible_device_list": places, "allow_growth": True}}, physical=len(found)
+        )
 
 
 def _share_of(request: "Request", member: "Membership | None") -> tuple[list[Any], list[Any]]:

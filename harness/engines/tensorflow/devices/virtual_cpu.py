@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, Served, set_threads
+from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, set_threads
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class VirtualCpu(DeviceKind):
         physical = _processors(request)
         return Devices(names, physical, shared=request.training.devices_in_sync > physical)
 
-    def served(self, request: "Request", member: "Membership") -> Served:
+    def server_devices(self, request: "Request", member: "Membership") -> ServerDevices:
         """No GPU, whatever the host has."""
-        return Served(super().served(request, member).config, physical=_processors(request))
+        return ServerDevices(super().server_devices(request, member).config, physical=_processors(request))
 
 
 def _processors(request: "Request") -> int:

@@ -56,7 +56,7 @@ def _check_sum(on: "DeviceMesh", axis: str, size: int) -> str | None:
 
     weights, patterns = known_values(size)
 
-    def held(pattern: Any) -> Any:
+    def on_mesh(pattern: Any) -> Any:
         rows = range(on.sizes.batch)
         parts = [[weights[r if axis == "batch" else m] * pattern[None] for m in range(on.sizes.model)] for r in rows]
         return on.pack(parts, [axis, *[dtensor.UNSHARDED] * pattern.ndim])
@@ -66,7 +66,7 @@ def _check_sum(on: "DeviceMesh", axis: str, size: int) -> str | None:
         sums = [tf.reduce_sum(value, axis=0) for value in values]
         return [dtensor.relayout(total, dtensor.Layout.replicated(on.mesh, rank=total.shape.rank)) for total in sums]
 
-    reduced = reduce_all([held(pattern.astype("float32")) for pattern in patterns])
+    reduced = reduce_all([on_mesh(pattern.astype("float32")) for pattern in patterns])
     received = [[part for row in on.unpack(total) for part in row] for total in reduced]
     return judge_sums(received, patterns, weights)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.protocol.messages import Request
 from harness.run.launchers import launchers
-from harness.run.launchers.base import Seat, seated, tasks_of
+from harness.run.launchers.base import Seat, memberships_of, tasks_of
 from harness.run.network import EmulatedNetwork
 from harness.run.process.zygote import Zygote
 from harness.spec.network import Network
@@ -34,7 +34,7 @@ def hosts_for(request: Request, zygote: Zygote, alone: bool, links: bool) -> Ite
             addresses = {task: f"{host.address}:{PORT}" for task, host in zip(tasks, network.hosts, strict=True)}
             members = [
                 member.model_copy(update={"namespace": host.namespace, "user_namespace": host.user_namespace or ""})
-                for member, host in zip(seated(request, addresses), network.hosts, strict=True)
+                for member, host in zip(memberships_of(request, addresses), network.hosts, strict=True)
             ]
             yield Hosts([Seat(member, zygote) for member in members], network)
     else:

@@ -14,7 +14,7 @@ def hosts_needed(cell: Cell, hosts: int) -> int:
     return min(hosts, each) if hosts else each
 
 
-def dealt(tasks: Sequence[tuple[str, int]], hosts: int) -> list[int]:
+def hosts_of_tasks(tasks: Sequence[tuple[str, int]], hosts: int) -> list[int]:
     """The host, from 0, of each task: in order, as evenly as they go, those of one host beside each other."""
     return [position * hosts // len(tasks) for position in range(len(tasks))]
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel
-from harness.protocol.hosting import EXIT_LIMIT_S, TAIL
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Report, Request
 from harness.record.cluster import ClusterRecord
 from harness.run.launchers.agents.messages import Identity, News, Order
@@ -74,7 +74,7 @@ class RemoteChild:
         """Why nobody knows how it ended."""
         return f"{self.agent.name} is gone ({self.agent.gone})"
 
-    def stderr_tail(self, characters: int = TAIL) -> str:
+    def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
         """The end of what it wrote to standard error and output."""
         answer = self.agent.question(Order(do="tail", number=self.number, count=characters), "tail")
         return answer.text if answer is not None else ""

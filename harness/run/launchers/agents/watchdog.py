@@ -25,7 +25,7 @@ class WatchdogAnswer:
     error: str = ""
 
 
-class Minded:
+class Watchdog:
     """`first` to its end, then `run` while this lives, then a while for `ending` to say nothing, then `afterwards`
     until `left` says nothing, then `remove` is gone; see `harness.run.launchers.agents.watchdog_process`."""
 

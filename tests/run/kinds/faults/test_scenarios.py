@@ -9,7 +9,7 @@ from harness.protocol.messages import Membership, Request
 from harness.record.faults import PlannedFault
 from harness.run.kinds.faults.crew import Crew, Hand
 from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs, strike_of
-from harness.run.launchers.base import seated, tasks_of
+from harness.run.launchers.base import memberships_of, tasks_of
 from harness.spec.faults import FaultName, Faults, faults_from
 
 ONE_PROCESS = ("one_device", "mirrored", "central_storage", "dtensor")
@@ -113,7 +113,7 @@ class Signalled(Crew):
 def test_a_fault_hits_one_of_its_kind(fault: FaultName, sent: list[tuple[str, int]]) -> None:
     cell = next(cell for cell in plan_jobs(SETTINGS).cells if cell.asynchronous)
     request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
-    members = seated(request, {task: f"h:{number}" for number, task in enumerate(tasks_of(cell))})
+    members = memberships_of(request, {task: f"h:{number}" for number, task in enumerate(tasks_of(cell))})
     job = next(job for job in planned() if job.fault == fault and job.cell_id == cell.cell_id)
     first = strike_of(job, SETTINGS.model_copy(update={"target": "first"}), members, None)
     assert first is not None

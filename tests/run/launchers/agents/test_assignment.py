@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.run.launchers.agents.assignment import dealt, first_devices, hosts_needed
+from harness.run.launchers.agents.assignment import first_devices, hosts_needed, hosts_of_tasks
 from harness.run.launchers.base import tasks_of
 from tests.record.examples import cell
 
@@ -17,12 +17,12 @@ def test_a_trial_takes_a_host_a_worker_unless_there_are_to_be_fewer(hosts: int, 
 
 def test_a_server_takes_a_host_and_the_coordinator_shares_one() -> None:
     assert hosts_needed(SERVED, 0) == 3
-    assert dealt(tasks_of(SERVED), 3) == [0, 0, 1, 2]
+    assert hosts_of_tasks(tasks_of(SERVED), 3) == [0, 0, 1, 2]
 
 
 @pytest.mark.parametrize(("hosts", "where"), [(4, [0, 1, 2, 3]), (2, [0, 0, 1, 1]), (3, [0, 0, 1, 2]), (1, [0] * 4)])
 def test_those_of_one_host_are_beside_each_other(hosts: int, where: list[int]) -> None:
-    assert dealt(tasks_of(FOUR), hosts) == where
+    assert hosts_of_tasks(tasks_of(FOUR), hosts) == where
 
 
 def test_workers_of_one_host_share_out_its_accelerators_and_servers_take_none() -> None:

@@ -12,17 +12,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.run.launchers.agents.watchdog import MINDER, Minded
+from harness.run.launchers.agents.watchdog import MINDER, Watchdog
 from tests.run.launchers.agents.conftest import comes_true
 
 SLOW_S = 1.0
 SWEEP = f"""
 import sys
 sys.path.insert(0, {str(Path.cwd())!r})
-from harness.run.launchers.agents.watchdog import Minded
-minded = Minded(**__import__("json").loads(sys.argv[1]))
+from harness.run.launchers.agents.watchdog import Watchdog
+watchdog = Watchdog(**__import__("json").loads(sys.argv[1]))
 print("submits", flush=True)
-minded.first_answer()
+watchdog.first_answer()
 """
 
 
@@ -47,23 +47,23 @@ def submitting(queue: Path, after_s: float = 0.0, status: int = 0) -> dict[str, 
 
 
 def test_how_the_submission_ended_and_what_it_said_is_told_and_the_job_ends_with_the_sweep(queue: Path) -> None:
-    with contextlib.closing(Minded(**submitting(queue))) as minded:  # type: ignore[arg-type]
-        answer = minded.first_answer()
+    with contextlib.closing(Watchdog(**submitting(queue))) as watchdog:  # type: ignore[arg-type]
+        answer = watchdog.first_answer()
         assert (answer.status, answer.output, answer.error) == (0, "7", "beware")
         assert (queue / "job").read_text() == "the script"
-        assert minded.status is None
+        assert watchdog.status is None
     assert not list(queue.iterdir())
 
 
 def test_a_submission_that_is_refused_says_why(queue: Path) -> None:
-    with contextlib.closing(Minded(**submitting(queue, status=1))) as minded:  # type: ignore[arg-type]
-        assert (minded.first_answer().status, minded.first_answer().error) == (1, "beware")
+    with contextlib.closing(Watchdog(**submitting(queue, status=1))) as watchdog:  # type: ignore[arg-type]
+        assert (watchdog.first_answer().status, watchdog.first_answer().error) == (1, "beware")
 
 
 def test_a_submission_that_does_not_answer_is_given_up_in_time(queue: Path) -> None:
     told = {**submitting(queue, after_s=60), "limit_s": 0.2}
-    with contextlib.closing(Minded(**told)) as minded:  # type: ignore[arg-type]
-        assert minded.first_answer().status is None
+    with contextlib.closing(Watchdog(**told)) as watchdog:  # type: ignore[arg-type]
+        assert watchdog.first_answer().status is None
 
 
 def test_a_sweep_that_is_killed_while_it_submits_leaves_no_job(queue: Path) -> None:
@@ -90,8 +90,8 @@ def test_what_is_left_is_taken_back_again_until_nothing_is(queue: Path, tmp_path
     told = submitting(queue)
     # as a controller that is busy: the first request has no effect
     told["afterwards"] = ["sh", "-c", f"echo x >> {tries}; [ $(wc -l < {tries}) -lt 2 ] || rm -f {queue}/job"]
-    with contextlib.closing(Minded(**told)) as minded:  # type: ignore[arg-type]
-        minded.first_answer()
+    with contextlib.closing(Watchdog(**told)) as watchdog:  # type: ignore[arg-type]
+        watchdog.first_answer()
     assert not list(queue.iterdir())
     assert tries.read_text() == "x\nx\n"
 
@@ -99,16 +99,16 @@ def test_what_is_left_is_taken_back_again_until_nothing_is(queue: Path, tmp_path
 def test_a_program_is_given_its_time_to_end_by_itself_before_it_is_ended(tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     program = ["sh", "-c", f"trap 'exit 1' TERM; sleep 0.3; touch {tidied}"]
-    Minded(run=program, patience_s=20.0).close()
+    Watchdog(run=program, patience_s=20.0).close()
     assert tidied.exists()
     tidied.unlink()
-    Minded(run=["sh", "-c", f"trap 'exit 1' TERM; sleep 5 & wait; touch {tidied}"]).close()
+    Watchdog(run=["sh", "-c", f"trap 'exit 1' TERM; sleep 5 & wait; touch {tidied}"]).close()
     assert not tidied.exists()
 
 
 @pytest.mark.parametrize(("end", "tidied"), [("exit 0", False), ("kill -9 $$", True)])
 def test_only_after_a_program_that_did_not_end_well_something_tidies_up(tmp_path: Path, end: str, tidied: bool) -> None:
     done = tmp_path / "done"
-    with contextlib.closing(Minded(run=["sh", "-c", end], afterwards=["touch", str(done)])) as minded:
-        assert comes_true(lambda: minded.status is not None)
+    with contextlib.closing(Watchdog(run=["sh", "-c", end], afterwards=["touch", str(done)])) as watchdog:
+        assert comes_true(lambda: watchdog.status is not None)
     assert done.exists() == tidied
