@@ -1,8 +1,8 @@
-"""A plugin for a pytest in another process: `pytest -p tests.benchmarks.planted_measure benchmarks/`.
+"""A synthetic run instead of a measurement, for a suite under `benchmarks/`.
 
-Instead of measuring, the suite gets a synthetic run of the cells it asked for: its faults are those of
-a real machine without accelerators. `PLANTED` in the environment plants an error instead, and what was
-asked for and answered is written to the folder `PLANTED_LOG`.
+The suite gets a run of the cells it asked for, whose faults are those of a real machine without accelerators.
+`PLANTED` in the environment plants an error instead, and what was asked for and answered is written to the folder
+`PLANTED_LOG`.
 """
 
 import json
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import harness.run.kinds.measure
 from harness.errors import Interrupted, StorageError
 from harness.record.reading import Run
 from harness.spec import Cell, Sweep
@@ -39,6 +38,3 @@ def planted(sweep: Sweep, cells: Sequence[Cell], results: Path, *_: Any) -> Run:
         log.write(json.dumps(asked) + "\n")
     (folder / "trials.jsonl").write_text("".join(trial.model_dump_json() + "\n" for trial in trials))
     return Run(results / manifest.run_id, manifest, trials, torn=False, live=False)
-
-
-harness.run.kinds.measure.measure = planted

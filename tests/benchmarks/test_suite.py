@@ -1,4 +1,4 @@
-"""`pytest benchmarks/` as a user runs it, in a process of its own, over planted measurements."""
+"""`pytest benchmarks/` as a user runs it, over planted measurements: in this process where no process is claimed."""
 
 import json
 import os
@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks import suite  # noqa: F401  a pytest in this process forgets what it was the first to import
+from tests.benchmarks.planted_measure import planted
+
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).parents[2]
 FAULTY = """
 name = "faulty"
@@ -22,9 +27,19 @@ trials = 2
 """
 
 
+IN_A_PROCESS = """
+import sys, pytest
+import harness.run.kinds.measure as measuring
+from tests.benchmarks.planted_measure import planted
+measuring.measure = planted
+sys.exit(pytest.main())
+"""
+ARGUMENTS = ("-p", "no:cacheprovider", "benchmarks/")
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a pytest in another process said and did."""
+    """What a pytest said and did."""
 
     code: int
     text: str
@@ -47,28 +62,18 @@ Runner = Callable[..., Outcome]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Runner:
+def run(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     """Run `pytest benchmarks/` with further arguments; `plant` is the environment's PLANTED."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("harness.run.kinds.measure.measure", planted)
+    monkeypatch.setenv("PLANTED_LOG", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "240")
 
     def start(*arguments: str, plant: str = "") -> Outcome:
-        environment = {**os.environ, "PLANTED": plant, "PLANTED_LOG": str(tmp_path), "COLUMNS": "240"}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "tests.benchmarks.planted_measure",
-            "-p",
-            "no:cacheprovider",
-            "benchmarks/",
-            "--benchmark-storage",
-            str(tmp_path / "store"),
-            "--results",
-            str(tmp_path),
-            *arguments,
-        ]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-        return Outcome(done.returncode, done.stdout + done.stderr, tmp_path)
+        monkeypatch.setenv("PLANTED", plant)
+        places = ("--benchmark-storage", str(tmp_path / "store"), "--results", str(tmp_path))
+        done = pytester.runpytest_inprocess(*ARGUMENTS, *places, *arguments)
+        return Outcome(int(done.ret), f"{done.stdout.str()}{done.stderr.str()}", tmp_path)
 
     return start
 
@@ -188,10 +193,12 @@ def test_results_that_cannot_be_written_fail_with_the_reason(run: Runner) -> Non
     assert "Traceback" not in outcome.text
 
 
-def test_an_interrupted_measurement_ends_the_session_with_130(run: Runner) -> None:
-    outcome = run(plant="interrupted")
-    assert outcome.code == 130
-    assert "go on with" in outcome.text
+def test_an_interrupted_measurement_ends_the_process_with_130(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", IN_A_PROCESS, *ARGUMENTS, "--results", str(tmp_path)]
+    environment = {**os.environ, "PLANTED": "interrupted", "PLANTED_LOG": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130
+    assert "go on with" in done.stdout + done.stderr
 
 
 def test_the_module_that_the_how_to_shows_measures_its_own_spec(run: Runner, tmp_path: Path) -> None:
