@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,15 +17,16 @@ from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
-from tests.cli.real import ROOT, SMALL, only_run, wait_for_lines
+from tests.cli.real import ROOT, SMALL, only_run
 from tests.record.examples import cell
-from tests.run.launchers.agents.conftest import comes_true
+from tests.run.launchers.agents.conftest import comes_true, without_tensorflow
 from tests.run.launchers.slurm_cluster import NODES, SlurmCluster, lacking, slurm_cluster
+from tests.run.process.test_zygote import HANGS
 
 GONE_WITHIN_S = 10.0
 CPUS = 2
 """Of each node."""
-SWEEP = [sys.executable, "-m", "harness", "sweep", "--launcher=slurm", "--replicas=1", *SMALL]
+SWEEP = ["-m", "harness", "sweep", "--launcher=slurm", "--replicas=1", *SMALL]
 PAIR = ["--strategy=multi_worker_mirrored", "--workers=2"]
 
 
@@ -38,10 +38,22 @@ def slurm() -> Iterator[SlurmCluster]:
         yield cluster
 
 
-def sweep(slurm: SlurmCluster, folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[TrialRecord]:
+@pytest.fixture
+def without(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter for tests that are about Slurm: its agents and trials are real processes without TensorFlow."""
+    return without_tensorflow(tmp_path_factory.mktemp("interpreter"))
+
+
+def sweep(
+    slurm: SlurmCluster,
+    folder: Path,
+    *arguments: str,
+    before: tuple[str, ...] = (),
+    python: str = sys.executable,
+) -> list[TrialRecord]:
     """The records of a sweep on the head, or behind a command such as salloc; nothing is left of it afterwards."""
     done = subprocess.run(
-        slurm.command(*before, *SWEEP, *arguments),
+        slurm.command(*before, python, *SWEEP, *arguments),
         cwd=folder,
         env={**slurm.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -96,27 +108,47 @@ def test_inside_an_allocation_srun_places_servers_and_workers_on_as_many_hosts_a
     ],
 )
 def test_a_slurm_that_refuses_is_a_record_with_its_reason(
-    slurm: SlurmCluster, tmp_path: Path, arguments: list[str], before: tuple[str, ...], reason: str
+    slurm: SlurmCluster, without: str, tmp_path: Path, arguments: list[str], before: tuple[str, ...], reason: str
 ) -> None:
-    trials = sweep(slurm, tmp_path, *PAIR, *arguments, before=before)
+    trials = sweep(slurm, tmp_path, *PAIR, *arguments, before=before, python=without)
     refused = [trial for trial in trials if trial.cell.workers > 1]
     assert {trial.status for trial in trials} == {"unsupported"}
     assert reason in str(refused[0].reason)
 
 
-@pytest.mark.slurm
-@pytest.mark.slow
-@pytest.mark.parametrize("before", [(), ("salloc", "--nodes=2")])
-def test_nothing_is_left_when_the_sweep_is_killed(slurm: SlurmCluster, tmp_path: Path, before: tuple[str, ...]) -> None:
-    process = subprocess.Popen(
-        slurm.command(*before, *SWEEP, *PAIR, "--trials=50"),
-        cwd=tmp_path,
-        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+def started(
+    slurm: SlurmCluster, folder: Path, python: str, *arguments: str, before: tuple[str, ...] = (), path: str = ""
+) -> "subprocess.Popen[str]":
+    """A sweep whose trials hang until they are ended."""
+    environment = {**slurm.environment, "PYTHONPATH": str(ROOT)} | ({"PATH": path} if path else {})
+    return subprocess.Popen(
+        slurm.command(*before, python, *SWEEP, *PAIR, f"--seed={HANGS}", *arguments),
+        cwd=folder,
+        env=environment,
+        text=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_for_lines(tmp_path / "results", 2, limit_s=150)
-    [ours] = [child for child in family(process.pid) if child.cmdline()[1:4] == ["-m", "harness", "sweep"]]
+
+
+def trial_is_under_way(slurm: SlurmCluster) -> bool:
+    """Whether a node runs one, which hangs."""
+    for pid in slurm.processes():
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "hangs":
+                return True
+    return False
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [(), ("salloc", "--nodes=2")])
+def test_nothing_is_left_when_the_sweep_is_killed(
+    slurm: SlurmCluster, without: str, tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    process = started(slurm, tmp_path, without, before=before)
+    assert comes_true(lambda: trial_is_under_way(slurm), 150)
+    [ours] = [child for child in family(process.pid) if "sweep" in child.cmdline()[1:3]]
     ours.send_signal(signal.SIGKILL)
     assert nothing_left(slurm)
     process.wait(GONE_WITHIN_S)
@@ -125,21 +157,16 @@ def test_nothing_is_left_when_the_sweep_is_killed(slurm: SlurmCluster, tmp_path:
 
 @pytest.mark.slurm
 @pytest.mark.slow
-def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(slurm: SlurmCluster, tmp_path: Path) -> None:
+def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(
+    slurm: SlurmCluster, without: str, tmp_path: Path
+) -> None:
     programs, said = tmp_path / "programs", tmp_path / "said"
     programs.mkdir()
     real = shutil.which("sbatch", path=slurm.environment["PATH"])
     slow = programs / "sbatch"
     slow.write_text(f'#!/bin/sh\necho asked > {said}\nsleep 2\n{real} "$@"\necho done > {said}\n')
     slow.chmod(0o755)
-    path = f"{programs}:{slurm.environment['PATH']}"
-    process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR),
-        cwd=tmp_path,
-        env={**slurm.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = started(slurm, tmp_path, without, path=f"{programs}:{slurm.environment['PATH']}")
     assert comes_true(said.exists, 150)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -149,14 +176,8 @@ def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(slurm: 
 
 @pytest.mark.slurm
 @pytest.mark.slow
-def test_a_job_of_its_own_has_every_processor_of_its_nodes(slurm: SlurmCluster, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR, "--trials=50"),
-        cwd=tmp_path,
-        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def test_a_job_of_its_own_has_every_processor_of_its_nodes(slurm: SlurmCluster, without: str, tmp_path: Path) -> None:
+    process = started(slurm, tmp_path, without)
     assert comes_true(lambda: any(" RUNNING " in job for job in slurm.jobs()), 150)
     shown = slurm.run("squeue", "--noheader", "--format=%C %D").stdout.split()
     process.send_signal(signal.SIGKILL)
@@ -171,23 +192,14 @@ def family(pid: int) -> list[psutil.Process]:
 
 @pytest.mark.slurm
 @pytest.mark.slow
-def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(slurm: SlurmCluster, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        slurm.command(*SWEEP, *PAIR, "--trials=3", "--windows=100", "--window=0.1"),
-        cwd=tmp_path,
-        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
-        text=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    said = ""
-    while "trials take turns" not in said:
-        said += process.stderr.readline()
-    time.sleep(5)  # both trials are being set up, or take turns
+def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(
+    slurm: SlurmCluster, without: str, tmp_path: Path
+) -> None:
+    process = started(slurm, tmp_path, without, "--trials=3")
+    assert comes_true(lambda: trial_is_under_way(slurm), 150)
     [job] = [line.split()[0] for line in slurm.jobs()]
     slurm.run("scancel", job)
-    process.communicate(timeout=120)
+    process.wait(120)
     assert process.returncode == 0
     trials = only_run(tmp_path / "results").trials
     assert {trial.status for trial in trials} <= {"crashed", "unsupported"}

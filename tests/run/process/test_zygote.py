@@ -30,7 +30,7 @@ def live(connection, text, engine):
     request, channel = Request.model_validate_json(text), Channel(connection)
     print("the trial says", request.seed)
     channel.send(Report(phase="build"))
-    if request.seed == 0:
+    if request.seed == 0 or request.task == "prepare":
         channel.send(Report(outcome=Outcome(status="ok")))
     elif request.seed == 1:
         raise ValueError("so be it")
@@ -46,6 +46,7 @@ def live(connection, text, engine):
             os._exit(0)
         channel.send(Report(outcome=Outcome(status="ok", reason=os.read(read, 20).decode())))
     else:
+        open("/proc/self/comm", "w").write("hangs")
         time.sleep(60)
 
 zygote.preload = lambda name: (name, {{"tensorflow": "none"}})

@@ -21,31 +21,47 @@ from tests.run.process.test_zygote import WITHOUT_TENSORFLOW
 
 TOKEN = "the token of these tests"
 LIMIT_S = 30.0
-WORKER = """
+HARNESS = """
 import sys
 sys.path.insert(0, {root!r})
 sys.executable = {python!r}
 from harness.cli import run
-sys.exit(run(["worker", *sys.argv[1:]]))
+sys.exit(run(sys.argv[1:]))
+"""
+PYTHON = """#!/bin/sh
+case "$*" in
+    *harness.trial.zygote*) exec {real} {folder}/zygote.py "$@" ;;
+    "-m harness "*) shift 2; exec {real} {folder}/harness.py "$@" ;;
+esac
+exec {real} "$@"
 """
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
+def without_tensorflow(folder: Path) -> str:
+    """An interpreter whose `-m harness` starts agents and preloaded processes with the stand-in for trials.
+
+    What such a trial does goes by its seed, see `request`.
+    """
+    python = folder / "python"
+    (folder / "zygote.py").write_text(WITHOUT_TENSORFLOW)
+    (folder / "harness.py").write_text(HARNESS.format(root=str(Path.cwd()), python=str(python)))
+    python.write_text(PYTHON.format(real=shlex.quote(sys.executable), folder=shlex.quote(str(folder))))
+    python.chmod(0o755)
+    return str(python)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start `python -m harness worker ARGUMENTS` with the token, unless another is given; ended with the test."""
-    zygote, python, worker = tmp_path / "zygote.py", tmp_path / "python", tmp_path / "worker.py"
-    zygote.write_text(WITHOUT_TENSORFLOW)
-    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(zygote))} "$@"\n')
-    python.chmod(0o755)
-    worker.write_text(WORKER.format(root=str(Path.cwd()), python=str(python)))
+    python = without_tensorflow(tmp_path)
     started: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> "subprocess.Popen[str]":
         started.append(
             subprocess.Popen(
-                [*before, sys.executable, str(worker), *arguments],
+                [*before, python, "-m", "harness", "worker", *arguments],
                 env={**os.environ, "HARNESS_TOKEN": token},
                 text=True,
                 stdout=subprocess.PIPE,
