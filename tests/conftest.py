@@ -1,5 +1,6 @@
 """What several rooms' tests share: TensorFlow set up once, a browser, and which of them run in one process."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -88,7 +89,40 @@ def tf() -> Any:
     config.set_logical_device_configuration(cpu, [config.LogicalDeviceConfiguration()] * VIRTUAL_DEVICES)
     config.threading.set_intra_op_parallelism_threads(1)
     config.threading.set_inter_op_parallelism_threads(2 * VIRTUAL_DEVICES)
+    _leave_input_as_it_is(tensorflow)
+    gc.collect()
+    gc.freeze()  # what was imported is never garbage
     return tensorflow
+
+
+def _leave_input_as_it_is(tf: Any) -> None:
+    """No autotuning of pipelines: to destroy an iterator TensorFlow waits for its autotuner, which sleeps for as long
+    as half the iterator's life, up to a minute."""
+    datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops")
+    finished = datasets.DatasetV2._apply_debug_options
+
+    def without_autotuning(dataset: Any) -> Any:
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return finished(dataset.with_options(options))
+
+    datasets.DatasetV2._apply_debug_options = without_autotuning
+
+
+@pytest.fixture(autouse=True)
+def _tensorflows_garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """And in this thread: by chance it would be in that of a replica, while a step is traced.
+
+    A strategy traces its replicas in threads that wait for one another. When one of them came to destroy what an
+    earlier test had left (meshes, iterators, functions), all of them waited for one to two minutes.
+    """
+    if "tf" not in request.fixturenames:
+        yield
+        return
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import suite  # noqa: F401  a pytest in this process forgets what it was the first to import
+# Imported here, once: a pytest inside this process forgets what it was the first to import, and would get another
+# module than the one that is patched.
+from benchmarks import suite  # noqa: F401
+from harness.pytest_plugin import telling  # noqa: F401
+from harness.run.kinds import measure
 from tests.benchmarks.planted_measure import planted
 
 pytest_plugins = ["pytester"]
@@ -65,7 +69,7 @@ Runner = Callable[..., Outcome]
 def run(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     """Run `pytest benchmarks/` with further arguments; `plant` is the environment's PLANTED."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("harness.run.kinds.measure.measure", planted)
+    monkeypatch.setattr(measure, "measure", planted)
     monkeypatch.setenv("PLANTED_LOG", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "240")
 

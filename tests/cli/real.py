@@ -94,6 +94,13 @@ def wait_for_trials(run_process: "subprocess.Popen[str]", count: int, limit_s: f
     raise AssertionError(f"no {count} trials within {limit_s} s")
 
 
+def wait_for_turns(process: "subprocess.Popen[str]") -> None:
+    """Wait until the trials of a sweep are set up and take turns; give it windows that last."""
+    assert process.stderr is not None
+    while "trials take turns" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+
+
 def _is_of_a_zygote(process: psutil.Process) -> bool:
     """Whether it is a zygote or what one forked: a library may start others for a moment while data are prepared."""
     try:

@@ -17,6 +17,7 @@ from tests.cli.real import (
     unmeasured,
     wait_for_lines,
     wait_for_trials,
+    wait_for_turns,
 )
 from tests.engines.numpy_engine import flags
 
@@ -29,13 +30,6 @@ def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     process = start(*arguments, folder=folder)
     out, error = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, out, error)
-
-
-def wait_for_turns(process: "subprocess.Popen[str]") -> None:
-    """Wait until the trials of a sweep are set up, which takes milliseconds, and take turns."""
-    assert process.stderr is not None
-    while "trials take turns" not in (line := process.stderr.readline()):
-        assert line, "it ended"
 
 
 def test_a_kill_while_trials_take_turns_leaves_no_process_and_the_run_says_so(tmp_path: Path) -> None:
@@ -72,7 +66,7 @@ def test_a_kill_between_two_blocks_loses_nothing_and_a_resumed_run_is_complete(t
 
 
 def test_a_fork_server_that_is_killed_costs_its_trials_and_not_the_sweep(tmp_path: Path) -> None:
-    process = start("sweep", *LONG, folder=tmp_path)
+    process = start("sweep", *flags(replicas="2", windows="20", window="0.05", timeout="60"), folder=tmp_path)
     wait_for_turns(process)
     zygote = wait_for_trials(process, 2)[0]
     zygote.kill()

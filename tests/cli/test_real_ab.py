@@ -12,6 +12,7 @@ from harness.analysis.comparison.pairs import pairs_of
 from harness.record import Run, load_run
 from harness.record.validation import find_validation, load_validation
 from tests.cli.real import only_run, processes_of, run, start, still_alive, wait_for_lines
+from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +129,7 @@ def test_a_users_own_that_cannot_be_loaded_is_bad_usage_and_nothing_is_written(t
 # stopped
 
 
-FOUR_BLOCKS = [*ONE, *WIDE, "--pilot-blocks=4", "--max-blocks=4", "--windows=60"]
+FOUR_BLOCKS = [*WIDE, "--pilot-blocks=4", "--max-blocks=4"]
 
 
 def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
@@ -146,7 +147,9 @@ def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
 
 
 def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
-    process = start("ab", *FOUR_BLOCKS, folder=tmp_path)
+    """With the tests' own engine: it is about the run."""
+    cell = flags("trials", strategy="threads", replicas="2", windows="10", window="0.05", timeout="60")
+    process = start("ab", *cell, *FOUR_BLOCKS, folder=tmp_path)
     path = wait_for_lines(tmp_path / "results", 2, limit_s=120)
     children = processes_of(process)
     process.send_signal(signal.SIGINT)
@@ -162,7 +165,7 @@ def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path
 
 
 def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
-    process = start("ab", *FOUR_BLOCKS, folder=tmp_path)
+    process = start("ab", *ONE, *FOUR_BLOCKS, "--windows=10", "--window=0.02", folder=tmp_path)
     path = wait_for_lines(tmp_path / "results", 3, limit_s=120)
     children = processes_of(process)
     process.kill()

@@ -62,9 +62,10 @@ MODELS = {
 }
 
 
-def flags(**more: str) -> list[str]:
-    """`SPEC` as flags of the command line, with `more` laid over it."""
-    given = {key: ",".join(map(str, value)) if isinstance(value, list) else value for key, value in SPEC.items()}
+def flags(*without: str, **more: str) -> list[str]:
+    """`SPEC` as flags of the command line, but for the keys in `without`, and with `more` laid over it."""
+    kept = {key: value for key, value in SPEC.items() if key not in without}
+    given = {key: ",".join(map(str, value)) if isinstance(value, list) else value for key, value in kept.items()}
     return [text for key, value in {**given, **more}.items() for text in (f"--{key.replace('_', '-')}", str(value))]
 
 
