@@ -65,7 +65,7 @@ def test_a_run_is_shown_as_its_kind_is(harness: Harness, kind: str, path: Path) 
 
 @each_kind
 def test_its_page_says_what_it_is_and_stands_in_the_index(harness: Harness, path: Path, tmp_path: Path) -> None:
-    page = tmp_path / "pages" / "one.html"
+    page = tmp_path / "reports" / "one.html"
     code, out, error = harness("report", "latest", "--output", str(page))
     assert (code, error) == (0, "")
     assert out.endswith(f"report: {page}\n")

@@ -14,7 +14,7 @@ from tests.record.examples import cell
 
 STUBS = {
     "tensorflow.py": "__version__ = '0.1'\n",
-    "keras.py": "__version__ = '0.2'\nclass Model: pass\n",
+    "keras.py": "__version__ = '0.2'\nclass Model: input_shape = output_shape = (None, 1)\n",
     "tensorflow_datasets/__init__.py": "",
     "tensorflow_datasets/core/__init__.py": "",
     "tensorflow_datasets/core/reader.py": "",
