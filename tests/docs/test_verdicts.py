@@ -164,19 +164,12 @@ def test_the_limits_that_are_given_as_examples_are_right() -> None:
 # a quieter machine
 
 
-@pytest.mark.parametrize("line", warnings(BAD), ids=lambda line: line[:30])
-def test_what_doctor_tells_to_do_is_on_the_page(line: str) -> None:
-    said = section("A quieter machine")
-    for command in re.findall(r"`([^`]+)`|(--[a-z-]+)", line):
-        assert (command[0] or command[1]).split(" if ")[0] in said
-
-
 def test_everything_that_doctor_looks_at_is_on_the_page() -> None:
-    assert len(warnings(BAD)) == 13, "a rule was added or taken away: see to the table in docs/verdicts.md"
-    table = PAGE[PAGE.index("## A quieter machine") : PAGE.index("## Questions")]
-    assert len(re.findall(r"^\| ", table, re.MULTILINE)) == 13 + 2
+    assert len(warnings(BAD)) == 13, "a rule was added or taken away: see to the list in docs/verdicts.md"
+    listed = PAGE[PAGE.index("## A quieter machine") : PAGE.index("## Questions")]
+    assert len(re.findall(r"^- ", listed, re.MULTILINE)) == 13 + 1, "these and the GPU's"
     limits = (MOST_LOAD_PER_CORE, MOST_STEAL, LEAST_MEMORY_BYTES, FEW_CORES)
-    assert limits == (0.5, 0.01, 2 * 2**30, 4), "the table states these limits"
+    assert limits == (0.5, 0.01, 2 * 2**30, 4), "the list states these limits"
 
 
 # the simulations
