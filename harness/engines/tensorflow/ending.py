@@ -21,8 +21,9 @@ LIMITS = (
     ),
     (
         r"`merge_call` called while defining a new graph or a tf.function",
-        "the strategy cannot reduce over replicas inside a condition or a function that is compiled by itself, where "
-        "Keras puts accumulated gradients (gradient_accumulation_steps) and averages that overwrite weights",
+        "the strategy cannot reduce over replicas inside a condition, where Keras puts accumulated gradients and "
+        "averages that overwrite weights (gradient_accumulation_steps, ema_overwrite_frequency), nor inside what XLA "
+        "compiles",
     ),
     (
         r"^Tensors in list passed to 'values' of 'ConcatV2' Op have types",  # a model's own would begin with its layer

@@ -162,7 +162,8 @@ class Lockstep:
         import tensorflow as tf
 
         def assign(value: Any) -> None:
-            variable.value.assign(self.meet(tf.cast(value, variable.value.dtype), combine))
+            stored = variable._value  # what `value` gives inside a layer may be a copy of lower precision
+            stored.assign(self.meet(tf.cast(value, stored.dtype), combine))
 
         return assign
 
