@@ -99,7 +99,7 @@ def _faulty() -> Iterator[Case]:
             first = next(turn)
             models = [FAULTY[(first + i) % len(FAULTY)] for i in range(len(FAULTY))]
             model, optimizer = next(pair for pair in models if _possible(fault, strategy, *pair))
-            if fault.alone or strategy != "none":
+            if _exists(fault, strategy):
                 yield Case(fault.model or model, optimizer, strategy, mode, name, start)
         next(turn)  # so that sides and models are not in step
 
@@ -112,13 +112,17 @@ def everything() -> list[Case]:
         Case(fault.model or m, o, strategy, mode, name, start)
         for name, fault in FAULTS.items()
         for (m, o), (strategy, mode), start in itertools.product(FAULTY, sides, START)
-        if _possible(fault, strategy, m, o) and (fault.alone or strategy != "none")
+        if _possible(fault, strategy, m, o) and _exists(fault, strategy)
     ]
 
 
 def _gives_numbers(model: str, optimizer: str) -> bool:
     """Adafactor divides 0 by 0, without any strategy too, where a weight's row has no gradient: of blank pixels."""
     return optimizer != "adafactor" or model == "batch_norm"
+
+
+def _exists(fault: Fault, strategy: str) -> bool:
+    return (fault.alone or strategy != "none") and not (fault.copies and strategy == "central_2")
 
 
 def _possible(fault: Fault, strategy: str, model: str, optimizer: str) -> bool:

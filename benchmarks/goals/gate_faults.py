@@ -65,6 +65,8 @@ class Fault:
     """Which: `all`, the `first`, the `biggest`."""
     alone: bool = True
     """Whether there is such a thing with one replica."""
+    copies: bool = False
+    """Whether there is such a thing only where each replica has a copy of the weights."""
     gross: bool = True
     family: str = ""
     """Of slight ones: what they are of different sizes of."""
@@ -146,7 +148,7 @@ FAULTS = {
     "zeroed_in_biggest": Fault("sum", _zero, "none in the biggest tensor", "biggest"),
     "zeroed_in_thirds": Fault("sum", _lost_in_thirds, "none in every third update"),
     "negated": Fault("sum", lambda v, _: -v, "the wrong sign"),
-    "uneven": Fault("sum", _on_last(_zero), "the last replica gets zeros instead of the sum", alone=False),
+    "uneven": Fault("sum", _on_last(_zero), "the last replica gets zeros instead of the sum", alone=False, copies=True),
     "mislabelled": Fault("labels", _on_last(_rolled), "the last replica's labels are its neighbours'"),
     "rate_doubled": Fault("rate", lambda v, _: 2 * v, "twice the learning rate"),
     "slot_decayed": Fault("slot", lambda v, _: v / 2, "the momentum is halved before each update"),
