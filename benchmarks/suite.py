@@ -49,7 +49,7 @@ class MeasuredCell:
         return [
             seconds / trial.windows.steps_per_window
             for trial in self.trials
-            if trial.status == "ok" and trial.windows is not None
+            if trial.measured and trial.windows is not None
             for seconds in trial.windows.seconds[trial.windows.measured_from :]
         ]
 
@@ -60,7 +60,7 @@ class MeasuredCell:
     def extra_info(self) -> dict[str, Any]:
         """What goes beside pytest-benchmark's statistics; plain JSON."""
         cell, measured = self.summary.trials.cell, self.summary.measured
-        good = [trial for trial in self.trials if trial.status == "ok"]
+        good = [trial for trial in self.trials if trial.measured]
         checks = good[-1].checks if good else self.trials[-1].checks
         return {
             "cell_id": cell.cell_id,

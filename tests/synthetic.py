@@ -143,6 +143,12 @@ def failed(record: TrialRecord, status: str, reason: str, phase: str = "build", 
     return TrialRecord.model_validate({**values, **more})
 
 
+def unproved(record: TrialRecord, share: float = 0.5) -> TrialRecord:
+    """The record of a trial in which a missing replica would have been `share` of what is allowed."""
+    checks = record.checks.model_copy(update={"sight": {"missing": share}})
+    return record.model_copy(update={"status": "unproved", "reason": checks.unproved, "checks": checks})
+
+
 def _fault(record: TrialRecord, block: int) -> TrialRecord:
     cell = record.cell
     n = cell.replicas

@@ -31,12 +31,12 @@ def main() -> None:
     with prepared_zygote() as zygote:
         for of in CLUSTERS:
             measured = [_trial(zygote, of, number) for number in range(count)]
-            trials = [record for record, _ in measured if record.status == "ok"]
+            trials = [record for record, _ in measured if record.measured]
             for record, _ in measured:
-                if record.status != "ok":
+                if not record.measured:
                     print(f"{of.label}: {record.status}: {record.reason}")
             if trials:
-                rows.append(_row(of, trials, [used for record, used in measured if record.status == "ok"]))
+                rows.append(_row(of, trials, [used for record, used in measured if record.measured]))
     table(rows)
     alone = statistics.median(_import_s() for _ in range(IMPORTS))
     print(

@@ -41,7 +41,7 @@ def main() -> None:
             of, isolate = kinds[number % len(kinds)]
             record = _trial(zygote, of, number, isolate)
             seen[of, isolate].append(record)
-            if record.status != "ok" or _placed(record) != isolate:
+            if not record.measured or _placed(record) != isolate:
                 print(f"trial {number}, {of.label}, {PLACES[isolate]}: {_words(record)}", flush=True)
             if (number + 1) % SAID_EVERY == 0:
                 print(f"{number + 1} of {count} after {time.monotonic() - began:.0f} s", flush=True)
@@ -94,8 +94,8 @@ def _of_a_port(record: TrialRecord) -> bool:
 
 
 def _words(record: TrialRecord) -> str:
-    reason = "" if record.status == "ok" else f" during {record.phase}: {record.reason}"
-    of = " (for a port)" if record.status != "ok" and _of_a_port(record) else ""
+    reason = "" if record.measured else f" during {record.phase}: {record.reason}"
+    of = " (for a port)" if not record.measured and _of_a_port(record) else ""
     return f"{record.status}{reason}{of}"
 
 
@@ -103,7 +103,7 @@ def _row(of: Cell, isolate: bool, trials: list[TrialRecord]) -> tuple[str, ...]:
     ends = Counter(record.status for record in trials)
     failed = [record for record in trials if record.status not in ("ok", "timeout")]
     of_ports = sum(_of_a_port(record) for record in failed)
-    fixed = [record.phases.fixed_s for record in trials if record.status == "ok"] or [float("nan")]
+    fixed = [record.phases.fixed_s for record in trials if record.measured] or [float("nan")]
     return (
         of.label,
         PLACES[isolate],

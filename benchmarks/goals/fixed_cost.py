@@ -31,7 +31,7 @@ def main() -> None:
     imports = [_import_s() for _ in range(3)]
     settings = Sweep(name="fixed-cost", trials=TRIALS, windows=5, max_warmup=0, window=0.02)
     with scratch() as folder:
-        trials = [t for t in measure(settings, CELLS, Path(folder)).trials if t.status == "ok"]
+        trials = [t for t in measure(settings, CELLS, Path(folder)).trials if t.measured]
     rows = [("cell", "trials", *(p.removesuffix("_s") for p in PHASES), "fixed (median)", "min – max")]
     for c in CELLS:
         mine = [t for t in trials if t.cell_id == c.cell_id]

@@ -131,6 +131,8 @@ class Request(Message):
     tpu: str = "local"
     """The TPU that TensorFlow is to connect to."""
     task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
+    check: str = ""
+    """A check of the user's own (`harness.trial.own_check`); empty is none."""
     job: JobOrder | None = None
     tpu_limit_s: float = 30.0
     """How long to wait for the TPU."""

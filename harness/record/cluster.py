@@ -60,6 +60,14 @@ class AsynchronousUpdates(_Part):
     staleness: dict[Natural, Natural] = {}
 
     @property
+    def unproved(self) -> str | None:
+        """What of them has no proof: those that raced, of which is only known how many there were. None if none did."""
+        raced = sum(count for passed, count in self.staleness.items() if passed)
+        if not raced:
+            return None
+        return f"updates: {raced:,} of {self.scheduled:,} raced with others, which no reference does; they were counted"
+
+    @property
     def lost(self) -> int:
         """Updates that never reached the weights."""
         return max(0, self.scheduled - self.applied)

@@ -24,6 +24,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         cell=cell,
         seed=sweep.seed,
         data_dir=str(data_dir),
+        check=sweep.check,
         window_s=sweep.window,
         intra_op_threads=_intra_op_threads(cell, sweep),
         inter_op_threads=sweep.inter_op_threads,

@@ -270,6 +270,10 @@ class Settings(BaseModel):
         help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
         of_sides="a comparison takes no traces; python -m harness sweep --trace does",
     )] = False
+    check: Annotated[str, Setting(
+        help="a check of your own, package.module:function, which the gate calls with the state before and after an "
+        "update: arrays by the variables' names",
+    )] = ""
 
 
 # fmt: on

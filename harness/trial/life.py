@@ -5,12 +5,14 @@ import gc
 import signal
 import socket
 
+from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Engine
 from harness.protocol.messages import Membership, Outcome, Report, Request
 from harness.spec.work import OwnStepCell
 from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
+from harness.trial.own_check import own_check
 from harness.trial.trial import Trial
 
 BEFOREHAND = ("prepare", "preflight")
@@ -38,6 +40,11 @@ def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
     if request.task == "trial" and not own_step:
         return Trial(request, channel, engine).run()
     name = "own_step" if own_step else request.task
+    if request.task == "preflight":
+        try:
+            own_check(request.check)
+        except UsageError as error:
+            return Outcome(status="unsupported", reason=str(error))
     task = engine.tasks().get(name)
     if task is not None:
         return task(request, channel)

@@ -1,6 +1,8 @@
 """A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
 
 import gc
+from collections.abc import Sequence
+from itertools import pairwise
 
 from harness.errors import Unprovable
 from harness.protocol.channel import Channel
@@ -19,6 +21,7 @@ from harness.trial.judgement import (
     digests_of,
     note_statistics,
 )
+from harness.trial.own_check import Check, own_check
 
 LARGEST_SHARE = 1e9
 """JSON has no infinity."""
@@ -31,11 +34,13 @@ class Trial(Attempt):
         super().__init__(request, channel, engine.classify)
         self._engine = engine
         self._states: list[list[VariableState]] = []
+        self._own: Check | None = None
 
     def _measure(self) -> None:
         self._enter("build")
         trainer = self._engine.trainer(self._request)
         self._initial = trainer.state()
+        self._own = own_check(self._request.check)
         self._outcome["resources"] = trainer.resources
         self._enter("check")
         self._judge("reduction", trainer.check_reduction())
@@ -74,9 +79,17 @@ class Trial(Attempt):
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
             self._prove_update(trainer)
+            for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
+                self._ask_own(before, after, number)
             self._outcome["executed"] = trainer.executed()
         gc.enable()
         self._enter("warmup")
+
+    def _ask_own(self, before: Sequence[VariableState], after: Sequence[VariableState], number: int) -> None:
+        """Ask the user's own check about an update."""
+        if self._own is not None:
+            evidence = self._own(before, after)
+            self._judge("own_check", evidence and f"update {number}: {evidence}")
 
     def _prove_update(self, trainer: Trainer) -> None:
         try:

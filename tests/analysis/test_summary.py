@@ -10,7 +10,7 @@ from harness.analysis.estimates.intervals import stein_estimate
 from harness.errors import HarnessError
 from harness.record.manifest import PlanRecord
 from harness.record.trial import Executed, TrialRecord
-from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run
+from tests.synthetic import WRONG_EVIDENCE, default_cells, failed, make_cell, make_run, unproved
 
 
 def of(summary: RunSummary, label: str) -> CellSummary:
@@ -33,6 +33,23 @@ def test_one_wrong_trial_makes_the_whole_cell_wrong_and_unranked() -> None:
     assert dict(cell.trials.counts) == {"ok": 3, "wrong_result": 1}
     assert cell.measured is None
     assert cell.place is None
+
+
+def test_one_unproved_trial_keeps_the_cell_out_of_every_ranking_unless_that_is_asked_for() -> None:
+    def once(record: TrialRecord) -> TrialRecord:
+        blind = record.cell.label == "mirrored ×2 b128 reduction_to_one_device" and record.block == 2
+        return unproved(record) if blind else record
+
+    name = "mirrored ×2 b128 reduction_to_one_device (unproved)"
+    manifest, trials = make_run(change=once)
+    summary = summarise(manifest, trials)
+    cell = of(summary, name)
+    assert (cell.trials.status, cell.place, cell.measured.trials if cell.measured else 0) == ("unproved", None, 4)
+    assert summary.workloads[0].unranked == (cell,)
+    assert summary.workloads[0].answer.best_id != cell.cell_id
+    asked = summarise(manifest, trials, rank_unproved=True)
+    assert asked.workloads[0].answer.best_id == cell.cell_id
+    assert asked.workloads[0].unranked == ()
 
 
 def test_a_cell_some_of_whose_trials_crashed_is_ok_with_the_crash_kept() -> None:

@@ -127,6 +127,22 @@ def test_a_sweep_in_which_nothing_was_measured_is_exit_code_one_and_says_why(tmp
     assert str(path) in done.stdout
 
 
+def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recorded(tmp_path: Path) -> None:
+    check = "tests.trial.test_own_check:absent"
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "sweep", *flags(check=check, results=str(tmp_path))],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"check: '{check}': module 'tests.trial.test_own_check' has no 'absent'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("engine", "said"),
     [

@@ -7,7 +7,7 @@ from harness.record.trial import Executed, TrialRecord
 from harness.report.words.answer import answer_lines, answers
 from harness.spec.cell import Cell
 from tests.comparisons import scaled
-from tests.synthetic import default_cells, make_cell, make_run
+from tests.synthetic import default_cells, make_cell, make_run, unproved
 
 
 def gpus() -> list[Cell]:
@@ -45,6 +45,25 @@ def test_an_op_that_was_left_to_tensorflow_is_named_with_what_ran() -> None:
     named = "mirrored, 2 replicas, batch 32 a replica, op auto (ran CollectiveReduceV2[ring])"
     assert text.startswith(f"Distribute: {named}, ")
     assert f"Fastest: {named}, at " in text
+
+
+def test_what_is_unproved_is_left_out_with_the_reason_and_recommended_only_if_asked() -> None:
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+    blind = {"faults": False, "change": lambda record: unproved(record) if record.cell.replicas == 2 else record}
+    text = said(cells, **blind)
+    assert text.startswith("No strategy, one device, batch 32, 4,")
+    assert "the only cell that could be proved." in text
+    assert "no cell with more than one replica was measured and proved." in text
+    why = "sight: a missing replica would be 0.5 of what is allowed"
+    assert f"1 measured cell is unproved and left out of the ranking ({why}); --rank-unproved ranks it." in text
+    asked = "\n".join(answer_lines(summarise(*make_run(cells, **blind), rank_unproved=True)))  # type: ignore[arg-type]
+    assert asked.startswith("Distribute: mirrored, 2 replicas, batch 32 a replica (unproved), ")
+    assert "1 ranked cell could not be proved: marked, and ranked as asked for." in asked
+
+
+def test_where_nothing_could_be_proved_nothing_is_recommended() -> None:
+    text = said([make_cell("none")], faults=False, change=unproved)
+    assert text.startswith("Nothing to recommend: of 1 cell none could be proved.")
 
 
 def test_one_trial_gives_a_headline_without_a_plus_minus() -> None:

@@ -57,6 +57,7 @@ FLAGS = {
     "slurm_args": "--partition=gpu --time=30",
     "data_dir": "/data/ü b",
     "trace": "true",
+    "check": "mine:check",
 }
 TOML = """
 name = "night-run"
@@ -103,6 +104,7 @@ isolate = false
 mesh = ["batch:4", "model:2,batch:2"]
 data_dir = "/data/ü b"
 trace = true
+check = "mine:check"
 """
 
 

@@ -15,7 +15,7 @@ _OF_CHECK = {
     "own_check": "the step's own check() says so: look there",
 }
 _OF_STATUS = {
-    "unproved": "--check adds a check of your own (docs/gate.md); --rank-unproved ranks it as it is",
+    "unproved": "docs/gate.md says what would prove it; --rank-unproved ranks it as it is",
     "out_of_memory": "use a smaller --batch-size, fewer --replicas, or --live-trials 1, so that no other trial is in "
     "memory at the same time",
     "timeout": "the stacks say where it stood; --timeout SECONDS gives it more time",

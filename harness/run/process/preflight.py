@@ -8,7 +8,6 @@ from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Slot
-from harness.spec.cell import Cell
 
 RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
 """The line of a traceback that says what was raised."""
@@ -16,7 +15,7 @@ MEMORY = ("MemoryError", "ResourceExhaustedError")
 
 
 def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_may_raise: bool = False) -> None:
-    """Build each of the user's own models and ops once, in a process of its own.
+    """Build each of the user's own models and ops once, and load the check, in a process of its own.
 
     Raises UsageError, naming the key, for one that cannot be loaded or that raises: a wrong flag must
     not become a run full of crashed trials. Registered names are known to load. One that hangs for
@@ -26,7 +25,7 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
     """
     own: dict[tuple[tuple[str, str], ...], Request] = {}
     for request in requests:
-        names = tuple(_own_names(request.cell).items())
+        names = tuple(_own_names(request).items())
         if names:
             own.setdefault(names, request)
     raised: list[str] = []
@@ -40,7 +39,7 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
         if fault is not None and (trial.outcome is not None or not some_may_raise):
             raise UsageError(fault)
         raised += [fault] if fault is not None else []
-    if raised and len(raised) == len({tuple(_own_names(request.cell).items()) for request in requests}):
+    if raised and len(raised) == len({tuple(_own_names(request).items()) for request in requests}):
         raise UsageError(raised[0])
 
 
@@ -54,11 +53,11 @@ def _fault(trial: LiveTrial) -> str | None:
     raised = RAISED.findall(trial.evidence or "")
     if trial.child.status != 1 or not raised or any(name in raised[-1] for name in MEMORY):
         return None
-    names = ", ".join(f"{key}: '{value}'" for key, value in _own_names(trial.cell).items())
+    names = ", ".join(f"{key}: '{value}'" for key, value in _own_names(trial.request).items())
     return f"{names} cannot be built: {raised[-1]}"
 
 
-def _own_names(cell: Cell) -> dict[str, str]:
-    """What of a cell is code of the user's own, by key."""
-    named = {key: cell.get(key) for key in ("model", "cross_device_op", "step")}
+def _own_names(request: Request) -> dict[str, str]:
+    """What of a trial is code of the user's own, by key."""
+    named = {key: request.cell.get(key) for key in ("model", "cross_device_op", "step")} | {"check": request.check}
     return {key: name for key, name in named.items() if name is not None and ":" in name}

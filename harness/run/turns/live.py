@@ -195,8 +195,9 @@ class LiveTrial:
         if outcome.well and self.request.task == "trial":
             if self.taken.measured_from is None:
                 self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
-            if outcome.status == "ok" and (left := outcome.checks.unproved) is not None:
-                self._end("unproved", left)
+            left = [part.unproved for part in (outcome.checks, outcome.updates) if part is not None and part.unproved]
+            if outcome.status == "ok" and left:
+                self._end("unproved", "; ".join(filter(None, left)))
         self._end(outcome.status, outcome.reason)
 
     def _died(self) -> NoReturn:

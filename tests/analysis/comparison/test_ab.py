@@ -13,8 +13,9 @@ from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.summary import planned_trials
 from harness.errors import StorageError, UsageError
 from harness.record import Run, TrialRecord
+from harness.report.comparison.words import headline
 from tests.comparisons import MIRRORED, ab_run, sweep_run, validation
-from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell
+from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved
 
 NOISE = tuple(float(value) for value in np.random.default_rng(7).normal(0.0, 0.004, 12))
 
@@ -90,6 +91,17 @@ def test_one_wrong_trial_makes_the_comparison_invalid_and_names_the_side_and_the
     assert (wall.verdict, wall.ratio, comparison.exit_code()) == ("invalid", None, 4)
     assert (wall.reason or "").startswith(f"{side.upper()} gave a wrong result (1 of 8 trials): {WRONG_REASON}")
     assert WRONG_EVIDENCE["update"] in (wall.reason or "")
+
+
+@pytest.mark.parametrize(("sides", "code"), [("ab", 0), ("b", 3), ("a", 0)])
+def test_unproved_sides_are_decided_and_marked_and_a_proof_that_b_lost_counts_if_strict(sides: str, code: int) -> None:
+    run = ab_run(slower_by(-0.05))
+    blind = [unproved(trial) if trial.side in sides else trial for trial in run.trials]
+    comparison = comparison_of_ab(replace(run, trials=blind))
+    assert (comparison.verdict, comparison.exit_code(), comparison.exit_code(strict=True)) == ("faster", 0, code)
+    assert headline(comparison).startswith("faster (unproved): ")
+    why = f"{sides[-1].upper()} is unproved (sight: a missing replica would be 0.5 of what is allowed): the verdict is"
+    assert any(remark.startswith(why) for remark in comparison.remarks)
 
 
 def test_a_side_without_a_good_trial_is_invalid_with_its_reason() -> None:

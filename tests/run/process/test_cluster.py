@@ -85,8 +85,9 @@ def test_nccl_between_processors_is_unsupported_with_the_reason(zygote: Zygote) 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "momentum"])
 def test_locked_updates_reach_parameter_servers_every_one(zygote: Zygote, optimizer: str) -> None:
     record = measured(zygote, **SERVED, optimizer=optimizer)
-    assert (record.status, record.reason) == ("ok", None)
+    assert record.measured, record.reason
     assert record.updates is not None
+    assert record.reason == record.updates.unproved
     assert record.updates.scheduled == record.updates.applied > 20
     assert (record.updates.lost, sum(record.updates.staleness.values())) == (0, record.updates.scheduled)
     assert any("[locked]" in name for name in record.executed.operations)
@@ -96,7 +97,7 @@ def test_locked_updates_reach_parameter_servers_every_one(zygote: Zygote, optimi
 @pytest.mark.parametrize("partitioner", ["fixed", "min_size", "max_size"])
 def test_variables_in_shards_are_updated_as_whole_ones_are(zygote: Zygote, partitioner: str) -> None:
     record = measured(zygote, **{**SERVED, "ps": 2}, partitioner=partitioner)
-    assert (record.status, record.reason) == ("ok", None)
+    assert record.measured, record.reason
 
 
 @pytest.mark.slow

@@ -1,0 +1,44 @@
+"""The page on the gate: its example runs as it stands, and finds what it says it finds."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+[CODE] = re.findall(r"```python\n# promises\.py\n(.*?)```", PAGE, re.DOTALL)
+[COMMAND] = re.findall(r"```console\n(python -m harness sweep .*?)```", PAGE, re.DOTALL)
+SHORT = ["--batch-size=8", "--trials=1", "--windows=5", "--max-warmup=0", "--window=0.02", "--data=synthetic"]
+
+
+def swept(folder: Path, code: str) -> list[dict[str, Any]]:
+    """The trials of the page's command, with `code` as its module."""
+    (folder / "promises.py").write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *COMMAND.split()[1:], *SHORT],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = next((folder / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.slow
+def test_a_check_of_ones_own_is_asked_in_every_cell_and_what_it_finds_is_a_wrong_result(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    kept = swept(tmp_path / "kept", CODE)
+    assert {trial["checks"]["own_check"] for trial in kept} == {True}, [trial["reason"] for trial in kept]
+    (tmp_path / "broken").mkdir()
+    for trial in swept(tmp_path / "broken", CODE.replace("trainable=False", "trainable=True")):
+        assert trial["status"] == "wrong_result"
+        assert re.match(r"own_check: update 1: '.*backbone/\w+' is frozen, and moved by up to ", trial["reason"])
