@@ -64,34 +64,37 @@ def others(folder: Path) -> Iterator[tuple[str, str]]:
     yield "imported", imported_page(load_manifest(path))
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_is_drawn_silent_and_alone_at_every_width_in_both_themes(
-    opened: Open, folder: Path, tmp_path: Path, kind: str, width: int, theme: str
+    opened: Open, folder: Path, tmp_path: Path, kind: str, width: int
 ) -> None:
-    with opened(folder / f"{kind}.html", width, theme) as it:
-        it.page.screenshot(path=tmp_path / "page.png", full_page=True)
-        content = it.page.evaluate("document.documentElement.scrollWidth")
-        paper = it.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    with opened(folder / f"{kind}.html", width) as it:
+        for theme in THEMES:
+            it.page.emulate_media(color_scheme=theme)
+            it.page.screenshot(path=tmp_path / "page.png", full_page=True)
+            content = it.page.evaluate("document.documentElement.scrollWidth")
+            paper = it.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert content <= width, f"{content} pixels of content in a window of {width}, {theme}"
+            assert (paper == "rgb(255, 255, 255)") == (theme == "light")
+            assert (tmp_path / "page.png").stat().st_size > 5_000
         it.quiet()
-    assert content <= width, f"{content} pixels of content in a window of {width}"
-    assert (paper == "rgb(255, 255, 255)") == (theme == "light")
-    assert (tmp_path / "page.png").stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_nothing_serious(opened: Open, folder: Path, kind: str, theme: str) -> None:
-    with opened(folder / f"{kind}.html", 1200, theme) as it:
-        assert serious(it.page) == []
+def test_axe_finds_nothing_serious(opened: Open, folder: Path, kind: str) -> None:
+    with opened(folder / f"{kind}.html", 1200) as it:
+        for theme in THEMES:
+            it.page.emulate_media(color_scheme=theme)
+            assert serious(it.page) == [], theme
 
 
 def test_axe_finds_nothing_serious_in_a_trial_that_is_open(opened: Open, folder: Path) -> None:
-    for theme in THEMES:
-        with opened(folder / "report.html", 1200, theme, at="#trial-2") as it:
-            it.page.wait_for_selector("dialog[open]")
-            assert serious(it.page) == []
+    with opened(folder / "report.html", 1200, at="#trial-2") as it:
+        it.page.wait_for_selector("dialog[open]")
+        for theme in THEMES:
+            it.page.emulate_media(color_scheme=theme)
+            assert serious(it.page) == [], theme
 
 
 def serious(page: object) -> list[str]:
