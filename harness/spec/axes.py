@@ -59,9 +59,9 @@ OWN = ("package.module:function", registry.OWN)
 OWN_DATA = ("tfds:NAME", r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
-TWO_SERVERS = {"strategy": "parameter_server", "workers": 2, "ps": 2}
-ONE_WORKER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
-"""Nobody to lose an update to."""
+ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
+"""And one worker, which has nobody to lose an update to."""
+TWO_SERVERS = {**ONE_SERVER, "ps": 2}
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -178,7 +178,7 @@ class Axes(BaseModel):
         help="how parameter servers are updated: {names}; locked loses none, keras is the Keras optimizer",
         asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
         label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
-        tried_with=ONE_WORKER, shown_by=PROGRAM,
+        tried_with=ONE_SERVER, shown_by=PROGRAM,
     )] = "locked"
     network: Annotated[str, Axis(
         help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, "

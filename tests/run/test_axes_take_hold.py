@@ -17,6 +17,7 @@ from harness.spec import sweep_from
 from harness.spec.axes import TABLE
 from harness.spec.expand import Matrix
 from tests.axes import pair_of
+from tests.preloaded import handed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("axes")]
 FAR_APART = 2.0
@@ -29,7 +30,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder: Path = tmp_path_factory.mktemp("axes")
     cells = dict.fromkeys(cell for key in TABLE for cell in pair_of(key))
     settings = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.02, "data_dir": str(folder / "data")}
-    return load_run(measure_matrix(sweep_from(settings), Matrix(tuple(cells)), folder, ["pytest"], Quiet()))
+    with handed_in():
+        return load_run(measure_matrix(sweep_from(settings), Matrix(tuple(cells)), folder, ["pytest"], Quiet()))
 
 
 def shown(trial: TrialRecord, place: str) -> Any:
