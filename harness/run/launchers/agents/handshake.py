@@ -25,6 +25,10 @@ class JoinError(HarnessError):
     """An agent and a parent do not come together; the text is the reason."""
 
 
+class NotHeard(JoinError):
+    """The other side went or kept silent before it had answered, which says nothing of the next attempt."""
+
+
 class WrongToken(JoinError):
     """The two sides have different tokens."""
 
@@ -73,7 +77,7 @@ def ask(wire: Wire, token: str, ours: Identity) -> None:
     except ValidationError:
         raise JoinError("what answers there is no sweep of this harness") from None
     except WireError as error:
-        raise JoinError(str(error)) from None
+        raise NotHeard(str(error)) from None
     if admission.refused is not None:
         said = "".join(character for character in admission.refused if character.isprintable())
         raise (WrongToken if said.startswith("token") else JoinError)(said)

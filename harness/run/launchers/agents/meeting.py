@@ -36,7 +36,8 @@ class Meeting:
         self._ours = own_identity()
         self._socket = _listening(listen or LOOPBACK)
         self._closed = False
-        self._door = threading.BoundedSemaphore(MOST_AT_THE_DOOR)
+        self._door: list[socket.socket] = []
+        """Connections that have not shown the token yet, the oldest first."""
         threading.Thread(target=self._accept, name="meeting", daemon=True).start()
 
     @property
@@ -78,10 +79,16 @@ class Meeting:
                 connection, peer = self._socket.accept()
             except OSError:
                 return
-            if not self._door.acquire(blocking=False):
-                connection.close()
-                continue
+            self._let_in(connection)
             threading.Thread(target=self._admit, args=(connection, str(peer[0])), daemon=True).start()
+
+    def _let_in(self, connection: socket.socket) -> None:
+        """To the door, from which the oldest goes where there are too many: who has the token shows it at once."""
+        with self.changed:
+            self._door.append(connection)
+            if len(self._door) > MOST_AT_THE_DOOR:
+                with contextlib.suppress(OSError):
+                    self._door.pop(0).shutdown(socket.SHUT_RDWR)  # its own thread sees that, and closes it
 
     def _admit(self, connection: socket.socket, peer: str) -> None:
         wire = None
@@ -94,7 +101,8 @@ class Meeting:
                 _see_off(wire)
             return
         finally:
-            self._door.release()
+            with self.changed:
+                self._door = [other for other in self._door if other is not connection]
         with self.changed:
             agent = Agent(wire, identity, peer, len(self.agents) + 1, self._news)
             self.agents.append(agent)

@@ -16,7 +16,7 @@ from harness.environment import facts
 from harness.errors import HarnessError
 from harness.files import read_whole
 from harness.protocol.messages import Outcome, Report
-from harness.run.launchers.agents.handshake import JoinError, ask
+from harness.run.launchers.agents.handshake import JoinError, NotHeard, ask
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, held_ports
@@ -89,10 +89,6 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
 
 def _serve(wire: Wire, settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> None:
     there = joined(settings.host, settings.port)
-    try:
-        ask(wire, settings.token, own_identity(settings.address))
-    except JoinError as error:
-        raise type(error)(f"{there}: {error}") from None
     say(f"joined the run at {there}; importing TensorFlow")
     with contextlib.closing(Zygote()) as zygote:
         session = WorkerSession(wire, zygote, settings, asked)
@@ -111,15 +107,25 @@ def _serve(wire: Wire, settings: WorkerSettings, asked: EndRequest, say: Callabl
 
 
 def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> Wire | None:
-    """A connection; None when asked to end. With `stay` it is waited for as long as it takes, each reason said once."""
+    """A connection that the run has admitted; None when asked to end.
+
+    With `stay` it is waited for as long as it takes, each reason said once.
+    """
+    identity = own_identity(settings.address)
     there = joined(settings.host, settings.port)
     deadline = time.monotonic() + settings.wait_s
     said = ""
     while not asked.to_end:
         try:
-            return Wire(socket.create_connection((settings.host, settings.port), timeout=HANDSHAKE_S))
-        except OSError as error:
-            reason = error.strerror or str(error)
+            wire = Wire(socket.create_connection((settings.host, settings.port), timeout=HANDSHAKE_S))
+            try:
+                ask(wire, settings.token, identity)
+            except BaseException:
+                wire.close()
+                raise
+            return wire
+        except (OSError, NotHeard) as error:
+            reason = getattr(error, "strerror", None) or str(error)
             if not settings.stay and time.monotonic() >= deadline:
                 raise CannotConnect(
                     f"connect: no sweep answers at {there} ({reason}); waited {settings.wait_s:g} s"
@@ -127,6 +133,8 @@ def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str],
             if settings.stay and reason != said:
                 say(f"no sweep answers at {there} ({reason}); tries on")
                 said = reason
+        except JoinError as error:
+            raise type(error)(f"{there}: {error}") from None
         select.select([asked.read], [], [], RETRY_S)
     return None
 

@@ -1,5 +1,6 @@
 """Real agents: they fork, pass on, report how processes ended, and leave nothing when anybody is killed."""
 
+import contextlib
 import os
 import re
 import select
@@ -15,8 +16,11 @@ import pytest
 
 from harness.environment import facts
 from harness.protocol.messages import Report
-from harness.run.launchers.agents.meeting import LOOPBACK, ListenError, Meeting
+from harness.run.launchers.agents.handshake import WrongToken, admit
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.meeting import LOOPBACK, MOST_AT_THE_DOOR, ListenError, Meeting
 from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteChild
+from harness.run.launchers.agents.wire import Wire
 from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
@@ -343,9 +347,23 @@ def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, start:
     assert comes_true(lambda: meeting.living() == [])
 
 
+def test_a_worker_that_is_not_heard_tries_on_within_its_time_and_a_wrong_token_is_bad_usage_then_too(
+    start: Start,
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as busy:
+        there = address_of(LOOPBACK, busy.getsockname()[1])
+        worker = start("--connect", there, "--wait", "60")
+        for _ in range(2):
+            busy.accept()[0].close()
+        with contextlib.closing(Wire(busy.accept()[0])) as wire, pytest.raises(WrongToken):
+            admit(wire, "quite another token", own_identity())
+        _, error = worker.communicate(timeout=30)
+    assert (worker.returncode, error) == (2, f"harness: {there}: token: it is not this run's\n")
+
+
 def test_rubbish_at_the_door_keeps_nobody_out(meeting: Meeting, start: Start) -> None:
     host, port = meeting.host, meeting.port
-    silent = [socket.create_connection((host, port)) for _ in range(5)]
+    silent = [socket.create_connection((host, port)) for _ in range(MOST_AT_THE_DOOR + 8)]
     with socket.create_connection((host, port)) as rude:
         rude.sendall(b"\x80\x04\x95 pickled\n")
         start("--connect", meeting.address())
