@@ -8,10 +8,10 @@ from pathlib import Path
 
 from scipy import stats
 
-from harness.engines.tensorflow.data import default_data_dir
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
+from harness.run.request import default_data_dir
 from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand
 from harness.trial.engines import catalogue_of

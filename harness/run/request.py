@@ -1,9 +1,8 @@
 """What a trial is asked, from its cell and the settings of the sweep it belongs to."""
 
+import os
 from pathlib import Path
 
-from harness.engines.tensorflow.data import default_data_dir
-from harness.engines.tensorflow.devices.tpu import CONNECT_LIMIT_S
 from harness.errors import UsageError, not_one_of
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
@@ -16,7 +15,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
     """The request of a trial of `cell`.
 
     One intra-op thread makes a virtual replica about one core. The inter-op pool follows the cores of the host where
-    the trial runs, which need not be this one, and is resolved there (`harness.engines.tensorflow.threads`). Raises
+    the trial runs, which need not be this one, and is resolved there (`Engine.on_host`). Raises
     UsageError for an unknown launcher, and for a network with a launcher that emulates none.
     """
     check_launcher(sweep, cell)
@@ -30,7 +29,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         inter_op_threads=sweep.inter_op_threads,
         gpu_memory_mb=sweep.gpu_memory_mb,
         tpu=sweep.tpu,
-        tpu_limit_s=min(CONNECT_LIMIT_S, sweep.timeout / 2),
+        tpu_limit_s=sweep.timeout / 2,
         launcher=sweep.launcher,
         launcher_options=LauncherOptions(
             hosts=sweep.hosts,
@@ -59,6 +58,12 @@ def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     if cell is not None and cell.shape.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")
+
+
+def default_data_dir() -> Path:
+    """`$XDG_CACHE_HOME/tf-distribute-harness`, under `~/.cache` where that variable is not set."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "tf-distribute-harness"
 
 
 def data_dir_of(sweep: Sweep) -> Path:

@@ -84,9 +84,9 @@ def carry_out(run: LiveRun[Any], new: bool) -> None:
         for here in places if new else ():
             limit_s = min(PREFLIGHT_S, here[0].timeout_s)
             preflight(here[0].zygote, [arm.request for arm in here], limit_s, run.goes_on_without_some)
+        run.ready()
         for here in places:
             open_launchers([arm.request for arm in here], here[0].zygote)
-        run.ready()
         run.announce()
         try:
             with run.interrupts:

@@ -212,7 +212,7 @@ class FakeZygote:
         self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []
         self.statuses: dict[Channel, int] = {}
-        self._plays = plays
+        self.plays = plays
         self.engine = "tensorflow"
         self.check: Callable[[], None] = lambda: None
         self.killing: Callable[[], None] = lambda: None
@@ -234,7 +234,7 @@ class FakeZygote:
         ours, theirs = socket.socketpair()
         log = Path(self.scratch) / f"trial-{number}.log"
         log.write_text("")
-        actor = Actor(self, request, Channel(theirs), log, self._plays(request))
+        actor = Actor(self, request, Channel(theirs), log, self.plays(request))
         actor.attempt = attempt
         thread = threading.Thread(target=actor.run, daemon=True)
         thread.start()

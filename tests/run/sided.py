@@ -130,7 +130,7 @@ class AbBench:
         self.diary.clear()
         for name, plays in (("a", a), ("b", b)):
             self.zygotes[name].spawned.clear()
-            self.zygotes[name]._plays = plays or lasting([0.0])
+            self.zygotes[name].plays = plays or lasting([0.0])
         resume("ab", self.path, self.progress)
         return self.stored
 

@@ -101,7 +101,7 @@ class ValidateBench:
     def resume(self, plays: Plays | None = None) -> Run:
         """Measure what is missing; from now on trials do what `plays` says."""
         self.zygote.spawned.clear()
-        self.zygote._plays = plays or as_planted()
+        self.zygote.plays = plays or as_planted()
         resume("validation", self.path, self.progress)
         return self.stored
 

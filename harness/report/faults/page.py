@@ -196,7 +196,8 @@ def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
     plan = manifest.part(FaultsPlan)
     return rendered(
         "faults.html.j2",
-        manifest=manifest,
+        run=manifest,
+        page_kind="faults",
         settings=plan.settings,
         headline=headline(summary),
         lines=faults_lines(summary),

@@ -14,7 +14,7 @@ def findings_page(
     """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it."""
     return rendered(
         "findings.html.j2",
-        manifest=manifest,
+        run=manifest,
         page_kind=page_kind,
         heading=heading,
         headline=lines[0],

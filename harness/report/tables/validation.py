@@ -183,7 +183,8 @@ def validation_page(record: ValidationRecord) -> str:
     """The same as one self-contained page."""
     return rendered(
         "validation.html.j2",
-        record=record,
+        run=record,
+        page_kind="validation",
         headline=f"{sentence(summary_words(record))}.",
         lines=validation_lines(record),
         tables=validation_tables(record),

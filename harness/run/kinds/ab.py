@@ -70,10 +70,10 @@ class AbRun(TrialRun):
         manifest = with_versions(self.store.manifest, self.zygotes)
         if manifest != self.store.manifest:
             self.store.update_manifest(manifest)
-        self._began = time.monotonic()
 
     def announce(self) -> None:
-        """What is left of the plans, and about how long that takes."""
+        """What is left of the plans, and about how long that takes. The limit on time begins here."""
+        self._began = time.monotonic()
         sweep, left = self.store.manifest.sweep, self._left(self.store.manifest.plans)
         each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
         self.progress.started(self.store.manifest.run_id, len(SIDE_NAMES) * len(left), each * len(left))

@@ -84,7 +84,7 @@ class LiveRun(ABC, Generic[Listener]):
         return ()
 
     def ready(self) -> None:
-        """The processes are there and the user's own is known to load; nothing has been measured in this sitting."""
+        """The processes are there and the user's own is known to load; no host has been asked to join."""
 
     @abstractmethod
     def announce(self) -> None:

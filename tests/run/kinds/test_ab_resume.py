@@ -227,6 +227,7 @@ def test_another_machine_or_another_tensorflow_cannot_go_on_with_it(
                 bench.resume()
     with monkeypatch.context() as patch:
         patch.setattr(bench.zygotes["b"], "versions", {**FakeZygote.versions, "keras": "9.9.9"}, raising=False)
+        patch.setattr("harness.run.runner.open_launchers", lambda *_: pytest.fail("hosts were asked to join"))
         with pytest.raises(UsageError, match=r"side b has keras 9\.9\.9 by now, and had 3\.11\.0 when"):
             bench.resume()
     assert (bench.path / "trials.jsonl").read_bytes() == before

@@ -279,7 +279,7 @@ def test_a_resumed_run_measures_only_what_is_missing_and_is_then_complete(tmp_pa
             good_trials["left"] -= 1
         return press_ctrl_c() if good_trials["left"] < 0 else Play()
 
-    bench.zygote._plays = plays
+    bench.zygote.plays = plays
     with pytest.raises(Interrupted):
         bench.start()
     before = load_run(bench.path).trials
@@ -287,7 +287,7 @@ def test_a_resumed_run_measures_only_what_is_missing_and_is_then_complete(tmp_pa
     assert len(finished) == 3
 
     bench.zygote.spawned.clear()
-    bench.zygote._plays = all_play(Play())
+    bench.zygote.plays = all_play(Play())
     bench.resume()
     after = load_run(bench.path)
     ok = [(t.cell_id, t.block) for t in after.trials if t.status == "ok"]

@@ -32,7 +32,7 @@ def press_ctrl_c(actor: Actor) -> None:
 
 def stopped_in(bench: ValidateBench, trial: int) -> str:
     """Start, and press Ctrl-C in the window of a trial, counted from the first that is recorded."""
-    bench.zygote._plays = as_planted(kind=_pressing(trial))
+    bench.zygote.plays = as_planted(kind=_pressing(trial))
     with pytest.raises(Interrupted) as caught:
         bench.start()
     return str(caught.value)

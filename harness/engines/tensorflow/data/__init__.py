@@ -1,15 +1,13 @@
 """Data sources. One file a source, with one `SOURCE`; or `tfds:NAME`, any image classification data set."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.named import PREFIX, NamedSource
 from harness.errors import not_one_of
 from harness.registry import registered
 
-__all__ = ["PRELOAD", "DataInfo", "Source", "default_data_dir", "load_source", "sources"]
+__all__ = ["PRELOAD", "DataInfo", "Source", "load_source", "sources"]
 
 PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.reader")
 """Modules that reading imports: worth importing once before trials fork. They start no threads and no runtime."""
@@ -28,9 +26,3 @@ def load_source(name: str) -> Source:
     if name.startswith(PREFIX):
         return NamedSource(name.removeprefix(PREFIX))
     raise not_one_of("data", name, [*known, f"{PREFIX}NAME"])
-
-
-def default_data_dir() -> Path:
-    """`$XDG_CACHE_HOME/tf-distribute-harness`, under `~/.cache` where that variable is not set."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "tf-distribute-harness"

@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from harness.engines.tensorflow.data import default_data_dir, load_source, sources
+from harness.engines.tensorflow.data import load_source, sources
 from harness.errors import UsageError
 
 
@@ -43,11 +42,3 @@ def test_digits_and_synthetic_are_registered_and_only_synthetic_stays_on_the_dev
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"data: 'digit' is not one of digits, synthetic, tfds:NAME.*'digits'\?"):
         load_source("digit")
-
-
-def test_the_default_folder_follows_the_xdg_convention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_data_dir() == tmp_path / "tf-distribute-harness"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_data_dir() == tmp_path / ".cache" / "tf-distribute-harness"
