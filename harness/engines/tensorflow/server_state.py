@@ -98,6 +98,8 @@ class ServedOptimizer:
         count = tf.cast(self.iterations.read_value() + 1, tf.float32)
         rate = tf.cast(self._rate.read_value(), tf.float32)
         for position, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
+            if gradient is None:
+                continue
             parts = weight.cut(tf.convert_to_tensor(gradient))
             for number, (shard, part) in enumerate(zip(weight.shards, parts, strict=True)):
                 self._apply(position, number, shard, part, rate, count)

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,7 +188,7 @@ def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[
     """Forward and backward of a replica's share of a batch: (x, y) -> (its part of the mean loss, gradients).
 
     Gradients are summed over replicas, so the loss is divided by the global batch, and what the model adds to it
-    (regularisers) by the number of replicas. That is added in float32, as Keras' `fit` does.
+    (regularisers) by the number of replicas.
     """
     import tensorflow as tf
 
@@ -198,16 +198,16 @@ def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
             if model.losses:
-                loss += tf.add_n([_number(added) for added in model.losses]) / cell.replicas_per_update
+                loss += added_loss(model.losses) / cell.replicas_per_update
             scaled = optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, model.trainable_variables)
 
     return gradients_of
 
 
-def _number(added: Any) -> Any:
-    """A loss that a model adds, as a float32 scalar."""
+def added_loss(losses: Sequence[Any]) -> Any:
+    """What a model adds to its loss, all together and in float32, as Keras' `fit` does."""
     import tensorflow as tf
 
-    added = tf.cast(added, tf.float32)
-    return tf.reduce_sum(added) if added.shape.rank else added
+    added = [tf.cast(loss, tf.float32) for loss in losses]
+    return tf.add_n([tf.reduce_sum(loss) if loss.shape.rank else loss for loss in added])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import pipeline
 from harness.engines.tensorflow.loops.base import Loop
+from harness.engines.tensorflow.training import added_loss, share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 
@@ -135,7 +136,7 @@ def _locked_update(training: "Training") -> Any:
             outputs, after, losses = model.call(trained, untrained, x)
             loss = tf.reduce_sum(training.loss(y, outputs)) / cell.global_batch_size
             if losses:
-                loss += tf.add_n(losses)
+                loss += added_loss(losses)
         return loss, tape.gradient(loss, trained), after
 
     if cell.xla:
@@ -167,13 +168,12 @@ def _keras_update(training: "Training") -> Any:
             "--updates locked"
         )
 
+    gradients_of = share_gradients(training, model, optimizer)
+
     def replica(x: Any, y: Any) -> Any:
         before = tf.identity(optimizer.iterations.value)
-        with tf.control_dependencies([before]), tf.GradientTape() as tape:
-            loss = tf.reduce_sum(training.loss(y, model(x, training=True))) / cell.global_batch_size
-            if model.losses:
-                loss += tf.add_n(model.losses)
-        gradients = tape.gradient(loss, model.trainable_variables)
+        with tf.control_dependencies([before]):
+            loss, gradients = gradients_of(x, y)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss, tf.identity(optimizer.iterations.value) - 1 - before
 

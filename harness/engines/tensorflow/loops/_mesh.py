@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.executed import inspect_expanded
 from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.mesh import DeviceMesh, layouts_of
+from harness.engines.tensorflow.training import added_loss
 from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
@@ -89,7 +90,7 @@ def make_step(training: "Training") -> Any:
             outputs, _, losses = model.call(trained, untrained, x)
             loss = loss_of_batch(training, y, outputs)
             if losses:
-                loss += tf.add_n(losses)
+                loss += added_loss(losses)
         optimizer.apply(tape.gradient(loss, trained))
         return loss
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.server_state import ServedOptimizer
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
 from harness.trial.array_cache import kept
@@ -53,9 +54,10 @@ def arithmetic_of(training: Training) -> str:
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
-    """The initial state, the batches, and the keys of the cell that bear on a single device."""
+    """The initial state, the batches, and what of the cell bears on a single device."""
     cell = training.cell
-    parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla)
+    kernels = isinstance(training.optimizer, ServedOptimizer)
+    parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla, kernels)
     arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)

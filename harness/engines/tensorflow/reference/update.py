@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.counting import clips
 from harness.engines.tensorflow.reference.lockstep import Lockstep
+from harness.engines.tensorflow.server_state import ServedOptimizer
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
 
@@ -99,7 +100,12 @@ class SingleDevice:
         return tf.function(gradients_of, jit_compile=True, autograph=False) if self._training.cell.xla else gradients_of
 
     def _handed_over(self, gradients: list[Any]) -> list[Any]:
-        """What a replica gives to be summed: Keras' optimizers clip before they sum, and leave a step out before."""
+        """What a replica gives to be summed: Keras' optimizers clip before they sum, and leave a step out before; the
+        kernels of parameter servers and meshes take dense gradients."""
+        if isinstance(self._training.optimizer, ServedOptimizer):
+            import tensorflow as tf
+
+            return [gradient if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
         scales = hasattr(self._optimizer, "inner_optimizer")
         if self._clip is None or (scales and not self._optimizer.check_finite(gradients)):
             return gradients
