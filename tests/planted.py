@@ -7,6 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+LATE = 7
+"""Calls after which a late fault begins: by then the gate's first updates have been proved, and windows are timed."""
+
 
 class Faulty(tf.distribute.ReductionToOneDevice):  # type: ignore[misc]
     """Reduces rightly, but for what `before` does to the values and `after` to the results."""
@@ -88,6 +91,23 @@ class Delayed(Faulty):
             return tf.identity(before)
 
 
+class LateDropped(Faulty):
+    """Right until each tensor has been reduced LATE times; then the value of the second replica is missing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: dict[Any, Any] = {}
+
+    def before(self, replica: int, position: int, value: Any) -> Any:
+        if replica != 1:
+            return value
+        key = (position, tuple(value.shape))
+        if key not in self._calls:
+            with tf.init_scope():
+                self._calls[key] = tf.Variable(0)
+        return value * tf.cast(self._calls[key].assign_add(1) <= LATE, value.dtype)
+
+
 class NeverUpdated(Faulty):
     """The last replica gets zeros instead of the sum."""
 
@@ -110,6 +130,7 @@ class NotANumber(Faulty):
 dropped_op, dropped_in_one_tensor_op, doubled_op, mean_op = Dropped, DroppedInOneTensor, Doubled, Mean
 quietly_dropped_op = QuietlyDropped
 delayed_op, never_updated_op, rounded_op, nan_op = Delayed, NeverUpdated, Rounded, NotANumber
+late_dropped_op = LateDropped
 
 
 def small_model() -> Any:
@@ -145,6 +166,17 @@ def skipping_model() -> Any:
     model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
     model.compile(
         optimizer=__getattr__("Skipping")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    return model
+
+
+def late_doubling_model() -> Any:
+    """A model whose optimizer takes every gradient twice once it has made LATE updates."""
+    import keras
+
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+    model.compile(
+        optimizer=__getattr__("LateDoubling")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
     return model
 
@@ -237,4 +269,15 @@ def __getattr__(name: str) -> Any:
                 )
 
         return Skipping
+    if name == "LateDoubling":
+
+        class LateDoubling(keras.optimizers.SGD):  # type: ignore[misc]
+            def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+                if not hasattr(self, "_calls"):
+                    with tf.init_scope():
+                        self._calls = tf.Variable(0, dtype=tf.int64)
+                factor = tf.where(self._calls.assign_add(1) > LATE, 2.0, 1.0)
+                return super().apply([factor * gradient for gradient in grads], trainable_variables)
+
+        return LateDoubling
     raise AttributeError(name)

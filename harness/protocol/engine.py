@@ -7,7 +7,7 @@ Its module must not import the framework at the top: the parent reads the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Request
@@ -26,6 +26,14 @@ Ending = tuple[Literal["unsupported", "out_of_memory", "crashed"], str]
 """How a trial that raised has ended, and the reason in one line."""
 Task = Callable[[Request, Channel], Outcome]
 """Something that a fresh process is asked to do."""
+
+
+class KnownStep(NamedTuple):
+    """What came of one update on a batch that the reference knows."""
+
+    loss: float
+    same_program: bool
+    """Whether the program that was timed ran it; False where it was compiled anew."""
 
 
 class Pace(Protocol):
@@ -80,7 +88,18 @@ class Trainer(Protocol):
         """The first GATE_UPDATES updates from `initial`, on one device and by a way of their own; raises Unprovable."""
 
     def run(self, pace: Pace) -> None:
-        """Train until `pace` says 0. The first GATE_UPDATES steps are single ones, each on another batch."""
+        """Train until `pace` says 0. The first GATE_UPDATES steps are single ones, each on another batch; the loss of
+        each is that of its batch alone."""
+
+    def one_more(self) -> KnownStep:
+        """One update on a batch of a known kind, by the program that is timed, to its end.
+
+        It is asked for between two windows, while `run` waits for its pace, and once `run` has returned. What the batch
+        is, is the engine's to choose, so that a model that has learnt its data still has a gradient.
+        """
+
+    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
+        """The update of `one_more` from the state `before`, on one device and by a way of its own."""
 
     def synchronise(self) -> None:
         """Return when every replica has done its last update."""

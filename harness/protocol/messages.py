@@ -166,6 +166,8 @@ class Turn(Message):
     round: int = 0
     steps: Annotated[int, Field(ge=1)] | None = None
     """Steps of the window; None is what the trial's own pilot chose."""
+    prove: bool = False
+    """Whether to prove an update before the window."""
 
 
 class WindowTimes(Message):
@@ -177,6 +179,8 @@ class WindowTimes(Message):
     cpu_seconds: float
     waiting_seconds: float
     waiting_cpu_seconds: float
+    check_seconds: float = 0.0
+    """What was proved before the window took so long."""
     workers: list[float] = []
     """Seconds of each worker, where there are several; `seconds` is the largest."""
 

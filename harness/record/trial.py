@@ -97,14 +97,11 @@ NEEDED = {
     "replicas_agree": "replicas were not compared with each other",
     "updates_applied": "updates were not counted",
     "loss_finite": "no loss was looked at",
-}
-"""What the full gate must have shown of a trial that is `ok`, and what is said where it did not.
-
-Not yet needed, because engines do not fill them yet: `sight`, `late` and `loss`. Each is needed from its line here on:
     "sight": "what a fault would have looked like is not known",
     "late": "no update after the last window was held against a reference",
     "loss": "the reported loss was not held against the mean over the global batch",
-"""
+}
+"""What the full gate must have shown of a trial that is `ok`, and what is said where it did not."""
 FAULTS = {
     "missing": "a missing replica",
     "delayed": "a gradient that comes an update late",

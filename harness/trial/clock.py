@@ -28,7 +28,9 @@ class Clock:
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
     to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of
     a cluster has timed, so that all choose the same steps; a window has at least `least_steps`. `tracer` profiles a
-    few steps more once the parent has said finish: every window of every live trial is timed by then.
+    few steps more once the parent has said finish: every window of every live trial is timed by then. `prove` is called
+    where a turn says so, before its window; a window of steps that nobody times follows it, since what proves uses
+    caches, and workers that wait for one that proves begin together again.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Clock:
         agree: Callable[[float], float] = float,
         least_steps: int = 1,
         tracer: Tracer | None = None,
+        prove: Callable[[], None] | None = None,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -50,7 +53,10 @@ class Clock:
         self._agree = agree
         self._least_steps = least_steps
         self._tracer = tracer
+        self._prove = prove
         self._tracing = self._finished = False
+        self._warming = False
+        self._proving_s = 0.0
         self._steps = 1
         self._piloting = True
         self._paces: list[float] = []
@@ -67,7 +73,7 @@ class Clock:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
         if self._finished:
             return 0
-        if not self._piloting:
+        if not self._piloting and not self._warmed():
             turn = Turn.model_validate_json(self._channel.receive_line() or "")
             if turn.do == "finish":
                 return self._after_the_last_window()
@@ -75,6 +81,11 @@ class Clock:
             self._steps = turn.steps or self._steps
             now, cpu = time.perf_counter(), time.process_time()
             self._waited, self._waited_cpu = now - self._idle_since, cpu - self._idle_cpu_since
+            self._proving_s = 0.0
+            if turn.prove and self._prove is not None:
+                self._prove()
+                self._proving_s = time.perf_counter() - now
+                self._warming = True
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self._steps
 
@@ -90,6 +101,8 @@ class Clock:
         cpu = time.process_time() - self._cpu
         self.scheduled += self._steps
         self.losses.append(float(loss))
+        if self._warming:
+            return
         if self.scheduled <= self._gate_steps:
             self._gate(self.scheduled)
         elif self._piloting:
@@ -97,6 +110,11 @@ class Clock:
         else:
             self._report(wall, cpu)
         self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
+
+    def _warmed(self) -> bool:
+        """Whether the steps that nobody times are just done, so that those of the turn are next."""
+        warmed, self._warming = self._warming, False
+        return warmed
 
     def _after_the_last_window(self) -> int:
         self._finished = True
@@ -142,6 +160,7 @@ class Clock:
                     cpu_seconds=max(0.0, cpu),
                     waiting_seconds=self._waited,
                     waiting_cpu_seconds=max(0.0, self._waited_cpu),
+                    check_seconds=self._proving_s,
                 )
             )
         )

@@ -6,7 +6,7 @@ passes, else the evidence in plain words.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ STATE_TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed
 One replica's gradient missing among n changes the gradient by about 1/n."""
 STORED = {"float64": 2**-53, "float32": 2**-24, "float16": 2**-11, "bfloat16": 2**-8}
 """By how much of itself storing a value rounds it, by the variable's type; others are exact."""
+LOSS_TOLERANCE = 0.1
+"""The loss is one number, in which rounding averages out: it is allowed so much of what a variable is."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
 
@@ -39,12 +41,16 @@ class UpdateCheck:
 
 
 def check_update(
-    states: Sequence[Sequence[VariableState]], initial: Sequence[VariableState], reference: Reference
+    states: Sequence[Sequence[VariableState]],
+    initial: Sequence[VariableState],
+    reference: Reference,
+    first: int = 1,
 ) -> UpdateCheck:
     """Compare weights, statistics and optimizer state of every replica with the reference, after each update.
 
     Optimizer state is compared too because Adam's step hides the gradient's scale: a mean where a
-    sum belongs moves the weights alike, but not the moments. The worst offender is the evidence.
+    sum belongs moves the weights alike, but not the moments. The worst offender is the evidence, which counts updates
+    from `first` on.
     """
     worst = UpdateCheck(0.0, None)
     for update, state in enumerate(states):
@@ -54,9 +60,30 @@ def check_update(
             allowed = _Allowed(STATE_TOLERANCE[reference.arithmetic], reference.noise[update][v], update + 1)
             found = _compare(now, initial[v], reference.states[update][v], mask, allowed)
             if found.share > worst.share:
-                evidence = found.evidence and f"after update {update + 1} {found.evidence}"
+                evidence = found.evidence and f"after update {first + update} {found.evidence}"
                 worst = UpdateCheck(found.share, evidence)
     return worst
+
+
+def sight_of(
+    wrong: "Mapping[str, Sequence[Array]]", initial: Sequence[VariableState], reference: Reference
+) -> dict[str, float]:
+    """How many times its limit each state would be that a fault in the last update leaves behind, by the fault's name.
+
+    `wrong[fault]` has an array a variable, as `reference.states[-1]` has. A fault that begins earlier shows at least as
+    much: it has all updates to show in.
+    """
+
+    def as_trained(state: "Sequence[Array]") -> list[VariableState]:
+        return [
+            VariableState(now.name, now.kind, tuple(value) if now.kind == "statistic" else (value,))
+            for value, now in zip(state, initial, strict=True)
+        ]
+
+    right = [as_trained(state) for state in reference.states[:-1]]
+    return {
+        fault: check_update([*right, as_trained(state)], initial, reference).share for fault, state in wrong.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -180,6 +207,21 @@ def _difference(state: Sequence[VariableState]) -> str | None:
                     f"{variable.kind} '{variable.name}' on replica {r} differs from replica 0 in "
                     f"{different} of {first.size} elements (largest difference {largest:.3g})"
                 )
+    return None
+
+
+def check_mean_losses(losses: Sequence[float], reference: Reference, first: int = 1) -> str | None:
+    """Each reported loss is the mean over the global batch that the reference has."""
+    tolerance = LOSS_TOLERANCE * STATE_TOLERANCE[reference.arithmetic]
+    for position, (loss, wanted, noise) in enumerate(
+        zip(losses, reference.losses, reference.loss_noise, strict=True), start=first
+    ):
+        limit = tolerance * abs(wanted) + NOISE_FACTOR * noise
+        if not abs(loss - wanted) <= limit:
+            return (
+                f"the loss reported of update {position} is {loss:.6g}, and the mean over the global batch is "
+                f"{wanted:.6g}, where {limit:.2g} is allowed"
+            )
     return None
 
 

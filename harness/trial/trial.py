@@ -1,14 +1,15 @@
 """A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
 
+import functools
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from harness.errors import Unprovable
 from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
 from harness.protocol.messages import Request
-from harness.protocol.state import VariableState
+from harness.protocol.state import Reference, VariableState
 from harness.record.cluster import AsynchronousUpdates
 from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
@@ -17,6 +18,7 @@ from harness.trial.judgement import (
     check_agreement,
     check_applied,
     check_losses,
+    check_mean_losses,
     check_update,
     digests_of,
     note_statistics,
@@ -55,12 +57,13 @@ class Trial(Attempt):
             trainer.agree,
             trainer.least_steps,
             tracer,
+            lambda: self._judge_all(self._one_more(trainer, clock)),
         )
         self._enter("first_step")
         trainer.run(clock)
         self._outcome["trace"] = tracer.record if tracer else None
         self._enter("check")
-        self._prove_afterwards(trainer, clock, trainer.updates() - counted_before)
+        self._prove_afterwards(trainer, clock, counted_before)
         if self._request.times_alone and self._request.training.workers > 1 and (alone := trainer.alone) is not None:
             self._enter("alone")
             self._outcome["compute_s"] = times_alone(alone, trainer.agree)
@@ -78,7 +81,8 @@ class Trial(Attempt):
         self._enter("check")
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
-            self._prove_update(trainer)
+            reference = functools.partial(trainer.reference, self._initial)
+            self._judge_all(self._held("update", reference, self._initial, self._states, clock.losses))
             for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
                 self._ask_own(before, after, number)
             self._outcome["executed"] = trainer.executed()
@@ -91,19 +95,51 @@ class Trial(Attempt):
             evidence = self._own(before, after)
             self._judge("own_check", evidence and f"update {number}: {evidence}")
 
-    def _prove_update(self, trainer: Trainer) -> None:
+    def _held(
+        self,
+        name: str,
+        compute: Callable[[], Reference],
+        initial: Sequence[VariableState],
+        states: Sequence[Sequence[VariableState]],
+        losses: Sequence[float],
+        first: int = 1,
+    ) -> dict[str, str | None]:
+        """Hold updates, of which `first` is the first one's number, against a reference: the evidence of each check."""
         try:
-            reference = trainer.reference(self._initial)
+            reference = compute()
         except Unprovable as error:
-            self._checks["detail"]["update"] = str(error)
-            return
-        update = check_update(self._states, self._initial, reference)
-        self._checks["update_error"] = min(update.share, LARGEST_SHARE)
-        self._judge("update", update.evidence)
+            self._checks["detail"][name] = str(error)
+            return {}
+        update = check_update(states, initial, reference, first)
+        self._checks["update_error"] = max(self._checks.get("update_error", 0.0), min(update.share, LARGEST_SHARE))
+        if reference.sight is not None:
+            seen = self._checks.setdefault("sight", {})
+            for fault, share in reference.sight.items():
+                seen[fault] = min(share, seen.get(fault, LARGEST_SHARE))
+        evidence = {name: update.evidence}
+        return evidence | {"loss": check_mean_losses(losses, reference, first)} if reference.losses else evidence
 
-    def _prove_afterwards(self, trainer: Trainer, clock: Clock, applied: int) -> None:
+    def _one_more(self, trainer: Trainer, clock: Clock) -> dict[str, str | None]:
+        """An update that is proved as the first ones were, however late it is: the evidence of each check."""
+        before = trainer.state()
+        done = trainer.one_more()
+        after = trainer.state()
+        clock.scheduled += 1
+        if not self._leads:
+            return {}
+        self._ask_own(before, after, clock.scheduled)
+        reference = functools.partial(trainer.reference_of_one_more, before)
+        evidence = self._held("late", reference, before, [after], [done.loss], clock.scheduled)
+        if not done.same_program and evidence.get("late") is None:
+            evidence.pop("late", None)
+            self._checks["detail"]["late"] = "the step was compiled anew for the batch that it was to be proved with"
+        return evidence
+
+    def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
+        late = self._one_more(trainer, clock)
+        applied = trainer.updates() - counted_before
         self._outcome["peak_device_memory_bytes"] = trainer.peak_device_memory_bytes()
         due, remarks = trainer.due(clock.scheduled)
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, due
@@ -115,7 +151,7 @@ class Trial(Attempt):
         state = trainer.state()
         if remark := note_statistics(state):
             self._checks["detail"]["statistics"] = remark
-        evidence = {
+        evidence = late | {
             "replicas_agree": check_agreement(state),
             "updates_applied": check_applied(applied, due),
             "loss_finite": check_losses(clock.losses),

@@ -18,8 +18,9 @@ OPS = {
     "delayed_op": "",
     "never_updated_op": "reduction",
     "nan_op": "reduction",
+    "late_dropped_op": "late",
 }
-MODELS = ("nan", "skipping", "hanging", "crashing", "hungry", "late_crash", "late_hang")
+MODELS = ("nan", "skipping", "late_doubling", "hanging", "crashing", "hungry", "late_crash", "late_hang")
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +80,7 @@ def test_what_is_wrong_is_in_no_ranking_and_what_is_right_is(wrong_ops: Run) -> 
     [
         ("nan_model", "wrong_result", "loss_finite"),
         ("skipping_model", "wrong_result", "update"),
+        ("late_doubling_model", "wrong_result", "late: after update"),
         ("hungry_model", "out_of_memory", "OOM when allocating tensor"),
         ("crashing_model", "crashed", "ended by SIGSEGV during build"),
         ("hanging_model", "timeout", "no sign of life within 8 s during build"),

@@ -115,7 +115,7 @@ def test_what_becomes_of_a_job_is_explained() -> None:
 
 
 def test_every_check_of_the_gate_is_explained() -> None:
-    for check in ("reduction", "update", "replicas_agree", "updates_applied", "loss_finite"):
+    for check in ("reduction", "update", "late", "loss", "replicas_agree", "updates_applied", "loss_finite"):
         assert f"| `{check}` |" in PROTOCOL
 
 

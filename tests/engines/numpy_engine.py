@@ -7,7 +7,8 @@ sweep`, or `SPEC` under the keys of a Sweep, from the root of the repository or 
     subprocess.run([sys.executable, "-m", "harness", "sweep", *flags(replicas="1,2", results=str(tmp_path))])
 
 A trial's model says how it ends. `line` goes well. `loses_a_gradient` leaves one replica's gradient out of the sum, so
-the gate finds a `wrong_result`. `dies` is a `crashed` and `hangs` a `timeout`, both once the gate has been passed.
+the gate finds a `wrong_result`; `loses_it_late` does so once the gate has been passed, and `leaves_out_a_loss` reports
+the other replicas' loss only. `dies` is a `crashed` and `hangs` a `timeout`, both once the gate has been passed.
 """
 
 import os
@@ -16,16 +17,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
-from harness.protocol.engine import GATE_UPDATES, Ending, Pace, Task
+from harness.protocol.engine import GATE_UPDATES, Ending, KnownStep, Pace, Task
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
 from harness.trial.delay import Delay
 from harness.trial.ending import plain_ending
+from harness.trial.judgement import sight_of
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -53,10 +56,12 @@ FEATURES = 64
 BATCHES = 4
 RATE, MOMENTUM = 0.05, 0.9
 FAULT_AFTER = GATE_UPDATES + 1
-"""The update in which `dies` and `hangs` do what they are called."""
+"""The update in which `dies` and `hangs` do what they are called, and the last one that `loses_it_late` does well."""
 MODELS = {
     "line": "least squares",
     "loses_a_gradient": "the last replica's gradient is missing",
+    "loses_it_late": "the same, once the gate has been passed",
+    "leaves_out_a_loss": "the last replica's part of the loss is not reported",
     "dies": "is ended by a signal",
     "hangs": "takes a step that never ends",
 }
@@ -87,9 +92,10 @@ class LeastSquares:
         self._delay = Delay(0.0 if request.plant is None else request.plant.share, time.sleep)
         self._threads = ThreadPoolExecutor(self._cell.replicas)
         generator = np.random.default_rng(request.seed)
-        shape = (BATCHES, self._cell.global_batch_size, FEATURES)
+        shape = (BATCHES + 1, self._cell.global_batch_size, FEATURES)
         self._x = generator.normal(size=shape).astype(np.float32)
         self._y = (self._x @ generator.normal(size=FEATURES)).astype(np.float32)
+        self._y[BATCHES] += 1  # lies on no line, so that there is a gradient when the line is found
         start = generator.normal(size=FEATURES).astype(np.float32)
         self._weights = [start.copy() for _ in range(self._cell.replicas)]
         self._velocity = [np.zeros_like(start) for _ in range(self._cell.replicas)]
@@ -125,22 +131,46 @@ class LeastSquares:
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """The same updates on whole batches, in double precision."""
+        return self._reference(initial, range(GATE_UPDATES))
+
+    def one_more(self) -> KnownStep:
+        """On a batch that is not trained on."""
+        return KnownStep(self._step(BATCHES), same_program=True)
+
+    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
+        """The same on the whole of it."""
+        return self._reference(before, [BATCHES])
+
+    def _reference(self, initial: Sequence[VariableState], batches: Sequence[int]) -> Reference:
         import numpy as np
 
         weights, velocity = (variable.copies[0].astype(np.float64) for variable in initial)
-        states = []
-        for x, y in zip(self._x[:GATE_UPDATES], self._y[:GATE_UPDATES], strict=True):
-            velocity = MOMENTUM * velocity - RATE * (x.T @ (x @ weights - y)) / len(x)
-            weights = weights + velocity
+        states, losses = [], []
+        for x, y in ((self._x[batch], self._y[batch]) for batch in batches):
+            error, before = x @ weights - y, (weights, velocity)
+            weights, velocity = _moved(*before, x.T @ error / len(x))
             states.append([weights, velocity])
-        return Reference(states, [[0.0, 0.0]] * GATE_UPDATES, [np.ones(FEATURES, dtype=bool)])
+            losses.append(float(error @ error) / len(x))
+        right = Reference(
+            states, [[0.0, 0.0]] * len(states), [np.ones(FEATURES, dtype=bool)], losses, [0.0] * len(states)
+        )
+        kept = slice(-self._cell.replica_batch_size) if self._cell.replicas > 1 else slice(None)
+        wrong = {
+            "doubled": 2 * x.T @ error,
+            "missing": x[kept].T @ error[kept],
+            "averaged": x.T @ error / self._cell.replicas,
+        }
+        if self._cell.replicas == 1:
+            wrong = {"doubled": wrong["doubled"]}
+        faulty = {fault: _moved(*before, gradient / len(x)) for fault, gradient in wrong.items()}
+        return replace(right, sight=sight_of(faulty, initial, right))
 
     def run(self, pace: Pace) -> None:
         """Batch after batch, over and over."""
         while steps := pace.begin():
             self._delay.window_begins()
             for _ in range(steps):
-                loss = self._step()
+                loss = self._step(self._updates % BATCHES)
             self._delay.window_ends(self.synchronise)
             pace.end(loss)
 
@@ -162,10 +192,10 @@ class LeastSquares:
         """It has no accelerator."""
         return None
 
-    def _step(self) -> float:
+    def _step(self, batch: int) -> float:
         if self._updates == FAULT_AFTER:
             self._go_wrong()
-        batch, size = self._updates % BATCHES, self._cell.replica_batch_size
+        size = self._cell.replica_batch_size
 
         def of_replica(replica: int) -> "tuple[Array, float]":
             share = slice(replica * size, (replica + 1) * size)
@@ -173,13 +203,18 @@ class LeastSquares:
             return x.T @ error / self._cell.global_batch_size, float(error @ error) / self._cell.global_batch_size
 
         gradients, losses = zip(*self._threads.map(of_replica, range(self._cell.replicas)), strict=True)
-        total = self._summed(gradients[:-1] if self._cell.model == "loses_a_gradient" else gradients)
+        total = self._summed(gradients[:-1] if self._loses else gradients)
         for weights, velocity in zip(self._weights, self._velocity, strict=True):
             velocity *= MOMENTUM
             velocity -= RATE * total
             weights += velocity
         self._updates += 1
-        return sum(losses)
+        return sum(losses[:-1] if self._cell.model == "leaves_out_a_loss" else losses)
+
+    @property
+    def _loses(self) -> bool:
+        late = self._cell.model == "loses_it_late" and self._updates > FAULT_AFTER
+        return late or self._cell.model == "loses_a_gradient"
 
     def _summed(self, values: "Sequence[Array]") -> "Array":
         import numpy as np
@@ -191,6 +226,11 @@ class LeastSquares:
             os.kill(os.getpid(), signal.SIGSEGV)
         while self._cell.model == "hangs":
             time.sleep(60)
+
+
+def _moved(weights: "Array", velocity: "Array", gradient: "Array") -> "tuple[Array, Array]":
+    velocity = MOMENTUM * velocity - RATE * gradient
+    return weights + velocity, velocity
 
 
 def broken() -> None:

@@ -36,7 +36,7 @@ def harness(*arguments: str) -> str:
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a sweep of every model that the engine has."""
     results = tmp_path_factory.mktemp("results")
-    models = "line,loses_a_gradient,dies,hangs"
+    models = "line,loses_a_gradient,loses_it_late,leaves_out_a_loss,dies,hangs"
     told = harness(
         "sweep", "--json", *flags(model=models, strategy="threads", replicas="2", timeout="1", results=str(results))
     )
@@ -80,6 +80,30 @@ def test_a_gradient_that_is_left_out_is_a_wrong_result_with_the_evidence(run: Ru
         assert trial.checks.update_error > 1
         assert "away from the single-device reference" in trial.checks.detail["update"]
         assert trial.throughput_examples_per_s is None
+
+
+def test_a_good_trial_knows_what_it_would_have_seen(run: Run) -> None:
+    alone, both = trials_of(run, "line", replicas=1)[0].checks, trials_of(run, "line")[0].checks
+    assert (alone.late, alone.loss, both.late, both.loss) == (True, True, True, True)
+    assert alone.sight is not None
+    assert both.sight is not None
+    assert (set(alone.sight), set(both.sight)) == ({"doubled"}, {"missing", "doubled", "averaged"})
+    assert min(both.sight.values()) > 10
+
+
+def test_a_gradient_that_is_left_out_after_the_gate_is_a_wrong_result_with_the_evidence(run: Run) -> None:
+    for trial in trials_of(run, "loses_it_late"):
+        assert trial.status == "wrong_result"
+        assert (trial.checks.update, trial.checks.late, trial.checks.loss) == (True, False, True)
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        assert f"after update {trial.checks.updates_scheduled} slot" in trial.checks.detail["late"]
+
+
+def test_a_reported_loss_that_leaves_a_replica_out_is_a_wrong_result_with_both_numbers(run: Run) -> None:
+    for trial in trials_of(run, "leaves_out_a_loss"):
+        assert trial.status == "wrong_result"
+        assert (trial.checks.update, trial.checks.loss) == (True, False)
+        assert "the mean over the global batch is" in trial.checks.detail["loss"]
 
 
 def test_a_crash_is_a_record_with_signal_and_stack(run: Run) -> None:

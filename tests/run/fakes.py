@@ -27,7 +27,15 @@ from harness.trial.engines import catalogue_of
 from tests.record.examples import manifest
 
 PROVED = Checks(
-    reduction=True, update=True, replicas_agree=True, updates_applied=9, updates_scheduled=9, loss_finite=True
+    reduction=True,
+    update=True,
+    replicas_agree=True,
+    updates_applied=9,
+    updates_scheduled=9,
+    loss_finite=True,
+    sight={"doubled": 500.0},
+    late=True,
+    loss=True,
 )
 WELL = Outcome(status="ok", checks=PROVED, final_loss=0.5)
 SET_UP: tuple[PhaseName, ...] = ("build", "check", "first_step", "check", "warmup")

@@ -7,13 +7,13 @@ from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
-from harness.engines.tensorflow.reference import run_reference
+from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.server_state import ServedModel
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
 from harness.engines.tensorflow.training import build
-from harness.protocol.engine import Pace, Tracer
+from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
@@ -72,6 +72,17 @@ class TensorFlowTrainer:
     def run(self, pace: Pace) -> None:
         """The loop."""
         self._loop.run(pace)
+
+    def one_more(self) -> KnownStep:
+        """A step of the loop."""
+        traced = self._loop.traces()
+        loss = float(self._loop.step_on(*self._training.late_batch))
+        self.synchronise()
+        return KnownStep(loss, self._loop.traces() == traced)
+
+    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
+        """As the first updates'."""
+        return continue_reference(self._training, before, self._training.late_batch)
 
     def synchronise(self) -> None:
         """As the loop says."""

@@ -50,6 +50,15 @@ class Training:
         """What was asked for."""
         return self.request.training
 
+    @property
+    def late_batch(self) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+        """What an update late in training is proved with: the gate's first batch, each example with the label of the
+        one before it. A model that has learnt its data would have next to no gradient on them as they are."""
+        import numpy as np
+
+        x, y = self.batches[0]
+        return x, np.roll(y, 1)
+
     def placement(self) -> contextlib.AbstractContextManager[None]:
         """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
         return placement(self.cell, self.devices)

@@ -120,6 +120,7 @@ class Merged:
             cpu_seconds=math.fsum(window.cpu_seconds for window in taken) + servers,
             waiting_seconds=min(window.waiting_seconds for window in taken),
             waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
+            check_seconds=max(window.check_seconds for window in taken),
             workers=[window.seconds for window in taken] if len(taken) > 1 else [],
         )
 

@@ -66,5 +66,7 @@ def phases_of(taken: Taken, clocked: Mapping[str, float]) -> dict[str, float]:
     before = math.fsum(window.seconds for window in taken.windows[:first])
     phases["warmup_s"] = phases.get("warmup_s", 0.0) + before
     phases["steady_s"] = math.fsum(window.seconds for window in taken.windows[first:])
+    if proving := math.fsum(window.check_seconds for window in taken.windows):
+        phases["check_s"] = phases.get("check_s", 0.0) + proving
     phases["waiting_s"] = math.fsum(window.waiting_seconds for window in taken.windows)
     return phases

@@ -20,6 +20,10 @@ from harness.spec.cell import Cell
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
+PROVE_EVERY_S = 60.0
+"""At most so often an update is proved between two windows of a trial."""
+PROVE_SHARE = 0.05
+"""At most about this share of a trial's time goes into such proofs."""
 ALONE_BLOCKS = 3
 """Blocks in whose trials workers also time what each computes alone. Which host is slow does not change from block to
 block, and tracing the pass would be a good part of every trial's fixed cost."""
@@ -90,15 +94,19 @@ class LiveTrial:
             self._taking_turns = True
             self.taken.sync_seconds = report.sync_seconds or 0.0
             self.steps = report.steps
+            self._prove_at = time.monotonic() + PROVE_EVERY_S
         return bool(report.ready)
 
     def take_turn(self, round_number: int) -> None:
-        """One window."""
-        self._tell(Turn(do="window", round=round_number, steps=self.steps))
-        self.deadline = time.monotonic() + self.timeout_s
+        """One window; now and then an update is proved before it."""
+        prove = time.monotonic() >= self._prove_at
+        self._tell(Turn(do="window", round=round_number, steps=self.steps, prove=prove))
+        self.deadline = time.monotonic() + self.timeout_s * (1 + prove)
         report = self._receive()
         if report.window is not None:
             self.taken.windows.append(report.window)
+            if prove:
+                self._prove_at = time.monotonic() + max(PROVE_EVERY_S, report.window.check_seconds / PROVE_SHARE)
 
     def measure_from(self, first_round: int, steady: bool) -> None:
         """From this round on its windows are measured; `steady` says whether it was in steady state by then."""

@@ -59,6 +59,12 @@ class CoordinatorLoop(Loop):
         while steps := pace.begin():
             pace.end(_Updates(self, [self._coordinator.schedule(self._timed, args=(batches,)) for _ in range(steps)]))
 
+    def step_on(self, x: Any, y: Any) -> "_Updates":
+        """One update that nobody else's comes between."""
+        import tensorflow as tf
+
+        return _Updates(self, [self._coordinator.schedule(self._update, args=(tf.constant(x), tf.constant(y)))])
+
     def synchronise(self) -> None:
         """Wait until every scheduled update is done."""
         self._coordinator.join()
@@ -68,8 +74,8 @@ class CoordinatorLoop(Loop):
         return None if self._example is None else self._update.get_concrete_function(*self._example)
 
     def traces(self) -> int:
-        """How often the timed update was traced."""
-        return int(self._timed.experimental_get_tracing_count())
+        """How often the update was traced, as the gate calls it and as it is timed."""
+        return sum(int(each.experimental_get_tracing_count()) for each in (self._update, self._timed))
 
     def take_in(self, updates: list[Any]) -> float:
         """Fetch what updates returned; the last one's loss."""

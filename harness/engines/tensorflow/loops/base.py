@@ -12,7 +12,11 @@ from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from harness.engines.tensorflow.training import Training
+
+    Array = np.ndarray[Any, Any]
 
 
 class Loop(ABC):
@@ -39,6 +43,21 @@ class Loop(ABC):
     @abstractmethod
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
+
+    @abstractmethod
+    def step_on(self, x: "Array", y: "Array") -> Any:
+        """One update on a global batch by the program that `run` drives; its loss, what `float` takes."""
+
+    def repeated(self, x: "Array", y: "Array") -> Any:
+        """An iterator over one global batch again and again, of the same type as the pipeline's."""
+        import tensorflow as tf
+
+        endless, training = tf.data.Dataset.from_tensors((x, y)).repeat(), self._training
+        if training.cell.strategy != "none":
+            endless = training.strategy.experimental_distribute_dataset(endless)
+        # Kept: taking a distributed iterator down can take seconds.
+        self._repeated = iter(endless)
+        return self._repeated
 
     @abstractmethod
     def program(self) -> Any:

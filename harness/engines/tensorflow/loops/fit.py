@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.errors import Unsupported
-from harness.protocol.engine import Pace
+from harness.protocol.engine import GATE_UPDATES, Pace
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -37,6 +37,11 @@ class FitLoop(Loop):
             self._training.dataset(), epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)]
         )
 
+    def step_on(self, x: Any, y: Any) -> Any:
+        """The function that fit calls for every step; the mean that Keras reports begins anew before it."""
+        self._training.model.reset_metrics()
+        return self._training.model.train_function(self.repeated(x, y))["loss"]
+
     def program(self) -> Any:
         """The concrete function that the steps ran."""
         traced = self._traced()
@@ -64,11 +69,15 @@ def _callback(pace: Pace) -> Any:
 
         def on_train_begin(self, logs: Any = None) -> None:
             self.left = pace.begin()
+            self.windows = 0
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self.left -= 1
             if self.left == 0:
                 pace.end(logs["loss"])
+                self.windows += 1
+                if self.windows < GATE_UPDATES:
+                    self.model.reset_metrics()  # Keras reports the mean since the epoch began
                 self.left = pace.begin()
                 if self.left == 0:
                     self.model.stop_training = True

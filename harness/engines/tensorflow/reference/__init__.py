@@ -10,21 +10,28 @@ rounding noise. That is measured, not guessed: the reference is run again from w
 few units in the last place, and what changes then is the noise that the comparison allows for.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
+from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states, summed_over
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.server_state import ServedOptimizer
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
 from harness.trial.array_cache import kept
+from harness.trial.judgement import sight_of
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+    Batch = tuple[Array, Array]
+
+SIGHT = "sight-"
+"""What the names of the kept numbers of `Reference.sight` begin with."""
 
 
 def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:
@@ -33,13 +40,19 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     The result is kept in the run's scratch folder under a hash of all that it depends on: cells that
     differ in strategy or op alone, and every further trial, are held against the same reference.
     """
-    compute = functools.partial(_compute, training, initial)
+    compute = functools.partial(_compute, training, initial, training.batches)
     arrays = kept(training.request.scratch, "reference", _key(training, initial), lambda: _arrays(compute()))
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
     weights = sum(state.kind == "weight" for state in initial)
     trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
     losses, noise = arrays["losses"].tolist(), arrays["loss_noise"].tolist()
-    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, arithmetic_of(training))
+    sight = {name.removeprefix(SIGHT): float(value) for name, value in arrays.items() if name.startswith(SIGHT)}
+    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, arithmetic_of(training), sight)
+
+
+def continue_reference(training: Training, before: Sequence[VariableState], batch: "Batch") -> Reference:
+    """One update on `batch` from the state `before`. Nobody else will come to that state, so it is not kept."""
+    return _compute(training, before, [batch])
 
 
 def arithmetic_of(training: Training) -> str:
@@ -73,10 +86,11 @@ def _arrays(reference: Reference) -> "dict[str, Array]":
     arrays = {f"state-{u}-{v}": storable(a) for u, state in enumerate(reference.states) for v, a in enumerate(state)}
     arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
     numbers = {"noise": reference.noise, "losses": reference.losses, "loss_noise": reference.loss_noise}
-    return arrays | {name: np.array(values) for name, values in numbers.items()}
+    arrays |= {name: np.array(values) for name, values in numbers.items()}
+    return arrays | {f"{SIGHT}{fault}": np.array(share) for fault, share in (reference.sight or {}).items()}
 
 
-def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
+def _compute(training: Training, initial: Sequence[VariableState], batches: "Sequence[Batch]") -> Reference:
     """Run once as it is, and again from perturbed weights to learn what rounding alone can do."""
     import numpy as np
     import tensorflow as tf
@@ -85,18 +99,33 @@ def _compute(training: Training, initial: Sequence[VariableState]) -> Reference:
     arithmetic = arithmetic_of(training)
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training)
-        exact = _run(training, device, [state.copies[0] for state in initial])
-        starts = [perturbed_start(initial, arithmetic, generator) for _ in range(PERTURBED_RUNS)]
-        perturbed = [_run(training, device, start) for start in starts]
-    return with_noise(exact, perturbed, initial, arithmetic)
+        run = functools.partial(_run, device, initial, batches)
+        updates: list[SummedGradients] = []
+        exact = run([state.copies[0] for state in initial], updates)
+        perturbed = [run(perturbed_start(initial, arithmetic, generator)) for _ in range(PERTURBED_RUNS)]
+        reference = with_noise(exact, perturbed, initial, arithmetic)
+        return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates), initial, reference))
 
 
-def _run(training: Training, device: SingleDevice, start: "list[Array]") -> ReferenceRun:
-    run, own = ReferenceRun(start), device.start(start)
-    for batch in training.batches:
+def _run(
+    device: SingleDevice,
+    initial: Sequence[VariableState],
+    batches: "Sequence[Batch]",
+    start: "list[Array]",
+    updates: list[SummedGradients] | None = None,
+) -> ReferenceRun:
+    """Updates on `batches` from the values `start`; `updates` takes in what faults are tried with."""
+    run, values = ReferenceRun(start), start
+    untrained = [state.copies for state in initial if state.kind == "statistic"]
+    # Of the replicas of other processes nothing is known here; they begin alike, and this process compares its own.
+    own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(start)))]
+    for batch in batches:
         shares = device.shares(batch, own)
+        if updates is not None:
+            updates.append(summed_over(values, shares))
         run.gradients.append(device.apply(shares))
         own = [share.statistics for share in shares]
         run.states.append(device.state(own))
-        run.losses.append(float(sum(float(share.loss) for share in shares)))
+        run.losses.append(sum(float(share.loss) for share in shares))
+        values = [v[0] if s.kind == "statistic" else v for v, s in zip(run.states[-1], initial, strict=True)]
     return run

@@ -111,8 +111,8 @@ class SingleDevice:
             return gradients
         scale = self._optimizer.scale_loss(1.0)
         given = [gradient is not None for gradient in gradients]
-        clipped = iter(self._clip([_times(gradient, 1 / scale) for gradient in gradients if gradient is not None]))
-        return [_times(next(clipped), scale) if there else None for there in given]
+        clipped = iter(self._clip([times_gradient(g, 1 / scale) for g in gradients if g is not None]))
+        return [times_gradient(next(clipped), scale) if there else None for there in given]
 
     def _clip_taken_off(self) -> Any:
         """How the optimizer clips, which it no longer does by itself; None where it does not."""
@@ -136,11 +136,14 @@ def summed_gradient(parts: Sequence[Any]) -> Any:
     return tf.add_n([tf.convert_to_tensor(part) for part in parts])
 
 
-def _times(gradient: Any, factor: Any) -> Any:
+def times_gradient(gradient: Any, factor: Any) -> Any:
+    """A gradient of one weight times a number; sparse ones stay sparse, and none stays none."""
     import tensorflow as tf
 
+    if gradient is None:
+        return None
     if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(_times(gradient.values, factor), gradient.indices, gradient.dense_shape)
+        return tf.IndexedSlices(times_gradient(gradient.values, factor), gradient.indices, gradient.dense_shape)
     return gradient * tf.cast(factor, gradient.dtype)
 
 
