@@ -37,7 +37,9 @@ class CellState:
     total: int
     """Trials planned."""
     ended: list[float] = field(default_factory=list)
-    """Throughput of each trial that was ok, in the unit of the cell's work."""
+    """Throughput of each trial that was measured, in the unit of the cell's work."""
+    unproved: bool = False
+    """Whether something was left unproved in one of them: it is then nobody's fastest."""
     done: int = 0
     state: str = ""
     """What the latest trial does, or how it ended."""
@@ -70,6 +72,7 @@ class CellState:
         self.done += 1
         self.state = record.status.replace("_", " ")
         self.windows = []
+        self.unproved |= record.status == "unproved"
         if record.throughput is not None and record.windows is not None:
             self.ended.append(record.throughput)
             if (found := window_noise(record.windows.seconds[record.windows.measured_from :])) is not None:
@@ -158,7 +161,7 @@ def _bar(done: int, total: int, width: int) -> str:
 
 def _table(screen: Screen, width: int, room: int) -> Table:
     rows = _chosen(list(screen.cells.values()), room)
-    best = max((row.throughput or 0.0 for row in screen.cells.values() if row.ended), default=0.0)
+    best = max((row.throughput or 0.0 for row in screen.cells.values() if row.ended and not row.unproved), default=0.0)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     columns = _columns(width, best, quantity_of(row.cell for row in screen.cells.values()))
     for head, numeric, _ in columns:
@@ -198,6 +201,8 @@ def _error(row: CellState) -> Text:
 
 
 def _share(row: CellState, best: float) -> Text:
+    if row.unproved:
+        return Text("unproved", ENDS["unproved"])
     return Text(f"{100 * row.throughput / best:.0f} %" if row.throughput and best and row.ended else "", "dim")
 
 

@@ -16,7 +16,7 @@ from harness.cli._live import TerminalProgress
 from harness.record import RunStore
 from tests.record.examples import failed_trial
 from tests.run.played import play
-from tests.synthetic import default_cells, make_cell, make_run
+from tests.synthetic import default_cells, make_cell, make_run, unproved
 
 
 class Terminal(io.StringIO):
@@ -127,6 +127,19 @@ def test_forty_columns_have_the_cell_its_throughput_and_what_leads() -> None:
     assert "mirrored ×2 b" in screen
     assert "more cells" in screen
     assert "trials" not in screen
+
+
+def test_an_unproved_cell_is_marked_and_is_nobodys_fastest() -> None:
+    run = make_run(
+        [make_cell("none", 1, 32), make_cell("mirrored", 2, 32)],
+        faults=False,
+        blocks=2,
+        windows=6,
+        change=lambda record: unproved(record) if record.cell.replicas == 2 else record,
+    )
+    screen, _ = watched(120, 40, "1 turn 9", run)
+    assert re.search(r"mirrored ×2 b32 .* unproved", screen)
+    assert re.search(r"none ×1 b32 .* 100 %", screen)
 
 
 def test_what_ended_badly_stays_above_and_the_table_goes() -> None:
