@@ -23,7 +23,7 @@ from harness.record.cluster import ClusterRecord
 from harness.run.process.interpreters import inherited
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
-from harness.run.progress.lines import say_line
+from harness.run.progress.base import say_line
 from harness.trial.engines import TENSORFLOW, engine_of
 from harness.visible import one_line
 

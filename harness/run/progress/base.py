@@ -1,6 +1,8 @@
 """What a sweep tells while it runs; a terminal, a pipe and a test each listen in their own way."""
 
+import contextlib
 from collections.abc import Sequence
+from typing import TextIO
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
@@ -62,3 +64,10 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def say_line(text: str, out: TextIO) -> None:
+    """Write a line. A reader that is gone (head) or a log on a full disk must not cost the measurement."""
+    with contextlib.suppress(OSError, ValueError):
+        out.write(text + "\n")
+        out.flush()

@@ -1,19 +1,11 @@
 """Progress as plain lines, for a pipe, a log or CI."""
 
-import contextlib
 import sys
 from typing import TextIO
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import duration
+from harness.run.progress.base import duration, say_line
 from harness.run.progress.eta import Timed
-
-
-def say_line(text: str, out: TextIO) -> None:
-    """Write a line. A reader that is gone (head) or a log on a full disk must not cost the measurement."""
-    with contextlib.suppress(OSError, ValueError):
-        out.write(text + "\n")
-        out.flush()
 
 
 class PlainLines(Timed):

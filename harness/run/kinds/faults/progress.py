@@ -5,8 +5,7 @@ import time
 from typing import TextIO
 
 from harness.record.faults import FaultRecord
-from harness.run.progress.base import duration
-from harness.run.progress.lines import say_line
+from harness.run.progress.base import duration, say_line
 
 
 class FaultLines:
