@@ -123,11 +123,6 @@ class RunSummary:
         """Cells by identity."""
         return {cell.cell_id: cell for cell in self.cells}
 
-    @property
-    def labels_are_unique(self) -> bool:
-        """Whether a cell's label alone tells it apart within every workload."""
-        return all(len({cell.label for cell in work.cells}) == len(work.cells) for work in self.workloads)
-
 
 def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unproved: bool = False) -> RunSummary:
     """Read a run's records into a summary. Pure; a second over ten thousand trials.

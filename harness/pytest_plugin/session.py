@@ -17,6 +17,7 @@ from harness.pytest_plugin.undecided import UndecidedGate
 from harness.record.reading import Run
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
+from harness.visible import one_line
 
 
 class GateSession:
@@ -89,7 +90,7 @@ class GateSession:
         if result.end in ("slower", "failed"):
             pytest.fail(words.failure(result), pytrace=False)
         if result.end == "skipped":
-            pytest.skip(words.plain(result.reason))
+            pytest.skip(one_line(result.reason))
         if result.end == "undecided":
             item.warn(UndecidedGate(words.undecided(result)))
 

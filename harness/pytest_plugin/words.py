@@ -25,17 +25,12 @@ _NO_VERDICT = {
 }
 
 
-def plain(text: str) -> str:
-    """One line without control characters."""
-    return one_line(text)
-
-
 def failure(result: GateResult) -> str:
     """Why a test fails: how much slower, by which rule, and how to see it again."""
     if result.comparison is None or result.row is None:
         return "\n".join([printable(f"{result.name}: {result.reason}"), *_ways(result)])
     lines = [
-        plain(f"{result.name}: {row_words(result.row)} against {result.comparison.title_a}"),
+        one_line(f"{result.name}: {row_words(result.row)} against {result.comparison.title_a}"),
         *_figures(result),
         _labelled("sides", _sides(result.comparison)),
         *(_labelled("note", note) for note in _notes(result)),
@@ -47,9 +42,9 @@ def failure(result: GateResult) -> str:
 def undecided(result: GateResult) -> str:
     """What is known, and what would decide it."""
     if result.comparison is None or result.row is None:
-        return plain(f"{result.name}: undecided")
+        return one_line(f"{result.name}: undecided")
     lines = [
-        plain(f"{result.name}: {_wall(result)}; {_in_doubt(result)}"),
+        one_line(f"{result.name}: {_wall(result)}; {_in_doubt(result)}"),
         _labelled("sides", _sides(result.comparison)),
         *(_labelled("note", note) for note in _notes(result)),
         *_ways(result),
@@ -110,15 +105,15 @@ def table(found: Sequence[tuple[str, GateResult]]) -> list[str]:
 def _cells(result: GateResult) -> tuple[str, str, str, str]:
     if result.comparison is not None and result.row is not None:
         trials = count_words(result.comparison, result.row)
-        return plain(result.name), _wall(result), cpu_words(result.row), trials
+        return one_line(result.name), _wall(result), cpu_words(result.row), trials
     said = _NO_VERDICT.get(result.end, result.end)
     if result.end == "unproved":
-        said = f"{said}: {plain(result.reason)}"
+        said = f"{said}: {one_line(result.reason)}"
     if result.end == "saved" and result.throughput is not None:
         mark = " (unproved)" if result.reason else ""
         said = f"saved: {significant(result.throughput.value)} {result.quantity.unit}{mark}"
-        return plain(result.name), said, NOTHING, plural(result.throughput.count, "trial")
-    return plain(result.name), said, NOTHING, NOTHING
+        return one_line(result.name), said, NOTHING, plural(result.throughput.count, "trial")
+    return one_line(result.name), said, NOTHING, NOTHING
 
 
 def _wall(result: GateResult) -> str:
@@ -134,7 +129,7 @@ def _rule_lines(judged: Sequence[GateResult]) -> list[str]:
     count = len({result.comparison.rows[0].b.cell.cell_id for result in judged if result.comparison is not None})
     lines = [
         f"{_margins(first.margins)}; {_holm(count)}",
-        f"wall time: throughput of B against A [95 % interval]; {plain(_sides(first))}",
+        f"wall time: throughput of B against A [95 % interval]; {one_line(_sides(first))}",
     ]
     cells_of: dict[str, dict[str, None]] = {}
     for result in judged:
@@ -142,7 +137,7 @@ def _rule_lines(judged: Sequence[GateResult]) -> list[str]:
             cells_of.setdefault(note, {})[result.name] = None
     return [
         *lines,
-        *(plain(note if len(names) == count else f"{listed(names)}: {note}") for note, names in cells_of.items()),
+        *(one_line(note if len(names) == count else f"{listed(names)}: {note}") for note, names in cells_of.items()),
     ]
 
 
@@ -207,4 +202,4 @@ def _sides(comparison: Comparison) -> str:
 
 
 def _labelled(name: str, text: str) -> str:
-    return f"  {name:<8} {plain(text)}"
+    return f"  {name:<8} {one_line(text)}"

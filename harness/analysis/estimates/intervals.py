@@ -221,11 +221,6 @@ def compare(numerator: Sample, denominator: Sample, references: Iterable[Sample]
     return log_ratio(numerator, denominator)
 
 
-def ratio_interval(numerator: Sample, denominator: Sample, confidence: float = CONFIDENCE) -> Interval:
-    """X_a/X_b with its interval; see `log_ratio`."""
-    return log_ratio(numerator, denominator).interval(confidence)
-
-
 def stein_trials(pilot_deviation: float, pilot_trials: int, half_width: float, confidence: float = CONFIDENCE) -> int:
     """P = max(P0, ⌈(t_{P0−1}·s0/h)²⌉): trials for a log interval of half-width `half_width` (Stein 1945)."""
     if pilot_trials < 2:
