@@ -22,6 +22,13 @@ HELP = """Benchmark distributed training with TensorFlow: which tf.distribute st
 what batch size and which cross-device op is fastest on this machine, with proof and intervals.
 
 Start with `harness sweep`, then `harness report latest`."""
+GROUPS = {
+    "Measure": ("sweep", "faults", "validate", "doctor", "worker"),
+    "Decide": ("ab", "compare"),
+    "Look": ("report", "show", "history", "list"),
+    "Keep": ("export", "import"),
+}
+"""How help groups the verbs; one of which it does not know comes last."""
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -39,12 +46,18 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(lambda: None)  # so that a single verb is still called by its name
-    modules = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
+    panels = {verb: panel for panel, verbs in GROUPS.items() for verb in verbs}
+    order = list(panels)
+    found = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
+    modules = sorted(found, key=lambda name: [*order, name.partition("_")[0]].index(name.partition("_")[0]))
     named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]
     for name in named or modules:
         module = importlib.import_module(f"{__name__}.{name}")
         kind = getattr(module, "COMMAND", None)
-        register = app.command(name=module.VERB, cls=kind, help=module.HELP, epilog=module.EXAMPLES)
+        panel = panels.get(module.VERB, "More")
+        register = app.command(
+            name=module.VERB, cls=kind, help=module.HELP, epilog=module.EXAMPLES, rich_help_panel=panel
+        )
         register(_verb(module))
     return app
 

@@ -31,7 +31,7 @@ from harness.spec.sweep import Sweep
 from tests.record.examples import cell, failed_trial, manifest, trial
 
 few = settings(
-    max_examples=15,
+    max_examples=50,
     derandomize=True,
     deadline=None,
     database=None,

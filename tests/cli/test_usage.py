@@ -1,6 +1,7 @@
 """The command line without a measurement: what is said, where, with which exit code, and that nothing is written."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import GROUPS
 from harness.record import RunStore
 from tests.record.examples import RUN_ID, manifest, trial
 
@@ -165,6 +167,7 @@ def test_help_names_every_verb_and_every_flag(harness: Run) -> None:
     _, out, _ = harness("--help")
     for verb in ("sweep", "report", "doctor", "list", "show", "export"):
         assert verb in out
+    assert [panel for panel in re.findall(r"─ (\w+) ─", out) if panel != "Options"] == list(GROUPS)
     _, out, _ = harness("sweep", "--help")
     for flag in ("--cross-device-op", "--num-packs", "--resume", "--dry-run", "--json", "--results"):
         assert flag in out
