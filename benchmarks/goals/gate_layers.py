@@ -113,7 +113,7 @@ class MovingMean(layers.Layer):
     def build(self, shape: Any) -> None:
         self.mean = self.add_weight(
             shape=(shape[-1],), initializer="zeros", dtype="float32", trainable=False, aggregation=self.aggregation,
-            name="mean",
+            name="mean", autocast=False,
         )  # fmt: skip
 
     def call(self, x: Any, training: bool = False) -> Any:
