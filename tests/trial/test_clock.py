@@ -98,6 +98,25 @@ def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:
     assert window.seconds < 0.15
 
 
+def test_an_update_is_proved_before_a_window_that_says_so_and_is_in_none() -> None:
+    bench = Bench(step_s=0.001, window_s=0.01)
+    proved: list[int] = []
+
+    def prove() -> None:
+        proved.append(bench.clock.scheduled)
+        bench.clock.scheduled += 1
+        time.sleep(0.2)
+
+    bench.clock._prove = prove
+    said = [Turn(do="window", round=0), Turn(do="window", round=1, prove=True), Turn(do="finish")]
+    windows = bench.run(*said)
+    measured = [report.window for report in bench.reports() if report.window]
+    assert [window.round for window in measured] == [0, 1]
+    assert [window.check_seconds >= 0.2 for window in measured] == [False, True]
+    assert proved == [sum(windows[:-2])], "a window that is not reported follows the proof"
+    assert bench.clock.scheduled == sum(windows) + 1
+
+
 class FakeTracer:
     """Takes a while, and remembers what had been reported when it began."""
 

@@ -24,6 +24,8 @@ class Loop(ABC):
 
     def __init__(self, training: "Training") -> None:
         self._training = training
+        self._iterators: list[Any] = []
+        """Kept: taking a distributed iterator down can take seconds, or minutes where replicas wait for each other."""
 
     @property
     def least_steps(self) -> int:
@@ -55,9 +57,8 @@ class Loop(ABC):
         endless, training = tf.data.Dataset.from_tensors((x, y)).repeat(), self._training
         if training.cell.strategy != "none":
             endless = training.strategy.experimental_distribute_dataset(endless)
-        # Kept: taking a distributed iterator down can take seconds.
-        self._repeated = iter(endless)
-        return self._repeated
+        self._iterators.append(iter(endless))
+        return self._iterators[-1]
 
     @abstractmethod
     def program(self) -> Any:
