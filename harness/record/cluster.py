@@ -59,13 +59,11 @@ class AsynchronousUpdates(_Part):
     applied: Natural
     staleness: dict[Natural, Natural] = {}
 
-    @property
-    def unproved(self) -> str | None:
-        """What of them has no proof: those that raced, of which is only known how many there were. None if none did."""
-        raced = sum(count for passed, count in self.staleness.items() if passed)
-        if not raced:
+    def unproved(self, workers: int) -> str | None:
+        """What of the updates of so many workers has no proof: what they do together. None of one worker."""
+        if workers < 2:
             return None
-        return f"updates: {raced:,} of {self.scheduled:,} raced with others, which no reference does; they were counted"
+        return f"updates: those of {workers} workers that wait for nobody have no reference together; they were counted"
 
     @property
     def lost(self) -> int:

@@ -203,9 +203,10 @@ class LiveTrial:
         if outcome.well and self.request.task == "trial":
             if self.taken.measured_from is None:
                 self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
-            left = [part.unproved for part in (outcome.checks, outcome.updates) if part is not None and part.unproved]
+            together = None if outcome.updates is None else outcome.updates.unproved(self.cell.shape.workers)
+            left = "; ".join(filter(None, (outcome.checks.unproved, together)))
             if outcome.status == "ok" and left:
-                self._end("unproved", "; ".join(filter(None, left)))
+                self._end("unproved", left)
         self._end(outcome.status, outcome.reason)
 
     def _died(self) -> NoReturn:
