@@ -4,7 +4,18 @@ import pytest
 
 from harness.analysis import Interval, summarise
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
-from harness.report.words.text import bounds, describe, listed, plus_minus, seconds, shortened, significant, size
+from harness.report.words.text import (
+    bounds,
+    describe,
+    listed,
+    plus_minus,
+    ratio,
+    seconds,
+    share,
+    shortened,
+    significant,
+    size,
+)
 from harness.visible import printable
 from tests.synthetic import make_cell, make_run
 
@@ -109,3 +120,8 @@ def test_a_mesh_is_described_once_before_the_batch_and_a_loop_by_its_name() -> N
     assert describe(cell) == "dtensor, 2 replicas, a mesh of batch:2,model:2, batch 32 a replica"
     assert describe(make_cell("mirrored", 2, loop="in_graph")).endswith("batch 32 a replica, in_graph")
     assert describe(make_cell("mirrored", 2, loop="fit")).endswith("batch 32 a replica, Model.fit")
+
+
+def test_in_a_sentence_what_has_no_interval_says_so_in_brackets() -> None:
+    alone = Interval(0.908, None, None)
+    assert (ratio(alone), share(alone)) == ("0.908× (no interval)", "90.8 % (no interval)")

@@ -84,13 +84,17 @@ def plus_minus(interval: Interval) -> str:
 
 def ratio(interval: Interval, digits: int = 3) -> str:
     """`1.88× [1.86 – 1.89]`."""
-    within = bounds(interval, digits=digits)
-    return f"{significant(interval.value, digits)}× {within if interval.known else f'({within})'}"
+    return f"{significant(interval.value, digits)}× {_within(interval, digits)}"
 
 
 def share(interval: Interval) -> str:
     """`94 % [93 – 95]`, for efficiencies."""
-    return f"{significant(100 * interval.value, 3)} % {bounds(interval.scaled(100))}"
+    return f"{significant(100 * interval.value, 3)} % {_within(interval.scaled(100))}"
+
+
+def _within(interval: Interval, digits: int = 3) -> str:
+    """The bounds, as they stand behind a value in a sentence."""
+    return bounds(interval, digits=digits) if interval.known else "(no interval)"
 
 
 def share_of(part: float) -> str:
