@@ -145,7 +145,7 @@ def failed(record: TrialRecord, status: str, reason: str, phase: str = "build", 
 
 def unproved(record: TrialRecord, share: float = 0.5) -> TrialRecord:
     """The record of a trial in which a missing replica would have been `share` of what is allowed."""
-    checks = record.checks.model_copy(update={"sight": {"missing": share}})
+    checks = record.checks.model_copy(update={"sight": {"missing": share}, "late": True, "loss": True})
     return record.model_copy(update={"status": "unproved", "reason": checks.unproved, "checks": checks})
 
 
