@@ -101,14 +101,14 @@ def _words(record: TrialRecord) -> str:
 
 def _row(of: Cell, isolate: bool, trials: list[TrialRecord]) -> tuple[str, ...]:
     ends = Counter(record.status for record in trials)
-    failed = [record for record in trials if record.status not in ("ok", "timeout")]
+    failed = [record for record in trials if not record.measured and record.status != "timeout"]
     of_ports = sum(_of_a_port(record) for record in failed)
     fixed = [record.phases.fixed_s for record in trials if record.measured] or [float("nan")]
     return (
         of.label,
         PLACES[isolate],
         str(len(trials)),
-        str(ends["ok"]),
+        str(sum(record.measured for record in trials)),
         str(ends["timeout"]),
         str(of_ports),
         str(len(failed) - of_ports),

@@ -14,6 +14,7 @@ from rich.text import Text
 from harness.analysis import summarise
 from harness.cli._expected import usual_noise
 from harness.cli._screen import ENDS, Screen, by_cell, draw
+from harness.cli._streams import drawing_stream
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
@@ -82,7 +83,7 @@ class TerminalProgress(Timed):
     def __init__(self, console: Console | None = None, results: Path | None = None) -> None:
         """`results` may hold an earlier run, which says what noise to expect."""
         super().__init__()
-        console = console or Console(stderr=True)
+        console = console or Console(file=drawing_stream())
         self.screen = Screen()
         self.display = Display(lambda: draw(self.screen, *console.size), console)
         self._results = results

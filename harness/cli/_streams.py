@@ -62,13 +62,22 @@ class _Output(_Stream):
 class _Errors(_Stream):
     """Standard error. Nobody can be told that it is full; what was asked for goes on."""
 
-    def __init__(self, stream: TextIO, closed: bool) -> None:
-        super().__init__(stream, closed)
-        if stream.isatty():
-            self._shown = lambda text: text  # a live table moves the cursor, and makes its texts printable itself
-
     def failed(self, error: OSError | ValueError) -> None:
         pass
+
+
+class _Drawing(_Errors):
+    """Standard error as a live table needs it, which moves the cursor and makes its texts printable itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream, closed=False)
+        self._shown = lambda text: text
+
+
+def drawing_stream() -> TextIO:
+    """Standard error for what draws on a terminal."""
+    errors = sys.stderr
+    return cast(TextIO, _Drawing(errors._stream)) if isinstance(errors, _Stream) else errors
 
 
 @contextlib.contextmanager

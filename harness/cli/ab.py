@@ -113,7 +113,7 @@ FLAGS = [
     option("max_blocks", int | None, f"Most blocks of both stages. Default: {MAX_BLOCKS}.", min=2, metavar="BLOCKS"),
     option("half_width", float | None, "Half-width to plan for.", min=1e-4, max=0.9),
     option("time", float | None, "Begin no block after so long.", min=1, metavar="SECONDS"),
-    option("strict", bool, "Exit 3 when it ends undecided.", False),
+    option("strict", bool, "Exit 3 when it ends undecided, or B is unproved and A proved.", False),
     RESULTS,
     resume_option("Go on with a run that was stopped.", "ab"),
     option("quiet", bool, "Print the verdict only.", False),

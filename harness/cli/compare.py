@@ -17,8 +17,9 @@ HELP = (
     "Compare two runs cell by cell, or the cells of one run along an axis: is B faster or slower than A?\n\n"
     "Every cell that both runs have gets the ratio of its throughputs with a 95 % interval, and a verdict: faster, "
     "slower, equivalent, undecided or invalid. An ab run by itself shows its own verdict again.\n\n"
-    "Exit codes: 0 nothing is slower; 1 something is slower, or was right in A and in B is wrong or fails; 3 something "
-    "is undecided, with --strict; 4 nothing is valid, or the runs cannot be compared."
+    "Exit codes: 0 nothing is slower; 1 something is slower, or was measured in A and in B is wrong or fails; 3 with "
+    "--strict, something is undecided, or unproved in B and proved in A; 4 nothing is valid, or the runs cannot be "
+    "compared."
 )
 EXAMPLES = (
     "Examples: harness compare RUN_A RUN_B --output change.md; "
@@ -112,7 +113,7 @@ FLAGS = [
     ),
     option("correction", str, _CORRECTION, "fdr", metavar="NAME"),
     option("across_machines", bool, "Compare although the machines differ in what decides speed.", False),
-    option("strict", bool, "Exit with 3 when a comparison is undecided and none is slower.", False),
+    option("strict", bool, "Exit with 3 where none is slower and one is undecided, or unproved in B alone.", False),
     option("format", str | None, _FORMAT, metavar="FORMAT"),
     option("output", Path | None, "Write there. Default: standard output.", metavar="FILE"),
     option("json", bool, "The same as --format json.", False),

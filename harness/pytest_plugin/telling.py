@@ -8,6 +8,7 @@ import pytest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress, Quiet
 from harness.run.progress.lines import PlainLines
+from harness.visible import one_line
 
 Say = Callable[[str], None]
 
@@ -17,6 +18,7 @@ def teller(config: pytest.Config) -> Say:
     capture = config.pluginmanager.getplugin("capturemanager")
 
     def say(line: str) -> None:
+        line = one_line(line)
         if capture is None:
             print(line, file=sys.stderr, flush=True)
             return

@@ -27,6 +27,8 @@ from harness.trial.own_check import Check, own_check
 
 LARGEST_SHARE = 1e9
 """JSON has no infinity."""
+MOST_TRIES = 24
+"""Steps until one updates: loss scaling leaves out those that overflow, and halves its scale after each."""
 
 
 class Trial(Attempt):
@@ -57,7 +59,7 @@ class Trial(Attempt):
             trainer.agree,
             trainer.least_steps,
             tracer,
-            lambda: self._judge_all(self._one_more(trainer, clock)),
+            lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
         )
         self._enter("first_step")
         trainer.run(clock)
@@ -103,8 +105,12 @@ class Trial(Attempt):
         states: Sequence[Sequence[VariableState]],
         losses: Sequence[float],
         first: int = 1,
+        sees: bool = True,
     ) -> dict[str, str | None]:
-        """Hold updates, of which `first` is the first one's number, against a reference: the evidence of each check."""
+        """Hold updates, of which `first` is the first one's number, against a reference: the evidence of each check.
+
+        Its sight is written down where `sees`: the least of an open number would be less the longer a trial is.
+        """
         try:
             reference = compute()
         except Unprovable as error:
@@ -112,24 +118,32 @@ class Trial(Attempt):
             return {}
         update = check_update(states, initial, reference, first)
         self._checks["update_error"] = max(self._checks.get("update_error", 0.0), min(update.share, LARGEST_SHARE))
-        if reference.sight is not None:
+        if sees and reference.sight is not None:
             seen = self._checks.setdefault("sight", {})
             for fault, share in reference.sight.items():
                 seen[fault] = min(share, seen.get(fault, LARGEST_SHARE))
         evidence = {name: update.evidence}
         return evidence | {"loss": check_mean_losses(losses, reference, first)} if reference.losses else evidence
 
-    def _one_more(self, trainer: Trainer, clock: Clock) -> dict[str, str | None]:
-        """An update that is proved as the first ones were, however late it is: the evidence of each check."""
-        before = trainer.state()
-        done = trainer.one_more()
+    def _one_more(self, trainer: Trainer, clock: Clock, between: bool = False) -> dict[str, str | None]:
+        """An update that is proved as the first ones were, however late it is: the evidence of each check.
+
+        Each process of a cluster takes as many steps: all count the same updates.
+        """
+        # before the reference takes memory of its own
+        self._outcome.setdefault("peak_device_memory_bytes", trainer.peak_device_memory_bytes())
+        for _ in range(MOST_TRIES):
+            before, counted = trainer.state(), trainer.updates()
+            done = trainer.one_more()
+            clock.scheduled += 1
+            if trainer.updates() != counted:
+                break
         after = trainer.state()
-        clock.scheduled += 1
         if not self._leads:
             return {}
         self._ask_own(before, after, clock.scheduled)
         reference = functools.partial(trainer.reference_of_one_more, before)
-        evidence = self._held("late", reference, before, [after], [done.loss], clock.scheduled)
+        evidence = self._held("late", reference, before, [after], [done.loss], clock.scheduled, not between)
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)
             self._checks["detail"]["late"] = "the step was compiled anew for the batch that it was to be proved with"
@@ -138,9 +152,10 @@ class Trial(Attempt):
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
         self._outcome["final_loss"] = clock.losses[-1]
+        for kept in (self._checks, self._checks["detail"]):
+            kept.pop("late", None)  # an update that was proved between windows does not stand for one after the last
         late = self._one_more(trainer, clock)
         applied = trainer.updates() - counted_before
-        self._outcome["peak_device_memory_bytes"] = trainer.peak_device_memory_bytes()
         due, remarks = trainer.due(clock.scheduled)
         self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, due
         self._checks["detail"] |= remarks

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import psutil
 
@@ -53,7 +54,13 @@ def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Pope
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """`harness ARGUMENTS` in `folder`, in this process; trials are forked from TensorFlow that is imported already."""
     out, error = io.StringIO(), io.StringIO()
-    with handed_in(), contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+    with (
+        handed_in(),
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, PYTHONPATH=str(ROOT)),  # for an engine of the tests' own, whose process is new
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(error),
+    ):
         code = cli.run(arguments)
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), error.getvalue())
 

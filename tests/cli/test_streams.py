@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -68,13 +69,13 @@ def test_every_verb_says_that_its_answer_cannot_be_written(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(run)
-    reference = str(HERE / "results" / "reference")
+    reference = shlex.quote(str(HERE / "results" / "reference"))
     verbs = [
         *(f"show latest{flag}" for flag in ("", " --json")),
         *(f"list{flag}" for flag in ("", " --json")),
         *(f"export latest --format {name}" for name in ("csv", "cells", "json")),
         *(f"compare {reference} --along replicas{flag}" for flag in ("", " --json", " --output c.html")),
-        *(f"history --results {HERE}/results{flag}" for flag in ("", " --json")),
+        *(f"history --results {shlex.quote(str(HERE))}/results{flag}" for flag in ("", " --json")),
         *(f"report latest{flag}" for flag in ("", " --json")),
         *(f"sweep --dry-run{flag}" for flag in ("", " --json")),
         *(f"faults --dry-run{flag}" for flag in ("", " --json")),
@@ -83,7 +84,7 @@ def test_every_verb_says_that_its_answer_cannot_be_written(
     for verb in verbs:
         with open("/dev/full", "w") as full:  # noqa: PTH123
             monkeypatch.setattr(sys, "stdout", full)
-            assert main(verb.split()) == 4, verb
+            assert main(shlex.split(verb)) == 4, verb
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith("harness: cannot write standard output: ")
 

@@ -56,6 +56,7 @@ def test_an_axis_shows_in_what_is_recorded_of_a_trial(key: str, run: Run) -> Non
     missing = next((trial.reason for trial in (a, b) if trial.status == "unsupported"), None)
     if missing is not None and TABLE[key].lacking:
         pytest.skip(f"this machine lacks {TABLE[key].lacking}: {missing}")
-    assert a.measured, a.reason
-    assert b.measured, b.reason
+    for trial in (a, b):
+        races = trial.cell.strategy == "parameter_server" and trial.cell.workers > 1
+        assert trial.status == ("unproved" if races else "ok"), trial.reason
     assert any(differ(shown(a, place), shown(b, place)) for place in TABLE[key].shown_by)

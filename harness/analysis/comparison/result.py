@@ -9,6 +9,7 @@ from harness.analysis.comparison.instruments import Verdicts
 from harness.analysis.estimates.verdict import Correction, Margins, Verdict
 from harness.environment import Change
 from harness.record.manifest import RunManifest
+from harness.record.trial import MEASURED
 from harness.record.validation import ValidationRecord
 
 Kind = Literal["runs", "along", "ab"]
@@ -70,7 +71,7 @@ class Comparison:
     def exit_code(self, strict: bool = False) -> int:
         """1 when any row is slower, else 4 when none is valid, else 1 when B lost a cell, else 3 or 0.
 
-        A cell that was right in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
+        A cell that was measured in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
         regression like a slower one. 3 is under `strict` for an undecided row, and for one whose B could not be proved
         where A could.
         """
@@ -79,7 +80,7 @@ class Comparison:
             return 1
         if not found - {"invalid"}:
             return 4
-        if any(row.a.status == "ok" and row.b.status in LOST for row in self.rows):
+        if any(row.a.status in MEASURED and row.b.status in LOST for row in self.rows):
             return 1
         less_proved = any(row.a.status == "ok" and row.b.status == "unproved" for row in self.rows)
         return 3 if strict and ("undecided" in found or less_proved) else 0

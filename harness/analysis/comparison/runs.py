@@ -11,6 +11,7 @@ from harness.analysis.estimates.verdict import Correction, Margins
 from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
+from harness.record.trial import MEASURED
 from harness.record.validation import ValidationRecord
 from harness.spec.axes import OF_PROCESS, SETTINGS
 from harness.spec.text import text_of
@@ -104,7 +105,7 @@ def compare_along(
     sides = side_cells(run)
     chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
     bases = [side for side in sides.values() if side.trials.cell.is_base]
-    references = sorted(bases, key=lambda side: -side.trials.counts.get("ok", 0))
+    references = sorted(bases, key=lambda side: -sum(side.trials.counts.get(status, 0) for status in MEASURED))
     names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
     labels = [f"{names[a.cell_id]}: {chosen.axis} {chosen.base} → {value_of(b, chosen.axis)}" for a, b in chosen.pairs]
     pairs = [(sides[a.cell_id], sides[b.cell_id]) for a, b in chosen.pairs]

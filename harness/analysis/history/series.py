@@ -29,6 +29,8 @@ class HistoryPoint:
     value: Interval
     """Throughput in the unit of the cell's work, or × the no-strategy base of the same run."""
     trials: int
+    unproved: bool = False
+    """Whether its gate left something unproved."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,11 @@ def _seen(run: Run) -> _Seen:
             continue
         trials = cell.measured.trials
         values[cell.trials.cell_id, "throughput"] = HistoryPoint(
-            run.manifest.run_id, when, cell.measured.throughput, trials
+            run.manifest.run_id, when, cell.measured.throughput, trials, cell.trials.status == "unproved"
         )
         if cell.vs_none is not None and not cell.trials.cell.is_base:
             values[cell.trials.cell_id, "speed-up"] = HistoryPoint(
-                run.manifest.run_id, when, cell.vs_none.speed_up, trials
+                run.manifest.run_id, when, cell.vs_none.speed_up, trials, cell.trials.status == "unproved"
             )
     return _Seen(run.manifest, values, failed)
 

@@ -51,7 +51,7 @@ def build_step(path: str) -> Callable[[], Any]:
         given = f"{type(step).__module__}.{type(step).__qualname__}"
         raise UsageError(f"step: '{path}' returned {given}, expected a callable that does one training step")
     if fault := wants_arguments(step):
-        raise UsageError(f"step: '{path}' returned a step that has a {fault}; expected one without arguments")
+        raise UsageError(f"step: '{path}' returned a step that has {fault}; expected one without arguments")
     checked: Callable[[], Any] = step
     return checked
 

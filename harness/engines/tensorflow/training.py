@@ -52,12 +52,14 @@ class Training:
 
     @property
     def late_batch(self) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-        """What an update late in training is proved with: the gate's first batch, each example with the label of the
-        one before it. A model that has learnt its data would have next to no gradient on them as they are."""
+        """What an update late in training is proved with: the gate's first batch, each label the next class's, and
+        what is no class the example before's. A model that has learnt its data would have next to no gradient on them
+        as they are."""
         import numpy as np
 
         x, y = self.batches[0]
-        return x, np.roll(y, 1)
+        of_classes = np.issubdtype(y.dtype, np.integer)
+        return x, ((y + 1) % max(2, self.classes)).astype(y.dtype) if of_classes else np.roll(y, 1, axis=0)
 
     def placement(self) -> contextlib.AbstractContextManager[None]:
         """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
@@ -68,23 +70,26 @@ class Training:
         """Which worker this process is, from 0."""
         return 0 if self.request.member is None else self.request.member.index
 
+    def own_parts(self, values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+        """This worker's part of a global batch, of the shape [replicas, batch of a replica, ...]."""
+        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
+        return values[first * size : (first + self.cell.replicas) * size].reshape(-1, size, *values.shape[1:])
+
     def own_dataset(self) -> "tf.data.Dataset":
         """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
         import numpy as np
         import tensorflow as tf
 
-        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
-        parts = [slice(r * size, (r + 1) * size) for r in range(first, first + self.cell.replicas)]
-        images = [x[part] for x, _ in self.batches for part in parts]
-        labels = [y[part] for _, y in self.batches for part in parts]
-        # NumPy's stack: TensorFlow's goes through a list of arrays number by number (0.4 s of a trial)
-        gate = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
+        images, labels = (
+            np.concatenate([self.own_parts(values) for values in of]) for of in zip(*self.batches, strict=True)
+        )
+        gate = tf.data.Dataset.from_tensor_slices((images, labels))
         rest = pipeline(
             self.source,
             Path(self.request.data_dir),
             self.input_shape,
             self.classes,
-            size,
+            self.cell.replica_batch_size,
             self.request.seed,
             shard=(self.worker, self.cell.workers),
             cell=self.cell,

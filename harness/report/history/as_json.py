@@ -10,7 +10,14 @@ from harness.record.validation import Rate
 from harness.report.history.words import Between
 from harness.report.values import Keys, document, each, ends, plain
 
-POINT: Keys = {"run_id": "", "created_utc": "", "value": "value.value", "ci95": ends("value"), "trials": ""}
+POINT: Keys = {
+    "run_id": "",
+    "created_utc": "",
+    "value": "value.value",
+    "ci95": ends("value"),
+    "trials": "",
+    "unproved": "",
+}
 """One run of a series; the value is in the unit of the cell's work, or the factor over no strategy."""
 
 CHANGE: Keys = {

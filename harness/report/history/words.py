@@ -57,7 +57,8 @@ def _row(one: Series) -> tuple[str, ...]:
     changes = listed((percent(change) for change in one.changes), most=3) or (
         "none found" if one.long_enough else f"too few runs ({len(one.points)} of {FEWEST})"
     )
-    return str(len(one.points)), newest + unit, blocks, changes
+    mark = " (unproved)" if one.points and one.points[-1].unproved else ""
+    return str(len(one.points)), newest + unit + mark, blocks, changes
 
 
 def summary_lines(series: Sequence[Series], runs: int) -> tuple[str, ...]:

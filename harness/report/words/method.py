@@ -41,9 +41,9 @@ def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSu
         ),
         Method(
             "Correctness gate",
-            "Before timing: the exact sum over replicas through the batched gradient path, and one update against a "
-            "one-device reference. After timing: replicas agree, updates applied = scheduled, the loss is finite. One "
-            "failure makes the whole cell wrong: no throughput, no rank, no curve.",
+            "Before timing: the exact sum over replicas through the batched gradient path, and two updates against "
+            "a one-device reference. After timing: one more update against it, the reported loss, replicas agree, "
+            "updates applied = scheduled. One failure makes the whole cell wrong: no throughput, no rank, no curve.",
             f"{plural(summary.counts.get('wrong_result', 0), 'cell')} failed it{_unproved_words(summary)}.",
         ),
     )

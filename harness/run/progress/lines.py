@@ -37,5 +37,6 @@ class PlainLines(Timed):
 def figure(record: TrialRecord) -> str:
     """A trial's throughput, or what went wrong."""
     if record.throughput:
-        return f"{record.throughput:,.0f} {record.cell.work.quantity.unit}"
+        unproved = f" (unproved: {record.reason})" if record.status == "unproved" else ""
+        return f"{record.throughput:,.0f} {record.cell.work.quantity.unit}{unproved}"
     return f"{record.status}: {record.reason}"

@@ -94,19 +94,21 @@ class LiveTrial:
             self._taking_turns = True
             self.taken.sync_seconds = report.sync_seconds or 0.0
             self.steps = report.steps
-            self._prove_at = time.monotonic() + PROVE_EVERY_S
+            self._unproved_s, self._prove_after_s = 0.0, PROVE_EVERY_S
         return bool(report.ready)
 
     def take_turn(self, round_number: int) -> None:
         """One window; now and then an update is proved before it."""
-        prove = time.monotonic() >= self._prove_at
+        prove = self._unproved_s >= self._prove_after_s
         self._tell(Turn(do="window", round=round_number, steps=self.steps, prove=prove))
         self.deadline = time.monotonic() + self.timeout_s * (1 + prove)
         report = self._receive()
         if report.window is not None:
             self.taken.windows.append(report.window)
             if prove:
-                self._prove_at = time.monotonic() + max(PROVE_EVERY_S, report.window.check_seconds / PROVE_SHARE)
+                self._unproved_s = 0.0
+                self._prove_after_s = max(PROVE_EVERY_S, report.window.check_seconds / PROVE_SHARE)
+            self._unproved_s += report.window.seconds
 
     def measure_from(self, first_round: int, steady: bool) -> None:
         """From this round on its windows are measured; `steady` says whether it was in steady state by then."""

@@ -12,12 +12,12 @@ from harness.analysis.comparison import Comparison, Row, choose_margins, compare
 from harness.analysis.estimates.verdict import Margins, holm
 from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import StorageError, UsageError
-from harness.record import TrialRecord
+from harness.record import Run, TrialRecord
 from harness.record.reading import load_run
 from harness.spec.work import OwnStepCell
 from tests.comparisons import MIRRORED, ab_run, pair_of_runs, sweep_run, validation
 from tests.faulted import write_example
-from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell
+from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved
 from tests.validations import Arm, Round, validation_run
 
 MARGINS = Margins()
@@ -245,6 +245,17 @@ def test_exit_codes_are_slower_then_nothing_valid_then_undecided_when_strict() -
     assert (unknown.exit_code(), unknown.exit_code(strict=True)) == (0, 3)
     same = compare_runs(*pair_of_runs(), MARGINS)
     assert (same.exit_code(), same.exit_code(strict=True)) == (0, 0)
+
+
+def test_what_was_measured_in_a_and_fails_in_b_is_exit_code_one_proved_or_not() -> None:
+    cells = [make_cell(), make_cell("mirrored", 2)]
+
+    def changed(run: Run, change: Callable[[TrialRecord], TrialRecord]) -> Run:
+        return replace(run, trials=[change(t) if t.cell.replicas == 2 else t for t in run.trials])
+
+    a = changed(sweep_run("run-a", cells), unproved)
+    b = changed(sweep_run("run-b", cells, seed=2), lambda t: failed(t, "crashed", "it stopped"))
+    assert compare_runs(a, b, MARGINS).exit_code() == 1
 
 
 def test_the_time_between_the_runs_and_the_missing_validation_are_remarked() -> None:

@@ -31,7 +31,7 @@ SMALL = Sweep(name="own", trials=1, windows=5, max_warmup=0, window=0.01, timeou
         ("missing", rf"step: '{HERE}:missing': module '{HERE}' has no 'missing'"),
         ("raises", r"step: '.*:raises' raised ValueError: no licence .*; expected a function that builds a training"),
         ("no_step", r"step: '.*:no_step' returned builtins\.str, expected a callable that does one training step"),
-        ("wants_a_batch", r"step: '.*' returned a step that has a missing a required argument: 'batch'; expected one"),
+        ("wants_a_batch", r"step: '.*' returned a step that has a required argument: 'batch'; expected one"),
     ],
 )
 def test_what_is_wrong_with_a_step_is_said_in_one_line_that_names_the_key(name: str, message: str) -> None:

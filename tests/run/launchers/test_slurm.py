@@ -93,7 +93,7 @@ def test_inside_an_allocation_srun_places_servers_and_workers_on_as_many_hosts_a
     arguments = ["--strategy=parameter_server", "--workers=2", "--ps=1", "--hosts=2"]
     trials = {t.cell.strategy: t for t in sweep(slurm, tmp_path, *arguments, before=("salloc", "--nodes=2"))}
     served = trials["parameter_server"]
-    assert served.measured, served.reason
+    assert served.status == "unproved", served.reason  # nobody knows what updates that race compute
     assert served.cluster is not None
     assert {member.address.split(":")[0] for member in served.cluster.members} == {"node1", "node2"}
 

@@ -24,7 +24,7 @@ class Loop(ABC):
 
     def __init__(self, training: "Training") -> None:
         self._training = training
-        self._iterators: list[Any] = []
+        self._repeated: Any = None
         """Kept: taking a distributed iterator down can take seconds, or minutes where replicas wait for each other."""
 
     @property
@@ -51,14 +51,23 @@ class Loop(ABC):
         """One update on a global batch by the program that `run` drives; its loss, what `float` takes."""
 
     def repeated(self, x: "Array", y: "Array") -> Any:
-        """An iterator over one global batch again and again, of the same type as the pipeline's."""
+        """An iterator over one global batch again and again, of the same type as the pipeline's.
+
+        There is one: whatever asks again, for the same batch, goes on with it.
+        """
         import tensorflow as tf
 
+        if self._repeated is not None:
+            return self._repeated
         endless, training = tf.data.Dataset.from_tensors((x, y)).repeat(), self._training
-        if training.cell.strategy != "none":
+        if training.request.member is not None:
+            parts = training.own_parts(x), training.own_parts(y)
+            own = tf.data.Dataset.from_tensor_slices(parts).repeat()
+            endless = training.strategy.distribute_datasets_from_function(lambda _: own)
+        elif training.cell.strategy != "none":
             endless = training.strategy.experimental_distribute_dataset(endless)
-        self._iterators.append(iter(endless))
-        return self._iterators[-1]
+        self._repeated = iter(endless)
+        return self._repeated
 
     @abstractmethod
     def program(self) -> Any:

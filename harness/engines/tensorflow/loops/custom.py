@@ -51,8 +51,7 @@ class CustomLoop(Loop):
     def step_on(self, x: Any, y: Any) -> Any:
         """The same step, its batch cut and placed as those before it."""
         training = self._training
-        placed = training.source.on_device or training.request.member is not None
-        return self._step(*(on_replicas(training, x, y) if placed else next(self.repeated(x, y))))
+        return self._step(*(on_replicas(training, x, y) if training.source.on_device else next(self.repeated(x, y))))
 
     def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
         """Let the planted slow-down try steps, and take back what they trained."""

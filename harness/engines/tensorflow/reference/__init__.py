@@ -40,8 +40,11 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     The result is kept in the run's scratch folder under a hash of all that it depends on: cells that
     differ in strategy or op alone, and every further trial, are held against the same reference.
     """
-    compute = functools.partial(_compute, training, initial, training.batches)
-    arrays = kept(training.request.scratch, "reference", _key(training, initial), lambda: _arrays(compute()))
+
+    def computed() -> "dict[str, Array]":
+        return _arrays(_compute(training, initial, training.batches))
+
+    arrays = kept(training.request.scratch, "reference", _key(training, initial), computed)
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
     weights = sum(state.kind == "weight" for state in initial)
     trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
@@ -50,9 +53,13 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, arithmetic_of(training), sight)
 
 
-def continue_reference(training: Training, before: Sequence[VariableState], batch: "Batch") -> Reference:
-    """One update on `batch` from the state `before`. Nobody else will come to that state, so it is not kept."""
-    return _compute(training, before, [batch])
+def continue_reference(training: Training, before: Sequence[VariableState], fault: str | None) -> Reference:
+    """One update on the late batch from the state `before`; its sight is of one `fault`, or of all where it is None.
+
+    Nobody else will come to that state, so it is not kept; the model is built anew, since what an own optimizer or
+    layer counts in Python would age in one that is used again as it ages in the step.
+    """
+    return _compute(training, before, [training.late_batch], fault)
 
 
 def arithmetic_of(training: Training) -> str:
@@ -90,7 +97,12 @@ def _arrays(reference: Reference) -> "dict[str, Array]":
     return arrays | {f"{SIGHT}{fault}": np.array(share) for fault, share in (reference.sight or {}).items()}
 
 
-def _compute(training: Training, initial: Sequence[VariableState], batches: "Sequence[Batch]") -> Reference:
+def _compute(
+    training: Training,
+    initial: Sequence[VariableState],
+    batches: "Sequence[Batch]",
+    fault: str | None = None,
+) -> Reference:
     """Run once as it is, and again from perturbed weights to learn what rounding alone can do."""
     import numpy as np
     import tensorflow as tf
@@ -104,7 +116,7 @@ def _compute(training: Training, initial: Sequence[VariableState], batches: "Seq
         exact = run([state.copies[0] for state in initial], updates)
         perturbed = [run(perturbed_start(initial, arithmetic, generator)) for _ in range(PERTURBED_RUNS)]
         reference = with_noise(exact, perturbed, initial, arithmetic)
-        return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates), initial, reference))
+        return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates, fault), initial, reference))
 
 
 def _run(
@@ -123,6 +135,7 @@ def _run(
         shares = device.shares(batch, own)
         if updates is not None:
             updates.append(summed_over(values, shares))
+            run.sizes.append(device.sizes(shares))
         run.gradients.append(device.apply(shares))
         own = [share.statistics for share in shares]
         run.states.append(device.state(own))

@@ -39,13 +39,17 @@ def summed_over(before: "list[Array]", shares: Sequence[Share]) -> SummedGradien
     return SummedGradients(before, own, summed(shares), summed(shares[:-1]))
 
 
-def faulty_states(device: SingleDevice, updates: Sequence[SummedGradients]) -> "dict[str, list[Array]]":
-    """The state after the last update with each fault in it, by the fault's name (`Checks.sight`).
+def faulty_states(
+    device: SingleDevice, updates: Sequence[SummedGradients], only: str | None = None
+) -> "dict[str, list[Array]]":
+    """The state after the last update with each fault in it, or `only` one, by the fault's name (`Checks.sight`).
 
     `device` is left in a state of no meaning.
     """
     found = {}
     for name, gradients in _faults(updates):
+        if only not in (None, name):
+            continue
         device.start(updates[-1].before)
         device.apply([Share(gradients, None, [])])
         found[name] = device.state(updates[-1].own)

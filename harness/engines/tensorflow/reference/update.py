@@ -82,6 +82,16 @@ class SingleDevice:
         self._optimizer.apply_gradients(zip(summed, self._model.trainable_variables, strict=True))
         return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
 
+    def sizes(self, shares: Sequence[Share]) -> "list[Array]":
+        """How large each element's gradients are that a sum adds up: the sum of their absolute values, by weight."""
+        import numpy as np
+
+        parts = zip(*(share.gradients for share in shares), strict=True)
+        return [
+            sum((np.abs(dense_gradient(part, weight).astype(np.float64)) for part in of_weight), np.zeros(weight.shape))
+            for of_weight, weight in zip(parts, self._model.trainable_variables, strict=True)
+        ]
+
     def state(self, own: "Sequence[list[Array]]") -> "list[Array]":
         """Every variable, in the order of `capture`; an untrained one has a leading axis of replicas."""
         import numpy as np

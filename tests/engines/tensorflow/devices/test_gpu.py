@@ -77,7 +77,7 @@ def set_up(of: Request) -> Devices:
 def config_of(of: Request) -> Any:
     """What the process's server is told."""
     assert of.member is not None
-    return server_config(of, device_kinds()[of.cell.device].served(of, of.member))
+    return server_config(of, device_kinds()[of.cell.device].server_devices(of, of.member))
 
 
 def test_one_process_takes_the_first_gpus_and_lets_their_memory_grow(host: Host) -> None:
