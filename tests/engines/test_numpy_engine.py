@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def harness(*arguments: str) -> str:
-    """What a verb writes; it must succeed."""
-    done = subprocess.run(
+def ended(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`python -m harness ARGUMENTS`, however it ended."""
+    return subprocess.run(
         [sys.executable, "-m", "harness", *arguments],
         cwd=ROOT,
         env=ENVIRONMENT,
@@ -28,6 +28,11 @@ def harness(*arguments: str) -> str:
         timeout=120,
         check=False,
     )
+
+
+def harness(*arguments: str) -> str:
+    """What a verb writes; it must succeed."""
+    done = ended(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -135,15 +140,7 @@ def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_sweep_in_which_nothing_was_measured_is_exit_code_one_and_says_why(tmp_path: Path, more: list[str]) -> None:
     arguments = flags(model="dies", strategy="none", replicas="1", trials="1", results=str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "sweep", *arguments, "--quiet", *more],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ended("sweep", *arguments, "--quiet", *more)
     assert done.returncode == 1
     assert done.stderr.startswith("harness: nothing was measured: crashed: ended by SIG")
     assert done.stderr.count("\n") == 1
@@ -153,15 +150,7 @@ def test_a_sweep_in_which_nothing_was_measured_is_exit_code_one_and_says_why(tmp
 
 def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recorded(tmp_path: Path) -> None:
     check = "tests.trial.test_own_check:absent"
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "sweep", *flags(check=check, results=str(tmp_path))],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ended("sweep", *flags(check=check, results=str(tmp_path)))
     assert done.returncode == 2
     assert f"check: '{check}': module 'tests.trial.test_own_check' has no 'absent'" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -177,14 +166,6 @@ def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recor
     ],
 )
 def test_an_engine_that_is_not_there_is_named(engine: str, said: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "sweep", *flags(engine=engine, results=str(tmp_path))],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ended("sweep", *flags(engine=engine, results=str(tmp_path)))
     assert done.returncode == 2
     assert said in done.stderr
