@@ -3,6 +3,7 @@
 A function without arguments builds whatever it likes, and returns a callable that does one training
 step and returns its loss. It is named as `benchmarks.own_step:make_step`:
 
+    python -m harness sweep --step benchmarks.own_step:make_step --amount 128
     @pytest.mark.training_gate(step="benchmarks.own_step:make_step", examples=128)
 
 It runs in fresh processes, some of them alive side by side, so it should not need a port, a file or

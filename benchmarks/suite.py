@@ -72,7 +72,7 @@ class MeasuredCell:
             "speed_up_over_no_strategy": _scaling(self.summary.vs_none),
             "cpu_seconds_per_example": measured.cpu_seconds_each if measured else None,
             "peak_memory_bytes": measured.peak_memory_bytes if measured else None,
-            "unsteady_trials": measured.unsteady if measured else None,
+            "trend": measured.trend if measured else None,
             "steps_per_window": [trial.windows.steps_per_window for trial in good if trial.windows],
             "checks": checks.model_dump(mode="json"),
             "fingerprint": self.summary.trials.executed.fingerprint,

@@ -6,11 +6,12 @@ loaded when it is first asked for, so that the import takes no time.
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from harness.api import compare, load, load_cells, load_windows, read, runs, summary
+from harness.version import __version__
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "load_cells", "load_windows", "read", "runs", "summary"]
+if TYPE_CHECKING:
+    from harness.api import ab, compare, load, load_cells, load_windows, read, runs, summary, sweep
+
+__all__ = ["__version__", "ab", "compare", "load", "load_cells", "load_windows", "read", "runs", "summary", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

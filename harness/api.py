@@ -6,8 +6,9 @@ The columns of the frames, their units and types are those of `docs/exports.md`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from harness.analysis.summary import RunSummary
     from harness.record.reading import Run
     from harness.record.validation import ValidationRecord
+    from harness.report.notebook import ComparisonResult, SweepResult
+    from harness.run.progress.base import Progress
 
 Name = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of one, or `latest`."""
@@ -79,6 +82,80 @@ def summary(run: Name = "latest", results: Folder = RESULTS) -> RunSummary:
     return summarise(found.manifest, found.trials)
 
 
+def sweep(
+    spec: Name | None = None,
+    *,
+    resume: Name | None = None,
+    results: Folder = RESULTS,
+    quiet: bool = False,
+    **keys: Any,
+) -> SweepResult:
+    """Measure every combination of the axes and record it, as `python -m harness sweep` does.
+
+    `keys` are the keys of a spec, which are the flags' names: `strategy=["none", "mirrored"], replicas=[1, 2]`; they
+    are laid over `spec`, a TOML file. Without either it is the default sweep. `resume` is a run to complete. Progress
+    goes to standard error unless `quiet`. Raises HarnessError: UsageError, naming the key, before anything is
+    recorded; StorageError; Interrupted, with how to go on.
+    """
+    from harness.record.reading import load_run
+    from harness.report.notebook import SweepResult
+    from harness.run.kinds.measure import measure_asked
+    from harness.spec.sweep import laid_over, sweep_from
+
+    if resume is not None:
+        path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
+    else:
+        asked = sweep_from(*laid_over(None if spec is None else Path(spec), _listed(keys)))
+        path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
+    return SweepResult(load_run(path))
+
+
+def ab(
+    spec: Name | None = None,
+    *,
+    a: Mapping[str, Any] | None = None,
+    b: Mapping[str, Any] | None = None,
+    pythons: tuple[str | None, str | None] = (None, None),
+    revisions: tuple[str | None, str | None] = (None, None),
+    delta: float | None = None,
+    epsilon: float | None = None,
+    max_blocks: int | None = None,
+    looks: Sequence[int] | None = None,
+    time: float | None = None,
+    resume: Name | None = None,
+    results: Folder = RESULTS,
+    quiet: bool = False,
+    **keys: Any,
+) -> ComparisonResult:
+    """Decide A against B, both measured now and taking turns, as `python -m harness ab` does.
+
+    `a` and `b` are keys of one side alone, `env.NAME` variables of its environment; `keys` and `spec` are both sides'.
+    `pythons` are interpreters and `revisions` git revisions, A's and B's; `time` is in seconds. The rest, and the
+    errors, are those of `sweep` and `compare`.
+    """
+    from harness.record.reading import load_run
+    from harness.report.kinds.ab import comparison_of
+    from harness.report.notebook import ComparisonResult
+    from harness.run.kinds.ab import decide
+    from harness.run.kinds.decision import WINDOWING, settings_for
+    from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
+    from harness.run.kinds.sides import sides_of
+    from harness.spec.sweep import load_sweep
+
+    plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": max_blocks}
+    where = {"pythons": pythons if any(pythons) else None, "revisions": revisions if any(revisions) else None}
+    folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
+    if resume is not None:
+        run = load_run(_resumed("ab", resume, results, given, quiet))
+    else:
+        refuse_what_is_of_the_comparison(keys)
+        base = {**WINDOWING, **({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
+        sides = sides_of(base, _texts(a), _texts(b), pythons=pythons, revisions=revisions)
+        settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
+        run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
+    return ComparisonResult(comparison_of(run, folder))
+
+
 def compare(
     a: Name,
     b: Name | None = None,
@@ -89,17 +166,17 @@ def compare(
     epsilon: float | None = None,
     across_machines: bool = False,
     results: Folder = RESULTS,
-) -> pd.DataFrame:
+) -> ComparisonResult:
     """Is B slower than A? Two runs cell by cell, the cells of run `a` `along` an axis, or the verdict of an `ab` run.
 
-    One row a comparison: its `verdict`, the `ratio` of throughputs B over A with its 95 % interval, and what it rests
-    on; `attrs` holds the worst verdict, the margins and the remarks. `delta` is the smallest difference that counts
+    `verdict` is the worst of all comparisons; `frame` has a row each: its verdict, the ratio of throughputs B over A
+    with its 95 % interval, and what it rests on. `delta` is the smallest difference that counts
     and `epsilon` the margin of equivalence, as shares (0.01 is 1 %); without them they are chosen as
     `python -m harness compare` does. Raises HarnessError when the runs cannot be compared.
     """
-    from harness.report.tables.frames import comparison_frame
+    from harness.report.notebook import ComparisonResult
 
-    return comparison_frame(_compared(read(a, results), b, along, base, (delta, epsilon), across_machines, results))
+    return ComparisonResult(_compared(read(a, results), b, along, base, (delta, epsilon), across_machines, results))
 
 
 def _compared(
@@ -134,8 +211,47 @@ def _validation(a: Run, b: Run | None, results: Folder) -> ValidationRecord | No
     from harness.record.validation import find_validation
 
     machines = {run.manifest.facts.get("machine.id") for run in (a, b) if run is not None}
-    machine = machines.pop() if len(machines) == 1 else None
-    return find_validation(Path(results), machine if isinstance(machine, str) else None)
+    return find_validation(Path(results), machines.pop() if len(machines) == 1 else None)
+
+
+def _progress(quiet: bool) -> Progress:
+    from harness.run.progress.base import Quiet
+    from harness.run.progress.lines import PlainLines
+
+    return Quiet() if quiet else PlainLines()
+
+
+def _resumed(kind: str, run: Name, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
+    """Complete the run, of that kind; its folder."""
+    from harness.errors import UsageError
+    from harness.record.reading import resolve_run
+    from harness.run import runner
+
+    for key in (key for key, value in beside.items() if value is not None):
+        raise UsageError(f"resume: goes on with a run as it was planned; it takes no {key}")
+    path = resolve_run(os.fspath(run), Path(results))
+    runner.resume(kind, path, _progress(quiet))
+    return path
+
+
+def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """As TOML has them: lists, and folders as text."""
+    return {
+        key: list(value) if isinstance(value, tuple) else os.fspath(value) if isinstance(value, os.PathLike) else value
+        for key, value in keys.items()
+    }
+
+
+def _texts(of_side: Mapping[str, Any] | None) -> list[str]:
+    """`KEY=VALUE` of each key of a side, as the command line has them."""
+    from harness.spec.text import text_of
+
+    return [f"{key}={text_of(key, value)}" for key, value in _listed(of_side or {}).items()]
+
+
+def _call(name: str, **given: Any) -> list[str]:
+    """What was asked, for the record."""
+    return [f"harness.{name}", *(f"{key}={value!r}" for key, value in given.items() if value is not None)]
 
 
 def _read(given: tuple[Name, ...], results: Folder, *, trials: bool = True) -> list[Run]:

@@ -9,7 +9,7 @@ from harness.spec.cell import TrainingCell
 from harness.spec.grouping import SIZE
 
 CATALOGUE = load_catalogue()
-PLAIN: dict[str, Any] = {"model": "mlp", "strategy": "none", "replicas": 1, "batch_size": 8}
+PLAIN: dict[str, Any] = {"model": "mlp", "optimizer": "sgd", "strategy": "none", "replicas": 1, "batch_size": 8}
 
 
 def asked(key: str, value: Any) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.estimates.verdict import Margins
 from harness.record import Run, RunManifest, RunStore, TrialRecord
 from harness.record.manifest import ComparisonRecord, PlanRecord, SideRecord
 from harness.record.validation import Effect, Floor, Rate, ValidationRecord
+from harness.run.kinds.decision import AbSettings
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from tests.synthetic import Change, make_cell, make_run
@@ -92,12 +94,14 @@ def ab_run(
     run_id: str = "ab-run",
     cpu: Sequence[float] | None = None,
     pilot: int | None = None,
+    looks: Sequence[int] = (),
     cells: tuple[Cell, Cell] = (MIRRORED, MIRRORED),
     **comparison: Any,
 ) -> Run:
     """An `ab` run: block i's ln(X_b/X_a) is `differences[i]`, None a block without a trial.
 
-    `cpu` are the log ratios of examples per CPU second. With `pilot` the blocks from there on are a second stage.
+    `cpu` are the log ratios of examples per CPU second. With `pilot` the blocks from there on are a second stage;
+    with `looks` those up to the next look after the last block are planned.
     """
     manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
     trials = []
@@ -113,6 +117,11 @@ def ab_run(
             trials.append(record.model_copy(update={"cell": cell, "cell_id": cell.cell_id, **place}))
     first = len(differences) if pilot is None else pilot
     plans = [_plan(1, 0, first)] + ([] if pilot is None else [_plan(2, first, len(differences) - first)])
+    if looks:
+        planned = [earlier for earlier in (0, *looks[:-1]) if earlier < len(differences)]
+        record = AbSettings(Margins(), looks).planned()
+        plans = [_plan(1, earlier, after - earlier) for earlier, after in zip(planned, looks, strict=False)]
+        plans[0] = PlanRecord.sealed(1, 1, plans[0].blocks, looks=record)
     changes = {"cells": list(dict.fromkeys(cells)), "plans": plans, "comparison": _comparison(cells, comparison)}
     return as_run(manifest, trials, run_id, **changes)
 

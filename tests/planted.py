@@ -270,14 +270,31 @@ def __getattr__(name: str) -> Any:
 
         return Skipping
     if name == "LateDoubling":
+        calls: dict[int, Any] = {}  # where the gate does not look for state: a fault does not say that it counts
 
         class LateDoubling(keras.optimizers.SGD):  # type: ignore[misc]
             def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-                if not hasattr(self, "_calls"):
+                if id(self) not in calls:
                     with tf.init_scope():
-                        self._calls = tf.Variable(0, dtype=tf.int64)
-                factor = tf.where(self._calls.assign_add(1) > LATE, 2.0, 1.0)
+                        calls[id(self)] = tf.Variable(0, dtype=tf.int64)
+                factor = tf.where(calls[id(self)].assign_add(1) > LATE, 2.0, 1.0)
                 return super().apply([factor * gradient for gradient in grads], trainable_variables)
 
         return LateDoubling
     raise AttributeError(name)
+
+
+def long_loss_model() -> Any:
+    """A model whose gradient takes a tenth of a second: what several workers do at once overlaps."""
+    import keras
+
+    def long_loss(labels: Any, logits: Any) -> Any:
+        of_examples = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        product = tf.ones((400, 400)) * (1 + 1e-6 * tf.reduce_mean(logits)) / 400
+        for _ in range(30):
+            product = product @ product
+        return of_examples + 1e-3 * tf.reduce_mean(product)
+
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+    model.compile("sgd", long_loss)
+    return model

@@ -163,10 +163,19 @@ def _fault(record: TrialRecord, block: int) -> TrialRecord:
         return failed(record, "timeout", "no progress for 120 s", phase="warmup", evidence=STACK)
     if cell.strategy == "central_storage" and n == 3 and block == 1:
         return failed(record, "crashed", "the process died of signal 11", phase="steady", evidence="Segmentation fault")
-    if cell.strategy == "mirrored" and n == 3 and cell.cross_device_op == "auto" and block == 0:
-        assert record.windows is not None
-        return record.model_copy(update={"windows": record.windows.model_copy(update={"steady": False})})
+    if cell.strategy == "mirrored" and n == 3 and cell.cross_device_op == "auto":
+        return warming(record)
     return record
+
+
+def warming(record: TrialRecord, share: float = 0.3) -> TrialRecord:
+    """The trial with measured windows that become shorter by about `share`, and the same sum."""
+    assert record.windows is not None
+    first, seconds = record.windows.measured_from, record.windows.seconds
+    measured = [time * (1 - share * number / (len(seconds) - first)) for number, time in enumerate(seconds[first:])]
+    same = sum(seconds[first:]) / sum(measured)
+    changed = [*seconds[:first], *(time * same for time in measured)]
+    return record.model_copy(update={"windows": record.windows.model_copy(update={"seconds": changed})})
 
 
 def _split(cells: list[Cell], groups: int, chance: random.Random) -> list[list[Cell]]:
@@ -217,7 +226,7 @@ def _record(
         final_loss=0.4,
         checks=PASSED,
         executed=_executed(cell, reduces=cell.strategy == "mirrored" and n > 1),
-        resources=_resources(n, physical),
+        resources=_resources(n, physical, getattr(cell, "intra_op_threads", 0) or 1),
     )
 
 
@@ -233,7 +242,6 @@ def _windows(steps: int, seconds: list[float], processors: int) -> Windows:
         cpu_seconds=[value * processors for value in seconds],
         rounds=list(range(len(seconds))),
         measured_from=5,
-        steady=True,
         sync_seconds=0.0002,
         waiting_cpu_seconds=0.03,
     )
@@ -252,12 +260,12 @@ def _phases(n: int, warm: list[float], measured: list[float], chance: random.Ran
     )
 
 
-def _resources(n: int, physical: int) -> Resources:
+def _resources(n: int, physical: int, threads: int) -> Resources:
     return Resources(
         logical_devices=[f"/device:CPU:{index}" for index in range(n)],
         physical_devices=physical,
         shared=n > physical,
-        intra_op_threads=1,
+        intra_op_threads=threads,
         inter_op_threads=max(2, 2 * n),
     )
 
@@ -293,7 +301,9 @@ def _manifest(
         status=status,  # type: ignore[arg-type]
         command=["python", "-m", "harness", "sweep"],
         harness_version="0.1.0",
-        sweep=Sweep(trials=max(1, blocks), windows=max(5, windows), seed=seed, max_trials=max(20, blocks)),
+        sweep=Sweep(
+            trials=max(1, blocks), windows=max(5, windows), max_warmup=5, seed=seed, max_trials=max(20, blocks)
+        ),
         cells=cells,
         base_cell_ids=sorted(bases)[:1],
         left_out=[
@@ -306,7 +316,7 @@ def _manifest(
         machine=Machine(
             facts={
                 "cpu_model": "Synthetic CPU <2.0 GHz> & friends",
-                "cores": 2,
+                "cpu.usable_cores": 2,
                 "memory_bytes": 8 * 2**30,
                 "python": "3.11.9",
                 "tensorflow": "2.21.0",

@@ -1,8 +1,12 @@
 """The Python API: fast to import, without TensorFlow, typed frames."""
 
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -10,10 +14,12 @@ import pytest
 import harness
 from harness.errors import UsageError
 from harness.report.export import exporters
+from harness.report.notebook import SweepResult
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.report.tables.frames import cell_frame
 from harness.run.kinds.published_table import import_table
 from harness.spec.work import OwnStepCell
+from tests.engines.numpy_engine import SPEC
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
 from tests.report.test_quantities import run_of
 from tests.run.kinds.test_published_table import PUBLISHED
@@ -80,7 +86,9 @@ def test_runs_lists_them_and_those_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_compare_gives_the_verdicts_of_the_command() -> None:
-    frame = harness.compare(REFERENCE, along="cross_device_op", delta=0.02)
+    found = harness.compare(REFERENCE, along="cross_device_op", delta=0.02)
+    frame = found.frame
+    assert found.verdict == frame.attrs["verdict"]
     assert list(frame.columns) == [column.name for column in COMPARISON_COLUMNS]
     assert frame.attrs["delta"] == 0.02
     assert set(frame["verdict"]) <= {"faster", "slower", "equivalent", "undecided", "invalid"}
@@ -107,3 +115,90 @@ def test_published_figures_keep_their_column_beside_a_run_that_counts_in_somethi
     both = cell_frame([tokens, harness.read(path)])
     assert both["throughput_examples_per_s"].notna().sum() == count
     assert both["throughput_tokens_per_s"].notna().sum() == 1
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> SweepResult:
+    """A sweep from Python, by an engine that is no TensorFlow."""
+    return harness.sweep(**SPEC, results=tmp_path_factory.mktemp("results"), quiet=True)
+
+
+def test_a_sweep_from_python_is_a_run_like_any_other_with_its_answer_and_its_frames(swept: SweepResult) -> None:
+    assert swept.run.manifest.status == "finished"
+    assert swept.run.manifest.command[0] == "harness.sweep"
+    assert str(swept).splitlines() == list(swept.answer)
+    pd.testing.assert_frame_equal(swept.cells, harness.load_cells(swept.path))
+    pd.testing.assert_frame_equal(swept.trials, harness.load(swept.path))
+    assert "Fastest: " in str(swept)
+
+
+def test_a_notebook_shows_the_answer_first_and_then_the_ranking(swept: SweepResult) -> None:
+    page = ElementTree.fromstring(f"<div>{swept._repr_html_()}</div>")
+    assert page.findtext("p/strong") == swept.answer[0]
+    assert len(page.findall("table/tbody/tr")) == swept.cells["rank"].notna().sum() > 1
+
+
+def test_a_notebook_shows_a_comparison_with_its_verdict_first() -> None:
+    found = harness.compare(REFERENCE, along="cross_device_op")
+    page = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    assert (page.findtext("p/strong") or "").startswith(found.verdict)
+    assert len(page.findall("table/tbody/tr")) == len(found.frame)
+
+
+def test_a_finished_sweep_is_resumed_from_python_as_it_was(swept: SweepResult) -> None:
+    again = harness.sweep(resume=swept.path, quiet=True)
+    assert len(again.run.trials) == len(swept.run.trials)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"stategy": "none"}, "unknown key 'stategy'; did you mean 'strategy'?"),
+        ({"replicas": "two"}, "replicas: given 'two', expected"),
+        ({"spec": "nowhere.toml"}, "SPEC: no file at 'nowhere.toml'"),
+        ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused_before_anything_is_recorded(
+    keys: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        harness.sweep(**keys, results=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_runs_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        one = pool.submit(harness.sweep, **{**SPEC, "trials": 1, "strategy": "none"}, results=tmp_path, quiet=True)
+        assert one.result().run.manifest.status == "finished"
+
+
+ONE = {key: value for key, value in SPEC.items() if key != "trials"} | {"strategy": "none", "replicas": 1}
+
+
+def test_two_sides_are_decided_from_python_and_read_again_from_their_records(tmp_path: Path) -> None:
+    found = harness.ab(**ONE, a={"batch_size": 32}, b={"batch_size": 64}, max_blocks=2, results=tmp_path, quiet=True)
+    assert found.ratio is not None
+    assert found.comparison.title_a == "batch_size=32"
+    again = harness.ab(resume="latest", results=tmp_path, quiet=True)
+    pd.testing.assert_frame_equal(again.frame, found.frame)
+    assert harness.compare("latest", results=tmp_path).verdict == found.verdict == again.verdict
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"a": {"batch_sise": 32}}, "--a: unknown key 'batch_sise'; did you mean 'batch_size'?"),
+        ({"trials": 3}, "--trials: both sides have one trial a block"),
+        ({"resume": "latest", "b": {"batch_size": 1}}, "resume: goes on with a run as it was planned; it takes no b"),
+        ({"resume": "latest", "max_blocks": 9}, "resume: goes on with a run as it was planned; it takes no max_blocks"),
+        ({"looks": (5, 8), "max_blocks": 9}, "looks: given beside max_blocks"),
+        ({"looks": (5, 2000)}, "looks: given 5,2000, expected rising numbers of blocks such as 5,8,12, from 2 to 1000"),
+    ],
+)
+def test_a_decision_that_makes_no_sense_is_refused_before_anything_is_recorded(
+    keys: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        harness.ab(**ONE, **keys, results=tmp_path)
+    assert not list(tmp_path.iterdir())

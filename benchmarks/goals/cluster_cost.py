@@ -58,7 +58,7 @@ def _trial(zygote: Zygote, of: Cell, number: int) -> tuple[TrialRecord, float]:
         trial.set_up()
         zygote.drain()
         used = max(_used(process.child.pid) for process in trial.child.merged.processes)
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         for window in range(WINDOWS):
             trial.take_turn(window)
         trial.finish()

@@ -75,7 +75,7 @@ def _trial(zygote: Zygote, of: Cell, number: int, isolate: bool) -> TrialRecord:
     try:
         trial.start()
         trial.set_up()
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         for window in range(WINDOWS):
             trial.take_turn(window)
         trial.finish()

@@ -34,8 +34,10 @@ from harness.analysis.estimates.intervals import (
     stein_trials,
     t_quantile,
 )
+from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.power import clopper_pearson
-from harness.analysis.estimates.verdict import TOST_CONFIDENCE
+from harness.analysis.estimates.verdict import TOST_CONFIDENCE, Margins
+from harness.looks import looks_within
 from harness.record.validation import Rate
 
 BLOCKS = (5, 12)
@@ -141,6 +143,17 @@ def stein_cell(steps: Array) -> Bounds:
     return _stein(log_throughput(steps[:, 0]))
 
 
+def looked(steps: Array) -> Bounds:
+    """B over A as `ab` has it: at the look at which it stops, by the margins that it has unless others are given."""
+    logs = log_throughput(steps)
+    looks, margins = Looks.planned(looks_within(logs.shape[2])), Margins()
+    for row in (logs[:, 1] - logs[:, 0]).tolist():
+        for number, after in enumerate(looks.after, start=1):
+            if after == len(row) or looks.stops(row[:after], number, margins):
+                yield _known(looks.estimate(row[:after], number))
+                break
+
+
 def _stein(values: Array) -> Bounds:
     """A half-width that a usual pilot would want half of the second stage for, so that every plan occurs."""
     most = values.shape[1]
@@ -177,6 +190,7 @@ def pooled_windows(steps: Array) -> Bounds:
 METHODS: tuple[Method, ...] = (
     Method("paired t", taking_turns, paired_t),
     Method("paired t, 90 %", taking_turns, lambda steps: paired_t(steps, TOST_CONFIDENCE), TOST_CONFIDENCE),
+    Method("repeated t of pairs", taking_turns, looked),
     Method("Stein t of pairs", taking_turns, stein_pairs),
     Method("paired t through the base", in_two_groups, through_the_base),
     Method("Welch t, trials alternate", alternating, welch_t),

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from common import scratch, table
 
-from harness.analysis.estimates.steady import GROUP
 from harness.plan import estimate
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
@@ -137,14 +136,11 @@ def replayed(run: Run) -> tuple[list[Sample], float]:
         if number == 0:  # what was left out of later blocks was still ahead then
             later = [[trial.cell for trial in group] for _ in groups[1:]]
         eta.group([trial.cell for trial in group if trial.cell_id not in failed], later)
-        most = run.manifest.sweep.windows + run.manifest.sweep.max_warmup
-        play_group(eta, clock, group, ends[number], most, note)
+        play_group(eta, clock, group, ends[number], note)
     return samples, ends[-1] - starts[0]
 
 
-def play_group(
-    eta: Timed, clock: Clock, group: Sequence[TrialRecord], end: float, most: int, note: Callable[[], None]
-) -> None:
+def play_group(eta: Timed, clock: Clock, group: Sequence[TrialRecord], end: float, note: Callable[[], None]) -> None:
     """Set-ups as they were begun, rounds of windows, exits."""
     for trial in group:
         clock.now = seconds(trial)
@@ -162,10 +158,8 @@ def play_group(
     exits = sum(trial.phases.exit_s or 0.0 for trial in measured)
     busy = sum(sum(trial.windows.seconds) for trial in measured if trial.windows)
     stretched = (end - exits - clock.now) / busy  # passing the turn is in no record
-    first = next(trial.windows.measured_from for trial in measured if trial.windows)
     for number in range(count):
-        # a steady state that begins at a window is known two groups of windows later
-        eta.round(number, count if number >= first + 2 * GROUP else most, 2)
+        eta.round(number, count, 2)
         for trial in measured:
             if trial.windows and number < len(trial.windows.seconds):
                 note()

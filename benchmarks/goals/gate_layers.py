@@ -122,6 +122,20 @@ class MovingMean(layers.Layer):
         return x - ops.cast(self.mean, x.dtype)
 
 
+class RawScale(layers.Layer):
+    """Divides by a `tf.Variable`, which Keras does not know; where it `moves`, by how large its inputs were so far."""
+
+    def __init__(self, moves: bool) -> None:
+        super().__init__()
+        self.moves = moves
+        self.size = tf.Variable(1.0, trainable=False, aggregation=tf.VariableAggregation.MEAN, name="size")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if training and self.moves:
+            self.size.assign(0.9 * self.size + tf.reduce_mean(tf.abs(tf.cast(x, tf.float32))))
+        return x / tf.cast(self.size, x.dtype)
+
+
 class TrainedScalar(layers.Layer):
     """Scales by one trained number."""
 

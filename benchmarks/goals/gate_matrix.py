@@ -11,7 +11,6 @@ by --again. A cell's key is MODEL__OPTIMIZER[__FAULT__early|late]/STRATEGY/MODE.
 """
 
 import argparse
-import gzip
 import json
 import re
 import subprocess
@@ -25,6 +24,7 @@ from common import cell, live, prepared_zygote, table
 from gate_cells import ENDS, MODES, ROW, STRATEGIES, Case, everything, found_from, grouped, sample, tally
 from gate_faults import LADDERS
 
+from harness.record.packed import read_records
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended
 from harness.spec.cell import Cell
@@ -72,9 +72,7 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     if not path.exists():
         return found
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        lines = file.read().splitlines()
-    for line in lines:
+    for line in read_records(path).splitlines():
         try:
             result = json.loads(line)
         except json.JSONDecodeError:
@@ -109,7 +107,7 @@ def trial(zygote: Zygote, case: Case) -> dict[str, Any]:
         measured.steps = 1
         for number in range(WINDOWS):
             measured.take_turn(number)
-        measured.measure_from(1, steady=True)
+        measured.measure_from(1)
         measured.finish()
     except Ended:
         pass
@@ -137,7 +135,18 @@ def show(ends: Mapping[str, str]) -> None:
     print()
     table([("gross fault", "begins", *ROW), *((f, s, *tally(c).row) for (_, f, s), c in sorted(by_fault.items()))])
     _show_sizes(ends)
+    print("\n" + markdown(ends))
     _show_cells(ends)
+
+
+def markdown(ends: Mapping[str, str]) -> str:
+    """The table of `benchmarks/goals/README.md`: what was judged of right models, and of faults by start and mode."""
+    lines = ["| " + " | ".join(("cells", *ROW)) + " |", "| --- " * (1 + len(ROW)) + "|"]
+    for keys in (("kind", "start"), ("kind", "mode")):
+        for (kind, what), cases in sorted(grouped(ends, *keys).items()):
+            if keys[1] == "start" or kind == "gross":
+                lines.append("| " + " | ".join((f"{kind} {what}".strip(), *tally(cases).row)) + " |")
+    return "\n".join(lines)
 
 
 def _show_sizes(ends: Mapping[str, str]) -> None:

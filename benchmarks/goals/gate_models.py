@@ -40,6 +40,7 @@ def sequential(k: Any, o: Any) -> dict[str, Callable[[], Layers]]:
         "sync_and_plain_batch_norm": lambda: [
             k.Conv2D(8, 3), k.BatchNormalization(synchronized=True), k.ReLU(), k.Conv2D(8, 3), k.BatchNormalization()
         ],
+        "batch_renorm": lambda: [k.Conv2D(8, 3), k.BatchNormalization(renorm=True, momentum=0.8), k.ReLU()],
         "dropout": lambda: [k.Flatten(), _dense(k), k.Dropout(0.5)],
         "seeded_dropout": lambda: [k.Flatten(), _dense(k), k.Dropout(0.5, seed=7)],
         "spatial_dropout": lambda: [k.Conv2D(8, 3), k.SpatialDropout2D(0.3), k.ReLU()],
@@ -75,6 +76,8 @@ def sequential(k: Any, o: Any) -> dict[str, Callable[[], Layers]]:
         "counter_sum": lambda: [k.Flatten(), o.Counter("sum"), _dense(k)],
         "counter_first": lambda: [k.Flatten(), o.Counter("only_first_replica"), _dense(k)],
         "moving_mean": lambda: [k.Flatten(), o.MovingMean("mean"), _dense(k)],
+        "raw_constant": lambda: [k.Flatten(), o.RawScale(moves=False), _dense(k)],
+        "raw_moving": lambda: [k.Flatten(), o.RawScale(moves=True), _dense(k)],
         "trained_scalar": lambda: [k.Flatten(), o.TrainedScalar(), _dense(k)],
         "stopped_gradient": lambda: [k.Flatten(), o.StoppedGradient(), _dense(k)],
         "custom_gradient": lambda: [k.Flatten(), o.CustomGradient(), _dense(k)],

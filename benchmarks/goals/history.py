@@ -85,7 +85,7 @@ def main() -> None:
     show("null series", *(f"{length} runs" for length in LENGTHS), "promise")
     for name, draw in nulls.items():
         rates = [rate(draw, length, given.series) for length in LENGTHS]
-        show(name, *map(limits, rates), "none" if name in DEPENDENT else kept(rates))
+        show(name, *map(limits, rates), "none" if name in DEPENDENT else promise_kept(rates))
     print("\nPower: series in which a step was found within 2 runs of its place, white noise of 2 % a run\n")
     show("step", *(f"{length} runs, in the middle" for length in LENGTHS), "30 runs, 4 before the end")
     for step in (0.03, 0.05, 0.10):
@@ -104,7 +104,7 @@ def rate(draw: Draw, length: int, count: int) -> Rate:
     return clopper_pearson(sum(bool(marked(draw(chance, length).tolist())) for _ in range(count)), count)
 
 
-def kept(rates: Sequence[Rate]) -> str:
+def promise_kept(rates: Sequence[Rate]) -> str:
     """Whether what was counted is as promised."""
     return "missed" if any(found.low > SIGNIFICANCE for found in rates) else "kept"
 

@@ -41,7 +41,7 @@ def main() -> None:
 def _pair(zygote: Zygote, c: Cell, block: int) -> list[TrialRecord]:
     """Two fresh trials of the cell, alive together; which is A is drawn, so order cannot favour one."""
     kept: list[TrialRecord] = []
-    rules = TurnRules(windows=WINDOWS, max_warmup=20, seed=block)
+    rules = TurnRules(windows=WINDOWS, warmup=5, seed=block)
     TurnGroup([live(zygote, c, block, order) for order in (0, 1)], rules, kept.append, Quiet()).run()
     random.Random(block).shuffle(kept)
     return kept

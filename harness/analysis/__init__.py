@@ -2,7 +2,7 @@
 
 from harness.analysis.cells import CellTrials, Measured, Problem, WindowSummary
 from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
-from harness.analysis.estimates.steady import block_steady_from, steady_from, trials_steady_from
+from harness.analysis.estimates.trend import trends
 from harness.analysis.ops import OpGroup, OpResult
 from harness.analysis.ranking import Answer, Place, RankingScope
 from harness.analysis.scaling import SHARED_LABEL, Scaling
@@ -27,10 +27,8 @@ __all__ = [
     "Scaling",
     "WindowSummary",
     "WorkloadSummary",
-    "block_steady_from",
-    "steady_from",
     "stein_estimate",
     "stein_trials",
     "summarise",
-    "trials_steady_from",
+    "trends",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
-from harness.analysis.estimates.steady import diagnose
+from harness.analysis.estimates.windows import diagnose
 from harness.record.cluster import NetworkRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
@@ -70,9 +70,10 @@ class Measured:
     """The largest of any trial."""
     peak_device_memory_bytes: int | None
     trials: int
-    unsteady: int
-    """Trials that met the cap on warm-up before a steady state."""
     windows: WindowSummary | None
+    trend: float | None = None
+    """By what share its windows still change in the course of a trial, relative to those that took turns with it; None
+    where no trend was found."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class CellTrials:
     """What the first trial that got its devices ran on."""
     network: NetworkRecord | None = None
     """What the emulated network turned out to be: medians over the trials that have one."""
+    all_cores: int = 0
+    """Usable cores, of a cell without a strategy that had all of them where virtual devices share them; else 0."""
 
     @functools.cached_property
     def cell_id(self) -> str:
@@ -116,11 +119,19 @@ class CellTrials:
         return sum(self.counts.values())
 
 
-def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blocks: int | None = None) -> CellTrials:
-    """Everything about one cell that its own trials tell.
+def read_cell(
+    cell: Cell,
+    trials: Sequence[TrialRecord],
+    planned: int,
+    pilot_blocks: int | None = None,
+    cores: object = None,
+    trend: float | None = None,
+) -> CellTrials:
+    """Everything about one cell that its own trials tell, with the `trend` that all trials of the run showed.
 
     `pilot_blocks` is the number of blocks of the first stage where a second was planned from its
-    variance: the interval then keeps the first stage's s0 and t (Stein).
+    variance: the interval then keeps the first stage's s0 and t (Stein). `cores` are those that the machine's facts
+    call usable, of whatever type those are.
     """
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
@@ -133,7 +144,7 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
         status=status,
         counts={name: counts[name] for name in ("ok", "unproved", "wrong_result", *WORST_FIRST) if counts[name]},
         planned=planned,
-        measured=_measure(cell, measured, pilot_blocks) if status in MEASURED else None,
+        measured=_measure(cell, measured, pilot_blocks, trend) if status in MEASURED else None,
         phases_s=_phase_medians(trials),
         fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
         problems=_problems(trials),
@@ -143,7 +154,15 @@ def read_cell(cell: Cell, trials: Sequence[TrialRecord], planned: int, pilot_blo
         shared=any(part.shared for part in resources),
         resources=resources[0] if resources else Resources(),
         network=_network(trials),
+        all_cores=_all_cores(cell, resources, cores),
     )
+
+
+def _all_cores(cell: Cell, resources: Sequence[Resources], cores: object) -> int:
+    """`cores` where one process had them all; a record from before threads were recorded has 0."""
+    if not isinstance(cores, int) or not resources or not cell.is_base or cell.shape.device != "virtual-cpu":
+        return 0
+    return cores if resources[0].intra_op_threads >= cores else 0
 
 
 def status_of(counts: Mapping[Status, int]) -> CellStatus:
@@ -158,7 +177,7 @@ def marked(words: str, cell: CellTrials) -> str:
     return f"{words} (unproved)" if cell.status == "unproved" else words
 
 
-def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None) -> Measured:
+def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None, trend: float | None) -> Measured:
     trials = sorted(trials, key=lambda trial: trial.block)
     sample = Sample.of_step_times(
         [trial.step_time_s for trial in trials if trial.step_time_s is not None],
@@ -177,8 +196,8 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
         peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
         peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),
         trials=len(trials),
-        unsteady=sum(trial.windows is not None and not trial.windows.steady for trial in trials),
         windows=_summarise_windows([trial.windows for trial in trials if trial.windows is not None]),
+        trend=trend,
     )
 
 

@@ -15,7 +15,7 @@ BETWEEN_FAULTS_S = (3600.0, 86400.0, 7 * 86400.0)
 
 
 @dataclass(frozen=True)
-class Spread:
+class MedianRange:
     """The median of `count` values and their range. So few repeats have no tighter description."""
 
     median: float
@@ -24,7 +24,7 @@ class Spread:
     count: int
 
     @classmethod
-    def of(cls, values: Iterable[float | None]) -> "Spread | None":
+    def of(cls, values: Iterable[float | None]) -> "MedianRange | None":
         """None when there is no value."""
         known = [value for value in values if value is not None]
         return cls(statistics.median(known), min(known), max(known), len(known)) if known else None
@@ -43,18 +43,18 @@ class ScenarioSummary:
     reason: str | None
     """The first reason that a job gave."""
     target: str | None
-    detection_s: Spread | None
+    detection_s: MedianRange | None
     """Until anybody noticed."""
     detected_by: dict[str, int]
     """Who noticed first."""
-    tensorflow_s: Spread | None
+    tensorflow_s: MedianRange | None
     """Until TensorFlow noticed, in a process that nothing was done to; None where it did not, or had no time to."""
-    useful_step_s: Spread | None
-    standstill_s: Spread | None
-    restart_s: Spread | None
-    replay_s: Spread | None
-    steps_lost: Spread | None
-    all_back_s: Spread | None
+    useful_step_s: MedianRange | None
+    standstill_s: MedianRange | None
+    restart_s: MedianRange | None
+    replay_s: MedianRange | None
+    steps_lost: MedianRange | None
+    all_back_s: MedianRange | None
     updates_repeated: int
     updates_lost: int
     updates_torn: int
@@ -79,9 +79,9 @@ class CostSummary:
     every: int
     overhead: Interval
     """Time of a window with a checkpoint over that of one without."""
-    checkpoint_s: Spread
+    checkpoint_s: MedianRange
     """Seconds that one checkpoint adds to its window."""
-    step_s: Spread
+    step_s: MedianRange
     """Seconds a step, without checkpoints."""
     bytes: int
     pairs: int
@@ -157,15 +157,15 @@ def _scenario(name: str, planned: int, found: Sequence[FaultRecord]) -> Scenario
         statuses=dict(Counter(record.status for record in found)),
         reason=next((record.reason for record in found if record.reason), None),
         target=next((record.target for record in ran if record.target), None),
-        detection_s=Spread.of(detection.after_s for detection in noticed),
+        detection_s=MedianRange.of(detection.after_s for detection in noticed),
         detected_by=dict(Counter(detection.by for detection in noticed)),
-        tensorflow_s=Spread.of(by_tensorflow),
-        useful_step_s=Spread.of(record.useful_step_after_s for record in ran),
-        standstill_s=Spread.of(record.standstill_s for record in ran),
-        restart_s=Spread.of(part.restart_s for part in parts),
-        replay_s=Spread.of(part.replay_s for part in parts),
-        steps_lost=Spread.of(float(record.steps_lost) for record in ran),
-        all_back_s=Spread.of(record.all_back_after_s for record in ran),
+        tensorflow_s=MedianRange.of(by_tensorflow),
+        useful_step_s=MedianRange.of(record.useful_step_after_s for record in ran),
+        standstill_s=MedianRange.of(record.standstill_s for record in ran),
+        restart_s=MedianRange.of(part.restart_s for part in parts),
+        replay_s=MedianRange.of(part.replay_s for part in parts),
+        steps_lost=MedianRange.of(float(record.steps_lost) for record in ran),
+        all_back_s=MedianRange.of(record.all_back_after_s for record in ran),
         updates_repeated=sum(updates.repeated for updates in counted),
         updates_lost=sum(updates.lost for updates in counted),
         updates_torn=sum(updates.torn for updates in counted),
@@ -185,10 +185,10 @@ def _cost(found: Sequence[FaultRecord]) -> CostSummary | None:
         statistics.fmean(math.log(one / other) for one, other in zip(cost.with_s, cost.without_s, strict=True))
         for cost in costs
     ]
-    added = Spread.of(
+    added = MedianRange.of(
         statistics.fmean(one - other for one, other in zip(cost.with_s, cost.without_s, strict=True)) for cost in costs
     )
-    step = Spread.of(statistics.fmean(cost.without_s) / cost.steps_per_window for cost in costs)
+    step = MedianRange.of(statistics.fmean(cost.without_s) / cost.steps_per_window for cost in costs)
     assert added is not None
     assert step is not None
     return CostSummary(

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
+from harness.analysis.cells import CellTrials
+from harness.analysis.estimates.intervals import Interval, LogEstimate
+from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.verdict import Judgement, Margins, judge_all
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE, apart
@@ -46,13 +47,13 @@ class OpGroup:
     results: tuple[OpResult, ...]
 
 
-def op_groups(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[OpGroup, ...]:
+def op_groups(cells: Sequence[CellTrials], layout: Layout) -> tuple[OpGroup, ...]:
     """Every group of two or more ops; failed ones are listed too, without a number."""
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         if isinstance(cell.cell, TrainingCell) and cell.cell.replicas_in_sync > 1:
             grouped[apart(cell.cell, SIDE_BY_SIDE)].append(cell)
-    return tuple(_group(members, references) for members in grouped.values() if len(members) > 1)
+    return tuple(_group(members, layout) for members in grouped.values() if len(members) > 1)
 
 
 def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judgement]:
@@ -65,7 +66,7 @@ def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judge
     return dict(zip(compared, judge_all(list(compared.values()), margins, "fdr"), strict=True))
 
 
-def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpGroup:
+def _group(members: Sequence[CellTrials], layout: Layout) -> OpGroup:
     measured = [cell for cell in members if cell.measured is not None]
     ok = [cell for cell in measured if cell.status == "ok"] or measured
     reference = next((cell for cell in ok if trained(cell.cell).cross_device_op == "auto"), None)
@@ -74,7 +75,7 @@ def _group(members: Sequence[CellTrials], references: Sequence[Measured]) -> OpG
     return OpGroup(
         label=_label(trained(members[0].cell)),
         reference_id=reference.cell_id if reference else None,
-        results=tuple(_result(cell, reference, references) for cell in members),
+        results=tuple(_result(cell, reference, layout) for cell in members),
     )
 
 
@@ -84,9 +85,9 @@ def _label(of: TrainingCell) -> str:
     return ", ".join([fixed, *sayings(of, without=SIDE_BY_SIDE)])
 
 
-def _result(cell: CellTrials, reference: CellTrials | None, references: Sequence[Measured]) -> OpResult:
+def _result(cell: CellTrials, reference: CellTrials | None, layout: Layout) -> OpResult:
     ratio = None
     if cell.measured and reference and reference.measured and cell.cell_id != reference.cell_id:
-        ratio = compare(cell.measured.sample, reference.measured.sample, (item.sample for item in references))
+        ratio = layout.ratio(cell.cell_id, reference.cell_id)
     of = trained(cell.cell)
     return OpResult(cell.cell_id, of.cross_device_op, of.packing, ratio)

@@ -1,38 +1,39 @@
 """Which cell is fastest, which cannot be told apart from it, and whether distributing pays.
 
-**The order** is that of `adjusted_means`: by throughput, the machine's drift between groups taken out.
+**The order** is that of the layout's means: by throughput, the machine's drift between groups taken out.
 
-**The set that cannot be told apart from the best.** The best is the cell with the highest estimate. Each
-other cell is compared with it by the log ratio (paired where the two took turns), in an interval
-corrected for the number of comparisons (Bonferroni, 1 − 0.05/(k − 1)); the cell is in the set unless the
-whole interval lies on the slower side. This is Hsu's multiple comparison with the best in its
-distribution-free form: the cell that is truly fastest drops out only if some other cell beats it
-significantly in one of the k − 1 comparisons *it* takes part in, so it stays in with at least 95 %
-however many cells there are, and although the best was picked by its estimate. (Benjamini–Hochberg does
-not give that: it bounds the share of wrongly dropped cells among the dropped. Simulated with a quarter to
-a half of 20–40 cells tied for the best and 4 to 12 trials each, a truly fastest cell stayed in 99–100 % of
-the runs with this rule, and in 92–95 % with Benjamini–Hochberg.)
+**The set that cannot be told apart from the best.** The best is the cell with the highest estimate. Every other cell
+is compared with it, and drops out when the best is ahead by more than the largest of its k − 1 comparisons would be
+by chance 1 time in 20: Hsu's comparison with the best, one-sided, by Dunnett's distribution of statistics that share
+the cell. So the cell that is truly fastest stays in with at least 95 % however many cells there are, and although the
+best was picked by its estimate. Variances are moderated (`estimates/layout.py`). A cell stays in the set while one
+below it does. What it keeps and what it costs is simulated in `benchmarks/goals/best.py`.
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
-no-strategy cell of the workload, which is what one would otherwise run; the p-values are adjusted by
-Benjamini–Hochberg at 5 %, see `docs/protocol.md#many-comparisons`.
+no-strategy cell of the workload, on one device or on the whole machine, which is what one would otherwise
+run; the p-values are adjusted by Benjamini–Hochberg at 5 %, see `docs/protocol.md#many-comparisons`.
 """
 
-import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.estimates.drift import adjusted_means
-from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, compare, stein_trials, t_quantile
+from harness.analysis.estimates.dunnett import critical_value
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
+from harness.analysis.estimates.layout import Layout
+from harness.analysis.estimates.selected import fastest_over
 from harness.spec.cell import Cell, TrainingCell
+from harness.spec.expand import THREADS
+from harness.spec.naming import TOLD, sayings
 from harness.spec.work import Quantity
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000
-Payoff = Literal["pays", "do_not_distribute", "undecided", "cannot_know", "not_measured"]
+Payoff = Literal["pays", "beats_one_device", "do_not_distribute", "undecided", "cannot_know", "not_measured"]
+"""`beats_one_device`: some cell is faster than no strategy on one virtual device, and no strategy on the whole machine,
+which nobody would leave unused, was not measured."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,16 @@ class RankingScope:
     """What is held fixed within one ranking, as the cells' kind of work says; its throughputs have one unit."""
 
     keys: tuple[tuple[str, Any], ...]
-    """(key, value), in the order of the axes' product."""
+    """(key, value), in the order of the axes' product; of what cells may differ in that compete, what all share."""
     label: str
     """One line that names it."""
     quantity: Quantity
 
     @classmethod
-    def of(cls, cell: Cell) -> "RankingScope":
-        """The workload that the cell belongs to."""
-        return cls(tuple(cell.scope.items()), cell.scope_label, cell.work.quantity)
+    def of(cls, cells: Sequence[Cell]) -> "RankingScope":
+        """The workload of cells that have one scope."""
+        first = cells[0]
+        return cls(tuple(first.held(cells).items()), first.scope_label(cells), first.work.quantity)
 
     def get(self, key: str) -> Any:
         """The value of a key, None where this kind of work has no such key."""
@@ -62,11 +64,12 @@ class Place:
     rank: int
     cell_id: str
     against_best: Interval | None
-    """X/X_best with its corrected interval; None for the best itself."""
+    """X/X_best between the one-sided 95 % limits of Dunnett's distribution; None for the best itself."""
     with_best: bool
     """Whether it belongs to the set that cannot be told apart from the best (the best does)."""
     trials_to_separate: int | None = None
-    """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`."""
+    """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`, of it and
+    of those below it in the set."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,15 @@ class Answer:
     simplest_distributed_id: str | None
     """The same of those with more than one replica."""
     base_id: str | None
-    """The fastest no-strategy cell, whatever its batch size."""
+    """The fastest no-strategy cell, whatever its batch size and its threads."""
     best_distributed_id: str | None
     speed_up: Interval | None
-    """The fastest distributed cell over `base_id`."""
+    """The fastest distributed cell over `base_id`, allowing for that it was chosen among `distributed`."""
     verdict: Payoff
     paying: int
     """Distributed cells faster than the base at a false discovery rate of 5 %."""
     distributed: int
-    """Distributed cells that were compared."""
+    """Distributed cells that were compared: those of whose precision and XLA some no-strategy cell is ranked."""
     shared: bool
     """Replicas of some distributed cell shared processors: it shows overhead, not hardware scaling."""
     speed_up_shared: bool
@@ -99,37 +102,55 @@ class Answer:
     """When undecided: trials in all that an interval as wide as the difference would need, if that is known."""
 
 
-def rank(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[Place, ...]:
-    """The measured ones of `cells` in order, the fastest first, each compared with the best."""
-    samples = {cell.cell_id: cell.measured.sample for cell in cells if cell.measured is not None}
-    adjusted = adjusted_means(samples)
-    ordered = sorted(
-        (cell for cell in cells if cell.measured), key=lambda cell: (-adjusted[cell.cell_id], cell.cell_id)
-    )
-    if not ordered:
-        return ()
-    best, *others = ordered
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(others))
-    places = [Place(1, best.cell_id, None, True)]
-    for position, cell in enumerate(others, start=2):
-        ratio = _ratio(cell, best, references)
-        bounds = ratio.log_bounds(confidence)
-        # no interval, no difference: with one trial each nothing can be told apart
-        with_best = bounds is None or bounds[1] >= 0
-        needed = trials_to_separate(ratio, confidence) if with_best else None
-        places.append(Place(position, cell.cell_id, ratio.interval(confidence), with_best, needed))
-    return tuple(places)
+def rank(cell_ids: Iterable[str], layout: Layout) -> tuple[Place, ...]:
+    """The cells in order, the fastest first, each compared with the best; all are in the layout."""
+    ordered = sorted(cell_ids, key=lambda cell_id: (-layout.mean(cell_id), cell_id))
+    places: list[Place] = []
+    lowest: Place | None = None
+    for position in range(len(ordered), 1, -1):
+        place = _place(position, ordered, layout, lowest)
+        lowest = place if place.with_best else lowest
+        places.append(place)
+    best = [Place(1, cell_id, None, True) for cell_id in ordered[:1]]
+    return (*best, *reversed(places))
 
 
-def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Sequence[Measured]) -> Answer:
+def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
+    """`lowest` is the next one below it that is in the set, without which it does not leave it."""
+    own, others = ordered[position - 1], [*ordered[: position - 1], *ordered[position:]]
+    ratio = layout.ratio(own, ordered[0])
+    limit = critical_value(ratio, len(others), layout.correlation(own, others), CONFIDENCE)
+    # each end by itself holds with 95 %, so that both together do with 90 %
+    against = ratio.reaching(limit, limit, 2 * CONFIDENCE - 1, "Dunnett" if len(others) > 1 else None)
+    # no interval, no difference: with one trial each nothing can be told apart
+    if lowest is None and against.high is not None and against.high < 1:
+        return Place(position, own, against, False)
+    needed = trials_to_separate(ratio, limit)
+    if lowest is not None:
+        below = lowest.trials_to_separate
+        needed = None if needed is None or below is None else max(needed, below)
+    return Place(position, own, against, True, needed)
+
+
+def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout) -> Answer:
     """The answer of one workload from its ranking."""
     by_id = {cell.cell_id: cell for cell in cells}
     ordered = [by_id[place.cell_id] for place in places]
     tied = [place.cell_id for place in places[1:] if place.with_best]
-    base = next((cell for cell in ordered if cell.cell.is_base), None)
-    distributed = [cell for cell in ordered if cell.cell.devices_in_sync > 1]
-    ratios = [] if base is None else [_ratio(cell, base, references) for cell in distributed]
+    bases = [cell for cell in ordered if cell.cell.is_base]
+    base = next(iter(bases), None)
+    every = [cell for cell in ordered if cell.cell.devices_in_sync > 1]
+    # one of another precision would be compared with no strategy of this one: what precision gains is no gain of it
+    distributed = [cell for cell in every if not bases or any(_told_alike(cell, base) for base in bases)]
+    ratios = [] if base is None else [layout.ratio(cell.cell_id, base.cell_id) for cell in distributed]
+    speed_up = None
+    if ratios:
+        speed_up = fastest_over(layout, *([cell.cell_id for cell in of] for of in (distributed, bases)))
     verdict, paying = judge(ratios)
+    if speed_up is not None and _holds_one(speed_up) and verdict in ("pays", "do_not_distribute"):
+        verdict = "undecided"  # some cells gain or lose, but of the best that is not known so closely
+    if verdict == "pays" and base is not None and not _has_whole_machine(base, ordered):
+        verdict = "beats_one_device"
     best = ordered[0] if ordered else None
     fast = sorted((by_id[place.cell_id] for place in places if place.with_best), key=_simplicity)
     simplest = next(iter(fast), None)
@@ -142,42 +163,41 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], references: Seq
         simplest_distributed_id=simplest_distributed.cell_id if simplest_distributed else None,
         base_id=base.cell_id if base else None,
         best_distributed_id=distributed[0].cell_id if distributed else None,
-        speed_up=ratios[0].interval() if ratios else None,
+        speed_up=speed_up,
         verdict=verdict,
         paying=paying,
         distributed=len(ratios),
-        shared=any(cell.shared for cell in distributed),
+        shared=any(cell.shared for cell in every),
         speed_up_shared=bool(distributed) and distributed[0].shared,
-        more_trials=_trials_to_decide(ratios[0]) if verdict == "undecided" else None,
+        more_trials=trials_to_separate(ratios[0], _own_limit(ratios[0])) if verdict == "undecided" else None,
     )
 
 
-def _trials_to_decide(ratio: LogEstimate) -> int | None:
-    """Stein's P for a half-width equal to the difference seen; None when that says nothing."""
-    if ratio.deviation is None or ratio.mean == 0:
-        return None
-    needed = stein_trials(ratio.deviation, ratio.count, abs(ratio.mean))
-    return needed if ratio.count < needed <= _MOST_TRIALS else None
+def _holds_one(speed_up: Interval) -> bool:
+    return speed_up.low is not None and speed_up.high is not None and speed_up.low <= 1 <= speed_up.high
 
 
-def trials_to_separate(ratio: LogEstimate, confidence: float) -> int | None:
-    """The fewest P with t(P−1)·s/√P ≤ |d|: trials a cell after which the interval would leave 1 out.
+def _has_whole_machine(base: CellTrials, ordered: Sequence[CellTrials]) -> bool:
+    """Whether the fastest no-strategy cell was the best of all that one process can do here."""
+    return base.cell.shape.device != "virtual-cpu" or any(
+        cell.all_cores and _told_alike(cell, base) for cell in ordered
+    )
+
+
+def _told_alike(one: CellTrials, other: CellTrials) -> bool:
+    return all(one.cell.get(key) == other.cell.get(key) for key in TOLD)
+
+
+def trials_to_separate(ratio: LogEstimate, limit: float | None) -> int | None:
+    """The fewest P with limit·s/√P ≤ |d|: trials a cell after which the interval would leave 1 out.
 
     d is the log ratio seen and s = SE·√(trials behind it), both taken as true: in half of such repetitions the
-    interval comes out wider. t is that of a run of P trials (Stein's, of a second stage, would keep the pilot's).
-    None when it would take more than a thousand, or when nothing is known.
+    interval comes out wider. None when it would take more than a thousand, or when nothing is known.
     """
-    if ratio.standard_error is None or ratio.mean == 0:
+    if ratio.standard_error is None or limit is None or ratio.mean == 0:
         return None
-    deviation = ratio.standard_error * math.sqrt(ratio.count)
-    candidates = range(ratio.count + 1, _MOST_TRIALS + 1)
-
-    def separates(trials: int) -> bool:
-        """Once true it stays true: t(P − 1)/√P falls as P grows."""
-        return t_quantile(trials - 1, confidence) * deviation <= abs(ratio.mean) * math.sqrt(trials)
-
-    place = bisect.bisect_left(candidates, True, key=separates)
-    return candidates[place] if place < len(candidates) else None
+    wanted = ratio.count * (limit * ratio.standard_error / ratio.mean) ** 2
+    return max(ratio.count + 1, math.ceil(wanted)) if wanted <= _MOST_TRIALS else None
 
 
 def judge(ratios: Sequence[LogEstimate]) -> tuple[Payoff, int]:
@@ -219,10 +239,8 @@ def references_of(cells: Sequence[CellTrials]) -> list[Measured]:
     return sorted(bases, key=lambda measured: -measured.trials)
 
 
-def _ratio(cell: CellTrials, base: CellTrials, references: Sequence[Measured]) -> LogEstimate:
-    assert cell.measured is not None
-    assert base.measured is not None
-    return compare(cell.measured.sample, base.measured.sample, (item.sample for item in references))
+def _own_limit(ratio: LogEstimate) -> float | None:
+    return None if ratio.degrees_of_freedom is None else t_quantile(ratio.degrees_of_freedom)
 
 
 def _throughput(cell: CellTrials) -> float:
@@ -230,8 +248,9 @@ def _throughput(cell: CellTrials) -> float:
     return cell.measured.throughput.value
 
 
-def _simplicity(cell: CellTrials) -> tuple[int, int, bool, bool, float]:
+def _simplicity(cell: CellTrials) -> tuple[int, int, bool, int, float]:
+    """Devices, processes, whether there is a strategy, and how many of its keys are not at their defaults."""
     of = cell.cell
     strategy = not of.is_base
-    op = isinstance(of, TrainingCell) and of.cross_device_op != "auto"
-    return of.devices_in_sync, of.shape.workers + of.shape.servers, strategy, op, -_throughput(cell)
+    chosen = len(sayings(of, without=THREADS)) if isinstance(of, TrainingCell) else 0
+    return of.devices_in_sync, of.shape.workers + of.shape.servers, strategy, chosen, -_throughput(cell)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from harness.analysis.cells import CellTrials, Measured, marked, read_cell
 from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
+from harness.analysis.estimates.layout import Layout
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, references_of
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
+from harness.analysis.trends import trend_of, trends_of
 from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
@@ -48,7 +50,7 @@ class CellSummary:
     def clean(self) -> bool:
         """Whether there is nothing to explain about it."""
         measured = self.measured
-        return measured is not None and not measured.unsteady and not self.trials.problems
+        return measured is not None and measured.trend is None and not self.trials.problems
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class WorkloadSummary:
     """In the manifest's order, failed ones included."""
     answer: Answer
     ops: tuple[OpGroup, ...]
+    linked: bool
+    """Whether every ranked cell took turns with the best, or with others that did: kept runs had each precision's cells
+    in groups of their own."""
 
     @property
     def ranking(self) -> tuple[CellSummary, ...]:
@@ -139,8 +144,14 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
         by_cell[trial.cell_id].append(trial)
         cells.setdefault(trial.cell_id, trial.cell)
     planned, pilot_blocks = planned_trials(manifest), pilot_blocks_of(manifest)
-    read = [read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks) for cell_id, cell in cells.items()]
-    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved)
+    cores, found = manifest.facts.get("cpu.usable_cores"), trends_of(records)
+    read = [
+        read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks, cores, trend_of(found, cell_id))
+        for cell_id, cell in cells.items()
+    ]
+    samples = {cell.cell_id: cell.measured.sample for cell in read if cell.measured is not None}
+    layout = Layout(samples, pilot_blocks)
+    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved, layout)
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:
         counts[cell.status] += 1
@@ -178,36 +189,39 @@ def pilot_blocks_of(manifest: RunManifest) -> int | None:
 
 
 def _workloads(
-    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool
+    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool, layout: Layout
 ) -> tuple[WorkloadSummary, ...]:
-    grouped: defaultdict[RankingScope, list[CellTrials]] = defaultdict(list)
+    grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
-        grouped[RankingScope.of(cell.cell)].append(cell)
-    return tuple(
-        _summarise_workload(workload, members, base_ids, rank_unproved) for workload, members in grouped.items()
-    )
+        grouped[tuple(cell.cell.scope.items())].append(cell)
+    return tuple(_summarise_workload(members, base_ids, rank_unproved, layout) for members in grouped.values())
 
 
 def _summarise_workload(
-    workload: RankingScope, members: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool
+    members: Sequence[CellTrials],
+    base_ids: frozenset[str],
+    rank_unproved: bool,
+    layout: Layout,
 ) -> WorkloadSummary:
     by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in members:
         families[family(cell.cell)].append(cell)
     references = references_of(members)
-    ranked = [cell for cell in members if cell.status == "ok" or rank_unproved]
-    places = rank(ranked, references)
+    ranked = [cell for cell in members if cell.measured is not None and (cell.status == "ok" or rank_unproved)]
+    places = rank((cell.cell_id for cell in ranked), layout)
     place_of = {place.cell_id: place for place in places}
     twins = _same_experiments(members)
-    ops = op_groups(members, references)
+    ops = op_groups(members, layout)
     summaries = []
     for cell in members:
         vs_none, vs_own = both_bases(cell, by_id, families[family(cell.cell)], references)
         base_only = cell.cell_id in base_ids
         twin = twins.get(cell.cell_id, ())
         summaries.append(CellSummary(cell, base_only, place_of.get(cell.cell_id), vs_none, vs_own, twin))
-    return WorkloadSummary(workload, tuple(summaries), answer(members, places, references), ops)
+    workload = RankingScope.of([cell.cell for cell in ranked or members])  # its name claims no value of cells without
+    linked = all(layout.met(place.cell_id, places[0].cell_id) for place in places)
+    return WorkloadSummary(workload, tuple(summaries), answer(members, places, layout), ops, linked)
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean
-from harness.analysis.estimates.steady import quantile
+from harness.analysis.estimates.windows import quantile
 from harness.record.trial import TrialRecord, Windows
 
 STRAGGLES = 0.02

@@ -8,7 +8,7 @@ from harness.cli._completion import values_of
 from harness.cli._offered import Offered, option
 from harness.errors import UsageError
 from harness.spec.axes import SETTINGS
-from harness.spec.sweep import AXES, HELP, Sweep, load_sweep
+from harness.spec.sweep import AXES, HELP, Sweep, laid_over
 from harness.spec.text import text_of, value_of
 
 ON_RESUME = ("resume", "results", "quiet", "json")
@@ -62,11 +62,5 @@ def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
 
 def read_values(spec: Path | None, flags: dict[str, str]) -> tuple[dict[str, Any], str]:
     """The keys of SPEC with the flags laid over them, and what to call the source in an error."""
-    if spec is None and not flags:
-        spec = DEFAULT_SPEC
-    values: dict[str, Any] = load_sweep(spec) if spec is not None else {}
-    values.update({key: value_of(key, text) for key, text in flags.items()})
-    return values, "sweep" if spec is None else str(spec) if not flags else f"{spec} and flags"
-
-
-DEFAULT_SPEC = Path(__file__).parent.parent / "spec" / "default.toml"
+    values, source = laid_over(spec, {key: value_of(key, text) for key, text in flags.items()})
+    return values, f"{source} and flags" if spec is not None and flags else source

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TextIO
 
-from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import duration
@@ -36,15 +35,10 @@ class Lines(PlainLines):
         super().ended(record)
 
     def _so_far(self) -> tuple[str, ...]:
-        from harness.analysis import summarise
-        from harness.report.terminal.interim import so_far
+        from harness.report.terminal.interim import so_far, summary_so_far
 
-        if self._manifest is None or not self._trials:
-            return ()
-        try:
-            return so_far(summarise(self._manifest, self._trials))
-        except HarnessError:
-            return ()  # the report will say which record cannot be compared
+        summary = summary_so_far(self._manifest, self._trials)
+        return () if summary is None else so_far(summary)
 
     def _say(self, text: str) -> None:
         """One line, whatever is in the text."""

@@ -11,15 +11,13 @@ from rich.live import Live
 from rich.segment import ControlType
 from rich.text import Text
 
-from harness.analysis import summarise
 from harness.cli._expected import usual_noise
 from harness.cli._screen import ENDS, Screen, by_cell, draw
 from harness.cli._streams import drawing_stream
-from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.terminal.interim import so_far
-from harness.run.progress.base import duration
+from harness.report.terminal.interim import so_far, summary_so_far
+from harness.run.progress.base import duration, on_side
 from harness.run.progress.eta import Timed
 from harness.spec.cell import Cell
 from harness.visible import printable
@@ -111,7 +109,8 @@ class TerminalProgress(Timed):
 
     def block(self, number: int, blocks: int, trials: int) -> None:
         """Name the block; between groups there is time to judge what is known so far."""
-        self.screen.block, self.screen.round = f"block {number + 1}/{blocks}", ""
+        self.screen.block = " · ".join(filter(None, (f"block {number + 1}/{blocks}", self.ahead)))
+        self.screen.round = ""
         self.screen.now = f"{trials} trials"
         self._judge()
         self._reckon()
@@ -130,18 +129,18 @@ class TerminalProgress(Timed):
         self._reckon()
         self.display.release()
 
-    def round(self, number: int, most: int, trials: int) -> None:
+    def round(self, number: int, rounds: int, trials: int) -> None:
         """Name the round."""
-        super().round(number, most, trials)
-        self.screen.round = f"round {number + 1} of {'at most ' if number < 2 else ''}{most}"
+        super().round(number, rounds, trials)
+        self.screen.round = f"round {number + 1} of {rounds}"
         if number == 0:
             for row in self.screen.cells.values():
                 row.state = "waiting" if row.state == "warmup" else row.state
 
-    def turn(self, cell: Cell) -> None:
+    def turn(self, cell: Cell, side: str | None = None) -> None:
         """Draw, when it is time to, and then nothing more until the window is over."""
         self._state(cell, "at the clock")
-        self.screen.now = f"at the clock · {cell.label}"
+        self.screen.now = f"at the clock · {on_side(cell.label, side)}"
         if time.monotonic() - self.display.drawn >= EVERY_S:
             self._reckon()
             self.display.refresh()
@@ -161,7 +160,7 @@ class TerminalProgress(Timed):
         self._trials.append(record)
         if record.cell_id in self.screen.cells:
             self.screen.cells[record.cell_id].take(record)
-        self.screen.now = f"done · {record.cell.label}"
+        self.screen.now = f"done · {on_side(record.cell.label, record.side)}"
         self._reckon()
         self.display.release()
         if record.status != "ok":
@@ -197,12 +196,9 @@ class TerminalProgress(Timed):
 
     def _judge(self) -> None:
         """What the records so far say. Never while a trial is at the clock: it may take a tenth of a second."""
-        if self._manifest is None or not self._trials:
+        summary = summary_so_far(self._manifest, self._trials)
+        if summary is None:
             return
-        try:
-            summary = summarise(self._manifest, self._trials)
-        except HarnessError:
-            return  # the report will say which record cannot be compared
         self.screen.verdict = so_far(summary)
         for cell in summary.cells:
             if cell.cell_id in self.screen.cells:

@@ -11,7 +11,7 @@ from harness.errors import NothingMeasured
 from harness.plan import Estimate, estimate, make_plan
 from harness.record.reading import load_run
 from harness.run import runner
-from harness.run.kinds.measure import measure_matrix
+from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import live_limits
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import check_launcher
@@ -49,7 +49,7 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
 
 
 def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
-    print(f"{len(matrix.cells)} cells, {expected.trials} trials, about {duration(expected.seconds)}")
+    print(f"{len(matrix.cells)} cells, {expected.trials} trials, about {duration(expected.seconds)} if all run here")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
         where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))
@@ -62,10 +62,8 @@ def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
     """Run a new sweep; returns the exit code."""
-    check_launcher(sweep)
-    matrix = expand(sweep, catalogue_of(sweep.engine))
     progress = progress_for(quiet, json_out, results)
-    return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
+    return _tell(measure_asked(sweep, results, ["harness", *command[1:]], progress), json_out)
 
 
 def resume(path: Path, quiet: bool, json_out: bool) -> int:
@@ -78,15 +76,17 @@ def _tell(path: Path, json_out: bool) -> int:
     """The answer in a few lines, or one JSON object. NothingMeasured where a finished run has no figure."""
     from harness.analysis.summary import summarise
     from harness.report.words.answer import answer_lines
+    from harness.report.words.brief import brief_lines
 
     loaded = load_run(path)
-    lines = answer_lines(summarise(loaded.manifest, loaded.trials))
+    summary = summarise(loaded.manifest, loaded.trials)
     if json_out:
         statuses = dict(Counter(trial.status for trial in loaded.trials))
+        lines = answer_lines(summary)
         told = {"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses}
         print(json_text(told), end="")
     else:
-        print("\n".join([*lines, f"records: {path}", f"report:  python -m harness report {path}"]))
+        print("\n".join([*brief_lines(summary), f"records: {path}", f"report:  python -m harness report {path}"]))
     if loaded.manifest.status == "finished" and all(trial.step_time_s is None for trial in loaded.trials):
         ends = Counter(f"{trial.status.replace('_', ' ')}: {trial.reason}" for trial in loaded.trials)
         raise NothingMeasured(f"nothing was measured: {max(ends, key=ends.__getitem__, default='no trial was run')}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
-from harness.stages import MAX_BLOCKS, PILOT_BLOCKS, pilot_within
+from harness.errors import UsageError
+from harness.looks import MAX_BLOCKS, MOST_BLOCKS, QUIET_BLOCKS
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from harness.run.progress.base import Progress
 
 VERB = "ab"
-HELP = "Decide A against B: two sides, alive together, taking turns, until the plan is done. Exit 1: B is slower."
+HELP = "Decide A against B: two sides, alive together, taking turns, until a look is clear. Exit 1: B is slower."
 EXAMPLES = (
     "Example: harness ab --strategy mirrored --replicas 2 "
     "--a cross_device_op=auto --b cross_device_op=hierarchical_copy"
@@ -47,12 +48,10 @@ def command(**given: Any) -> int:
 
 
 def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") -> "Run":
-    from harness.analysis.comparison.margins import choose_margins, parse_share
+    from harness.analysis.comparison.margins import parse_share
     from harness.cli._sides import read_sides
-    from harness.environment import hardware
-    from harness.record.validation import find_validation
     from harness.run.kinds.ab import decide
-    from harness.run.kinds.decision import WINDOWING, AbSettings
+    from harness.run.kinds.decision import WINDOWING, settings_for
 
     results: Path = given["results"]
     specs = [spec for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
@@ -65,19 +64,18 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
         pythons=(given["python_a"], given["python_b"]),
         revisions=(given["rev_a"], given["rev_b"]),
     )
-    machine = hardware.facts().get("machine.id")
-    validation = find_validation(results, machine if isinstance(machine, str) else None)
     asked = (("--delta", given["delta"]), ("--epsilon", given["epsilon"]))
     delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)
-    pilot, most = given["pilot_blocks"], given["max_blocks"]
-    settings = AbSettings(
-        choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon),
-        pilot_blocks=pilot_within(most or MAX_BLOCKS) if pilot is None else pilot,
-        max_blocks=max(MAX_BLOCKS, pilot or 0) if most is None else most,
-        half_width=given["half_width"],
-        time_s=given["time"],
-    )
+    settings = settings_for(results, delta, epsilon, _looks(given["looks"]), given["max_blocks"], given["time"])
     return decide(sides, settings, results, ["harness", *sys.argv[1:]], progress)
+
+
+def _looks(text: str | None) -> tuple[int, ...]:
+    """`5,8,12` as numbers; empty where nothing is given."""
+    try:
+        return tuple(int(part) for part in text.split(",")) if text is not None else ()
+    except ValueError:
+        raise UsageError(f"--looks: given '{text}', expected numbers of blocks such as 5,8,12") from None
 
 
 def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -> None:
@@ -96,6 +94,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
     print(f"report: python -m harness report {path}")
 
 
+_MOST = f"Most blocks. Default: {MAX_BLOCKS}; {QUIET_BLOCKS} on a machine that validate found quiet."
 _SPECS = "Two specs of one cell each, one a side; or one that both share."
 COMMAND = with_names(told_names)
 FLAGS = [
@@ -109,9 +108,8 @@ FLAGS = [
     option("rev_b", str | None, "Git revision of side B; default: as it is.", metavar="REV"),
     option("delta", str | None, "Smallest difference that counts.", metavar="SHARE"),
     option("epsilon", str | None, "Margin of equivalence.", metavar="SHARE"),
-    option("pilot_blocks", int | None, f"Blocks of the first stage. Default: {PILOT_BLOCKS}.", min=2, metavar="BLOCKS"),
-    option("max_blocks", int | None, f"Most blocks of both stages. Default: {MAX_BLOCKS}.", min=2, metavar="BLOCKS"),
-    option("half_width", float | None, "Half-width to plan for.", min=1e-4, max=0.9),
+    option("max_blocks", int | None, _MOST, min=2, max=MOST_BLOCKS, metavar="BLOCKS"),
+    option("looks", str | None, "Blocks after which to look. Default: by --max-blocks.", metavar="5,8,12"),
     option("time", float | None, "Begin no block after so long.", min=1, metavar="SECONDS"),
     option("strict", bool, "Exit 3 when it ends undecided, or B is unproved and A proved.", False),
     RESULTS,

@@ -68,7 +68,7 @@ def command(
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
     else:
-        print("\n".join([*lines, f"report: {target}"]))
+        print("\n".join([*(lines if against else ()), f"report: {target}"]))
     if open_it:
         _open(target)
     return 0

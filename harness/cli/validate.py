@@ -7,10 +7,10 @@ from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
 from harness.cli._offered import RESULTS, option, resume_option, with_names
 from harness.errors import UsageError
+from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
-from harness.spec.sweep import AXES, sweep_from
+from harness.spec.sweep import AXES, OF_STEP, sweep_from
 from harness.spec.text import value_of
-from harness.stages import MAX_BLOCKS, pilot_within
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -20,15 +20,13 @@ VERB = "validate"
 HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
 EXAMPLES = "Example: harness validate --quick"
 
-NOT_TAKEN = ("name", *OF_SWEEPS)
+NOT_TAKEN = ("name", *OF_STEP, *OF_SWEEPS)
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
-DATA = ["synthetic"]
-"""It lies on the devices: an input pipeline beside two replicas on two cores doubled the step and its noise."""
 ENGINE = "tensorflow"
 """The only one whose programs a slow-down can be planted in."""
-MOST = f"Most blocks of a decision. Default: {MAX_BLOCKS}."
+MOST = f"Most blocks of a decision. Default: {QUIET_BLOCKS}."
 
 
 def command(**given: Any) -> int:
@@ -69,7 +67,6 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     values: dict[str, Any] = {
         **WINDOWING,
         "batch_size": BATCH_SIZE,
-        "data": DATA,
         **{key: value_of(key, text) for key, text in flags.items()},
     }
     if values.get("engine", ENGINE) != ENGINE:
@@ -91,8 +88,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
 
     rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
     margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
-    most = given["max_blocks"] or MAX_BLOCKS
-    ab = AbSettings(margins, pilot_blocks=pilot_within(most), max_blocks=most)
+    ab = AbSettings(margins, looks_within(given["max_blocks"] or QUIET_BLOCKS))
     return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
 
 
@@ -100,10 +96,10 @@ COMMAND = with_names(told_names)
 FLAGS = [
     *key_flags(without=NOT_TAKEN),
     option("quick", bool, "A few minutes: few rounds, wide limits.", False),
-    option("rounds", int | None, "Rounds; each decides A/A and one planted size.", min=1),
+    option("rounds", int | None, "Rounds; each decides A/A, every third a planted slow-down too.", min=1),
     option("delta", str | None, "Smallest difference that counts: 1%.", metavar="SHARE"),
     option("epsilon", str | None, "Margin of equivalence: 3%.", metavar="SHARE"),
-    option("max_blocks", int | None, MOST, min=6, metavar="BLOCKS"),
+    option("max_blocks", int | None, MOST, min=2, max=MOST_BLOCKS, metavar="BLOCKS"),
     RESULTS,
     resume_option("Go on with a validation that was stopped.", "validation"),
     option("quiet", bool, "Print the result only.", False),

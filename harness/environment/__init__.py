@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.environment import gpu, hardware, settings, software
 from harness.environment.advice import warnings
-from harness.environment.difference import Change, difference, other_machine
+from harness.environment.difference import Change, Severity, difference, other_machine
 from harness.environment.fact import Fact, Facts
 from harness.environment.limits import available_memory_bytes, usable_cores
 
@@ -18,6 +18,7 @@ __all__ = [
     "Description",
     "Fact",
     "Facts",
+    "Severity",
     "available_memory_bytes",
     "describe",
     "difference",

@@ -1,4 +1,4 @@
-"""The commits between two recorded revisions, where the repository is at hand."""
+"""What git says of the repository at hand: the commits between two recorded revisions, and what it does not ignore."""
 
 import os
 import re
@@ -48,12 +48,23 @@ def commits_between(before: str | None, after: str | None, folder: Path | None =
     return Commits(commits, int(counted), remark)
 
 
+def untracked(folder: Path) -> bool:
+    """Whether `folder` is in a git work tree that does not ignore it."""
+    done = _run(folder.parent, "check-ignore", "--quiet", "--", folder.name)
+    return done is not None and done.returncode == 1
+
+
 def _git(folder: Path | None, *arguments: str) -> str | None:
     """What git says; None where it fails, is not there or takes too long."""
+    done = _run(folder, *arguments, "--")
+    return done.stdout.strip() if done is not None and done.returncode == 0 else None
+
+
+def _run(folder: Path | None, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            ["git", "--no-pager", *arguments, "--"],
+        return subprocess.run(
+            ["git", "--no-pager", *arguments],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -65,4 +76,3 @@ def _git(folder: Path | None, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None

@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.environment.fact import Fact
 
-Severity = Literal["refuse", "note"]
+Severity = Literal["refuse", "note", "asked"]
 
 _VOLATILE = re.compile(
     r"load\..*|memory\.(available|swap_used)_bytes|cpu\.(steal_fraction|throttled_periods)"
@@ -33,7 +33,8 @@ _SAME_SIZE = 0.02
 
 @dataclass(frozen=True)
 class Change:
-    """One fact that differs. `refuse`: a difference in speed could be this and nothing else."""
+    """One fact that differs. `refuse`: a difference in speed could be this and nothing else; `asked`: it is what A and
+    B are, as the person said."""
 
     key: str
     a: Fact

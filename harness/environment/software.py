@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from harness.environment.fact import Facts
+from harness.environment.fact import Fact, Facts
 from harness.environment.files import ROOT, fields, text
 
 PACKAGES = (
@@ -64,6 +64,26 @@ def package_versions() -> dict[str, str | None]:
             if name in ("tensorflow", "keras"):
                 found[name] = None
     return found
+
+
+def other_versions(then: Mapping[str, Fact]) -> list[str]:
+    """Python and packages that have another version by now than in a run's facts, in words: `keras 3.11.0 → 3.12.0`.
+
+    Nothing of facts without Python's version: they do not tell of software.
+    """
+    before = {
+        key: version
+        for key, version in then.items()
+        if version is not None and (key == "python.version" or key.startswith("package."))
+    }
+    now = {"python.version": platform.python_version()}
+    now |= {f"package.{name}": version for name, version in package_versions().items() if version is not None}
+    return [
+        f"{key.removeprefix('package.').removesuffix('.version')} {before.get(key, 'not there')} → "
+        f"{now.get(key, 'not there')}"
+        for key in dict.fromkeys([*before, *now])
+        if "python.version" in before and before.get(key) != now.get(key)
+    ]
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """Blocks: one fresh trial of every cell, in groups that are alive together and take turns."""
 
+import itertools
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from harness.record.manifest import PlanRecord
 from harness.spec.cell import Cell
-from harness.spec.expand import base_of
+from harness.spec.expand import THREADS, BasesOf, base_of, known_bases
 from harness.spec.grouping import TAKING_TURNS, apart
 
 MAX_LIVE = 64
@@ -44,12 +45,12 @@ def missing_groups(
 
     Cells in `never` are not run, not even as a base case.
     """
-    groups = []
+    groups, bases_of = [], known_bases(cells.values())
     for group in block:
         possible = [cell_id for cell_id in group if cell_id not in never]
         missing = [cell_id for cell_id in possible if cell_id not in done]
         if missing and len(missing) < len(possible):
-            bases = {base_of(cells[cell_id]).cell_id for cell_id in missing}
+            bases = {base for cell_id in missing for base in bases_of(cells[cell_id])}
             missing = [cell_id for cell_id in possible if cell_id in missing or cell_id in bases]
         if missing:
             groups.append(missing)
@@ -57,49 +58,71 @@ def missing_groups(
 
 
 def beside_bases(group: Sequence[str], cells: Mapping[str, Cell], never: Collection[str] = ()) -> list[str]:
-    """`group` with each cell's base case just before it, for a group that had to be split."""
+    """`group` with each cell's base cases just before it, for a group that had to be split."""
     beside: dict[str, None] = {}
+    bases_of = known_bases(cells.values())
     for cell_id in group:
-        base = base_of(cells[cell_id]).cell_id
-        if base in cells and base not in never:
-            beside[base] = None
-        beside[cell_id] = None
+        bases = (base for base in bases_of(cells[cell_id]) if base not in never)
+        beside.update(dict.fromkeys([*bases, cell_id]))
     return list(beside)
 
 
 def _groups(
     present: Sequence[Cell], cells: Iterable[Cell], live: Mapping[str, int], shuffler: random.Random
 ) -> list[list[str]]:
-    known = {cell.cell_id for cell in cells}
+    bases_of = known_bases(cells)
     comparable: dict[tuple[object, ...], list[Cell]] = {}
     for cell in present:
         comparable.setdefault(apart(cell, TAKING_TURNS), []).append(cell)
-    groups = [
-        group
-        for members in comparable.values()
-        for group in _split(members, min(MAX_LIVE, live.get(members[0].shape.device, MAX_LIVE)), known)
-    ]
+    groups = []
+    for members in comparable.values():
+        size = min(MAX_LIVE, live.get(members[0].shape.device, MAX_LIVE))
+        families = _families(members)
+        if len(members) > size:
+            # in the matrix's order those of one precision would fill a group in each block and never meet the next's
+            shuffler.shuffle(families)
+            members = list(itertools.chain.from_iterable(families))
+        split = _split(members, size, bases_of)
+        groups += [*split, *_link(families, split, size, bases_of)]
     for group in groups:
         shuffler.shuffle(group)
     shuffler.shuffle(groups)
     return groups
 
 
-def _split(members: list[Cell], size: int, known: set[str]) -> list[list[str]]:
-    """Groups of at most `size`; a base case is repeated in every group that needs it when size allows."""
+def _families(members: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells of one base case side by side."""
+    families: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in members:
+        families.setdefault(apart(base_of(cell), THREADS), []).append(cell)
+    return list(families.values())
+
+
+def _link(
+    families: Sequence[Sequence[Cell]], groups: Sequence[Sequence[str]], size: int, bases_of: BasesOf
+) -> list[list[str]]:
+    """A group of base cases where every family fills groups of its own: else its cells would meet no other's."""
+    family_of = {cell.cell_id: number for number, family in enumerate(families) for cell in family}
+    if any(len({family_of.get(cell_id) for cell_id in group} - {None}) > 1 for group in groups):
+        return []
+    bases = [base for family in families for base in bases_of(family[0])[:1]][:size]
+    return [bases] if len(bases) > 1 else []
+
+
+def _split(members: Sequence[Cell], size: int, bases_of: BasesOf) -> list[list[str]]:
+    """Groups of at most `size`; base cases are repeated in every group that needs them when size allows."""
     if size <= 1:
         return [[cell.cell_id] for cell in members]
     groups: list[list[str]] = []
     current: list[str] = []
     for cell in members:
-        base = base_of(cell).cell_id
-        needed = [i for i in dict.fromkeys((base, cell.cell_id)) if i in known and i not in current]
+        beside = [*bases_of(cell)[: size - 1], cell.cell_id]
+        needed = [one for one in dict.fromkeys(beside) if one not in current]
         if current and len(current) + len(needed) > size:
             groups.append(current)
-            current = []
-            needed = [i for i in dict.fromkeys((base, cell.cell_id)) if i in known]
+            current, needed = [], list(dict.fromkeys(beside))
         current.extend(needed)
-    only_bases = {base_of(cell).cell_id for cell in members}
+    only_bases = {base for cell in members for base in bases_of(cell)}
     if current and not (groups and set(current) <= only_bases and all(any(i in g for g in groups) for i in current)):
         groups.append(current)
     return groups

@@ -11,11 +11,10 @@ IMPORT_S = 6.0
 FIXED_S = 0.7
 FIXED_PER_REPLICA_S = 0.2
 """Fixed cost of a trial: medians of `benchmarks/goals/fixed_cost.py` on two cores."""
-WINDOW_OVERHEAD = 1.35
-"""A window is at least as long as asked for, and a pilot comes before them."""
-
-WARMUP_SHARE = 0.3
-"""Of the rounds that warm-up may take at most, what it takes on average."""
+WINDOW_OVERHEAD = 1.1
+"""How long windows last, as a share of what was asked for (`harness/run/turns/steps.py`)."""
+PILOT_WINDOWS = 2
+"""Windows that the pilot before them costs."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,6 @@ class Estimate:
 def estimate(sweep: Sweep, cells: Sequence[Cell]) -> Estimate:
     """A rough figure: fixed cost plus windows, were every cell supported here."""
     fixed = sum(FIXED_S + FIXED_PER_REPLICA_S * cell.replicas_in_sync for cell in cells)
-    rounds = sweep.windows + WARMUP_SHARE * sweep.max_warmup
+    rounds = PILOT_WINDOWS + sweep.max_warmup + sweep.windows
     windows = len(cells) * rounds * sweep.window * WINDOW_OVERHEAD
     return Estimate(IMPORT_S + sweep.trials * (fixed + windows), sweep.trials * len(cells))

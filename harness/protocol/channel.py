@@ -29,6 +29,8 @@ class Channel:
     def receive_line(self, timeout_s: float | None = None) -> str | None:
         """The next line; None after `timeout_s` without one; EOFError when the other side is gone."""
         while b"\n" not in self._buffer:
+            if self.connection.fileno() < 0:
+                raise EOFError("the channel is closed")
             readable, _, _ = select.select([self.connection], [], [], timeout_s)
             if not readable:
                 return None
@@ -49,8 +51,8 @@ class Channel:
 
     @property
     def holds_line(self) -> bool:
-        """Whether a line has arrived already, which no select on the socket would tell."""
-        return b"\n" in self._buffer
+        """Whether a line has arrived already, or the socket is closed on this side: what no select would tell."""
+        return b"\n" in self._buffer or self.connection.fileno() < 0
 
     def close(self) -> None:
         """Close the socket; the other side reads an end of file."""

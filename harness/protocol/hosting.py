@@ -1,6 +1,6 @@
-"""What can host a trial, and what a trial is to its parent: turns, time limits, ends and records know no more of it.
+"""What a trial is forked from, and what it is to its parent: turns, time limits, ends and records know no more of it.
 
-A host is a preloaded process, here (`harness.run.process.zygote`) or on another machine
+A fork server is a preloaded process, here (`harness.run.process.zygote`) or on another machine
 (`harness.run.launchers.agents.remote`); a child is a process that was forked there, or the several processes of a
 cluster (`harness.run.process.cluster`) as one.
 """
@@ -27,7 +27,7 @@ class ChildChannel(Protocol):
 
     @property
     def holds_line(self) -> bool:
-        """Whether a line has arrived already, which no select on the sockets would tell."""
+        """Whether a line has arrived already, or the end of the channel: what no select on the sockets would tell."""
 
     def send(self, turn: Turn) -> None:
         """Send it; OSError when the child is gone."""
@@ -85,16 +85,16 @@ class Child(Protocol):
         """Forget it, and give back what was taken for it; call it once it has ended."""
 
 
-class Host(Protocol):
+class ForkServer(Protocol):
     """A preloaded process that children are forked from."""
 
     @property
     def machine(self) -> str:
-        """Which machine its children run on: the same for hosts that share processors."""
+        """Which machine its children run on: the same for fork servers that share processors."""
 
     @property
     def host(self) -> str | None:
-        """What records call it; None is this machine."""
+        """What records call the host that it runs on; None is this machine."""
 
     @property
     def scratch(self) -> str:
@@ -105,4 +105,4 @@ class Host(Protocol):
         """Whether it can still fork."""
 
     def spawn(self, request: Request) -> Child:
-        """Fork a fresh process for `request`, which is told the host's scratch folder."""
+        """Fork a fresh process for `request`, which is told this one's scratch folder."""

@@ -13,6 +13,10 @@ from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.trial import MEASURED, Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell, TrainingCell, trained
 
+PROOF_PHASES = 3
+"""In as many blocks the update that is proved after the last window is each of as many in a row, so that a fault that
+comes and goes with this period does not fall beside it in all of them."""
+
 
 class Message(BaseModel):
     """One message."""
@@ -142,6 +146,8 @@ class Request(Message):
     """Profile a few steps after the last window; None does not."""
     times_alone: bool = False
     """Whether workers in lock-step also time what each computes by itself (`harness.trial.alone`)."""
+    proof_phase: int = 0
+    """The number of the update that is proved after the last window, modulo `PROOF_PHASES`."""
     launcher: str = "local"
     """Who starts the processes of a trial that has several (`harness.run.launchers`)."""
     launcher_options: LauncherOptions = LauncherOptions()
@@ -157,12 +163,12 @@ class Request(Message):
 
 
 class Turn(Message):
-    """The parent's word to a live trial: measure one window, or finish.
+    """The parent's word to a live trial: find out how many steps a window has (`pilot`), measure one, or finish.
 
     To one process of several also: say what you have used (`usage`), and leave, now that all have finished.
     """
 
-    do: Literal["window", "finish", "usage", "leave"]
+    do: Literal["pilot", "window", "finish", "usage", "leave"]
     round: int = 0
     steps: Annotated[int, Field(ge=1)] | None = None
     """Steps of the window; None is what the trial's own pilot chose."""
@@ -218,11 +224,17 @@ class Report(Message):
     """A trial's word to the parent; exactly one field is set."""
 
     phase: PhaseName | None = None
+    set_up: bool | None = None
+    """The trial is built and its first updates are proved: it waits for its pilot, its first turn."""
     ready: bool | None = None
-    """The trial is set up and waits for its first turn."""
+    """The pilot is over, and the trial waits for its first window."""
     sync_seconds: float | None = None
     steps: int | None = None
     """With `ready`: the steps a window that the pilot chose."""
+    step_seconds: float | None = None
+    """With `ready`: what a step took in the pilot."""
+    window_seconds: float | None = None
+    """With `ready`: how long a window of this trial is to last at least, by its own pilot."""
     window: WindowTimes | None = None
     usage_cpu_seconds: float | None = None
     """Processor seconds so far of a process that was asked for its usage."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.analysis.comparison.ab import comparison_of_ab
 from harness.errors import HarnessError, Interrupted, UsageError
+from harness.looks import looks_within
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import GateResult, compared_result
 from harness.pytest_plugin.rules import GateRules
@@ -15,7 +16,6 @@ from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.process.worktrees import Repository
 from harness.run.progress.base import Progress
-from harness.stages import pilot_within
 
 FLAG = "--gate-against"
 
@@ -27,22 +27,22 @@ def check_revision(revision: str) -> None:
 
 def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
     """Side a is the revision, side b the working tree. UsageError where a revision could make no difference."""
-    # A step of the user's own is no cell of a spec; by the name of its function it passes for one with a model.
-    values = {"name": cell.sweep.name, **cell.settings, "model": cell.cell.subject}
     try:
-        a, b = sides_of(values, (), (), revisions=(revision, None))
+        a, b = sides_of({"name": cell.sweep.name, **cell.settings}, (), (), revisions=(revision, None))
     except UsageError as error:
         raise UsageError(str(error).removeprefix("--rev-a: ")) from None
-    return replace(a, cell=cell.cell, sweep=cell.sweep), replace(b, cell=cell.cell, sweep=cell.sweep)
+    return replace(a, sweep=cell.sweep), replace(b, sweep=cell.sweep)
 
 
 def measure_against(
-    cell: GateCell, name: str, both: tuple[Side, Side], rules: GateRules, progress: Progress
+    cell: GateCell, name: str, both: tuple[Side, Side], rules: GateRules, among: int, progress: Progress
 ) -> GateResult:
-    """One cell on both sides, taking turns, by the plan of `harness ab`; a run of its own. Raises Interrupted."""
-    most = rules.options.most
-    pilot = pilot_within(most) if rules.options.blocks is None else most
-    settings = AbSettings(rules.margins, pilot_blocks=pilot, max_blocks=most)
+    """One cell of `among` on both sides, taking turns, by the looks of `harness ab`; a run of its own.
+
+    Raises Interrupted.
+    """
+    looks = looks_within(rules.most) if rules.options.blocks is None else (rules.most,)
+    settings = AbSettings(rules.margins, looks, among)
     try:
         run = decide(both, settings, rules.options.results, rules.command, progress)
         comparison = comparison_of_ab(run, validation=rules.validation)
@@ -72,11 +72,11 @@ def _of_one_side(cell: GateCell, name: str, other: str, error: str, rules: GateR
 
 def _again(cell: GateCell, rules: GateRules) -> str:
     """The command that measures it again: `harness ab`, or pytest for a step of the user's own."""
-    revision, most = shlex.quote(rules.options.against or ""), rules.options.most
+    revision, most = shlex.quote(rules.options.against or ""), rules.most
     planned = rules.options.blocks is None
     if cell.is_own_step:
         blocks = f"--gate-{'max-blocks' if planned else 'blocks'} {most}"
         flags = rules.flags.replace(" --", " --gate-")
         return f"python -m pytest {shlex.quote(cell.test)} --gate-against {revision}{flags} {blocks}"
-    blocks = f"--{'max' if planned else 'pilot'}-blocks {most}"
+    blocks = f"--{'max-blocks' if planned else 'looks'} {most}"
     return f"python -m harness ab {cell.flags} --rev-a {revision}{rules.flags} {blocks}"

@@ -1,6 +1,5 @@
 """From a test's mark to the one cell that it names."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +10,13 @@ import pytest
 
 from harness.errors import UsageError, nearest
 from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
-from harness.spec.axes import OF_PROCESS
 from harness.spec.cell import Cell
-from harness.spec.sweep import AXES, Sweep, sweep_from
+from harness.spec.sweep import Sweep
 from harness.spec.text import text_of
-from harness.spec.work import EXAMPLES, QUANTITY_PATTERN, OwnStepCell
+from harness.spec.work import EXAMPLES, OwnStepCell
 
 NAME = "gate"
 """What runs of the gate are called, unless the mark gives them a `name`."""
-OWN_KEYS = ("step", "examples", "quantity", "amount")
-"""Keys of a mark that are none of a spec."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class GateCell:
 
     @property
     def is_own_step(self) -> bool:
-        """Whether it is a training step of the user's own, which only the gate measures."""
+        """Whether it is a training step of the user's own."""
         return isinstance(self.cell, OwnStepCell)
 
     @property
@@ -80,7 +76,7 @@ def values_of(item: pytest.Item, mark: str) -> dict[str, Any]:
 
 
 def gate_cell(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any] = MappingProxyType({})) -> GateCell:
-    """The cell that `values`, keys of a spec or a step of the user's own, come to.
+    """The cell that `values`, keys of a spec and `examples`, come to.
 
     UsageError, in one line, unless it is exactly one. An axis that is not given takes the first of its
     default values.
@@ -88,50 +84,23 @@ def gate_cell(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any] 
     for key in values:
         if key in OF_THE_COMPARISON:
             raise UsageError(f"{key}: has no meaning for one cell; --gate-max-blocks says how often it is measured")
-        if key not in Sweep.model_fields and key not in OWN_KEYS:
-            raise UsageError(f"unknown key {key!r}{nearest(key, [*OWN_KEYS, *Sweep.model_fields])}")
-    if "step" in values:
-        return _own_step(values, test, defaults)
-    for key in OWN_KEYS:
-        if key in values:
-            raise UsageError(f"{key}: belongs to step, a training step of your own; for a model give batch_size")
+        if key not in Sweep.model_fields and key != EXAMPLES.many:
+            raise UsageError(f"unknown key {key!r}{nearest(key, [EXAMPLES.many, *Sweep.model_fields])}")
     try:
-        sweep, cell = one_cell("a", {"name": NAME, **defaults, **values}, {})
+        sweep, cell = one_cell("a", {"name": NAME, **defaults, **(given := _in_words_of_a_spec(values))}, {})
     except UsageError as error:
         raise UsageError(str(error).removeprefix("side a: ")) from None
-    return GateCell(test, dict(values), sweep, cell)
+    return GateCell(test, given, sweep, cell)
 
 
-def _own_step(values: Mapping[str, Any], test: str, defaults: Mapping[str, Any]) -> GateCell:
-    """A step that the user's own function builds. Strategy, model and data are its own affair."""
-    step = values["step"]
-    if not (isinstance(step, str) and ":" in step):
-        raise UsageError(f"step: given {step!r}, expected package.module:function")
-    cell = OwnStepCell(step=step, amount=_amount(values), quantity=_quantity(values))
-    settings = {key: value for key, value in values.items() if key not in OWN_KEYS}
-    for key in settings:
-        if key in AXES - OF_PROCESS:
-            raise UsageError(f"{key}: a step of your own decides that itself; leave it out, or give model, not step")
-    sweep = sweep_from({"name": NAME, **defaults, **settings}, "mark")
-    return GateCell(test, settings, sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS}), cell)
-
-
-def _amount(values: Mapping[str, Any]) -> int:
-    given = [key for key in ("examples", "amount") if key in values]
-    if len(given) == 2:
+def _in_words_of_a_spec(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with `examples=64`, how many a step of the user's own trains on, as the `amount` that it is."""
+    if EXAMPLES.many not in values:
+        return dict(values)
+    if "step" not in values:
+        raise UsageError("examples: belongs to step, a training step of your own; for a model give batch_size")
+    if "amount" in values:
         raise UsageError("amount: given beside examples, which says the same")
-    key = given[0] if given else "examples"
-    amount = values.get(key, 1)
-    if isinstance(amount, bool) or not isinstance(amount, int) or amount < 1:
-        of = "examples a step trains on" if key == "examples" else "of its quantity a step does"
-        raise UsageError(f"{key}: given {amount!r}, expected how many {of}")
-    return amount
-
-
-def _quantity(values: Mapping[str, Any]) -> str:
-    quantity = values.get("quantity", EXAMPLES.many)
-    if "examples" in values and quantity != EXAMPLES.many:
+    if (quantity := values.get("quantity", EXAMPLES.many)) != EXAMPLES.many:
         raise UsageError(f"examples: given beside quantity {quantity!r}; give amount, how many {quantity} a step does")
-    if not isinstance(quantity, str) or not re.fullmatch(QUANTITY_PATTERN, quantity):
-        raise UsageError(f"quantity: given {quantity!r}, expected what a step is counted in, such as 'tokens'")
-    return quantity
+    return {"amount" if key == EXAMPLES.many else key: value for key, value in values.items()}

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from harness.stages import MAX_BLOCKS
+from harness.looks import MAX_BLOCKS, QUIET_BLOCKS
 
 Mode = Literal["against", "baseline", "save", "prove", "off"]
 FEWEST_BLOCKS = 2
@@ -19,6 +19,7 @@ _NONE_GIVEN = (
     "the training gate is not asked for: give --gate-against REV (another git revision, taking turns) or "
     "--gate-baseline NAME (a run saved on this machine by --gate-save NAME)"
 )
+_MOST = f"Most blocks, each a fresh trial a side (default {MAX_BLOCKS}; {QUIET_BLOCKS} on a quiet machine)."
 _DISABLED = "benchmarks are disabled; with --gate-against or --gate-baseline too the cell is proved, not timed"
 
 
@@ -33,18 +34,13 @@ class GateOptions:
     """Names of stored runs."""
     delta: str | None
     epsilon: str | None
-    max_blocks: int
+    max_blocks: int | None
     blocks: int | None
-    """So many in one stage, whatever the first of them show."""
+    """So many with one look, at the end."""
     results: Path
     """Absolute."""
     disabled: bool
     """Whether pytest-benchmark is told not to time anything."""
-
-    @property
-    def most(self) -> int:
-        """Blocks of a cell at most."""
-        return self.max_blocks if self.blocks is None else self.blocks
 
     @property
     def mode(self) -> Mode:
@@ -79,8 +75,8 @@ def add_options(parser: pytest.Parser) -> None:
     add("save", "NAME", "Measure and keep the run as the baseline NAME.", ini=False)
     add("delta", "SHARE", "Smallest difference that counts; default 0.01, or this machine's noise floor when larger.")
     add("epsilon", "SHARE", "Margin of equivalence; default 0.03, or more where delta asks for it.")
-    add("max_blocks", "N", f"Most blocks, each a fresh trial a side (default {MAX_BLOCKS}).")
-    add("blocks", "N", "So many blocks in any case, however steady the first of them are.")
+    add("max_blocks", "N", _MOST)
+    add("blocks", "N", "So many blocks in any case, and no look before the last of them.")
     add("results", "DIR", "Folder that runs are kept in (default: results below the root folder).")
 
 
@@ -105,7 +101,7 @@ def read_options(config: pytest.Config) -> GateOptions:
         save=save,
         delta=_either(config, "gate_delta"),
         epsilon=_either(config, "gate_epsilon"),
-        max_blocks=_blocks("gate_max_blocks", _either(config, "gate_max_blocks")) or MAX_BLOCKS,
+        max_blocks=_blocks("gate_max_blocks", _either(config, "gate_max_blocks")),
         blocks=_blocks("gate_blocks", _either(config, "gate_blocks")),
         results=_results(config),
         disabled=bool(config.getoption("benchmark_disable", False))

@@ -11,8 +11,10 @@ from harness.analysis.comparison.margins import choose_margins, parse_share
 from harness.analysis.estimates.verdict import Margins
 from harness.environment import Facts, facts
 from harness.errors import UsageError
+from harness.looks import QUIET_BLOCKS
 from harness.pytest_plugin.options import GateOptions
 from harness.record.validation import ValidationRecord, find_validation
+from harness.run.kinds.decision import most_blocks
 
 DRIFT = 0.10
 """What two runs at different times may differ by on a machine of which nothing is known. On two shared cores one cell
@@ -41,6 +43,13 @@ class GateRules:
         delta = max(DRIFT, self.margins.delta)
         return Margins(delta, max(delta, self.margins.epsilon), "this machine's drift is not known")
 
+    @property
+    def most(self) -> int:
+        """Blocks of a cell at most. A stored baseline has no looks: each of its cells takes so many trials."""
+        if self.options.mode == "against":
+            return self.options.blocks or self.options.max_blocks or most_blocks(self.validation)
+        return self.options.blocks or self.options.max_blocks or QUIET_BLOCKS
+
     def place(self, folder: Path) -> str:
         """A folder as a person at the working folder would type it."""
         return str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder)
@@ -57,8 +66,7 @@ class GateRules:
 def rules_of(options: GateOptions, config: pytest.Config) -> GateRules:
     """The rules of this run. UsageError, in one line that names the option, on a margin that is none."""
     machine = facts()
-    identity = machine.get("machine.id")
-    validation = find_validation(options.results, identity if isinstance(identity, str) else None)
+    validation = find_validation(options.results, machine.get("machine.id"))
     command = ["pytest", *map(str, config.invocation_params.args)]
     return GateRules(options, _margins(options, validation), validation, machine, command)
 

@@ -108,7 +108,7 @@ class GateSession:
         cells = list(self._wanted().values())
         names = _names(cells)
         say = teller(self._config)
-        say(f"\ntraining gate: {self._announcement(cells)}")
+        say(f"\ntraining gate: {self._announcement(cells, self._rules)}")
         progress = progress_lines(self._config, say)
         if self._options.mode == "against":
             results = self._measure_against(cells, names, self._rules, progress)
@@ -121,13 +121,13 @@ class GateSession:
     ) -> dict[str, GateResult]:
         from harness.pytest_plugin.against import measure_against
 
-        results = {}
+        results, among = {}, sum(not isinstance(self._sides[cell.key], str) for cell in cells)
         for cell in cells:
             both, name = self._sides[cell.key], names[cell.key]
             results[cell.key] = (
                 GateResult(name, "skipped", both)
                 if isinstance(both, str)
-                else measure_against(cell, name, both, rules, progress)
+                else measure_against(cell, name, both, rules, among, progress)
             )
         return results
 
@@ -141,13 +141,13 @@ class GateSession:
         measure = stored.saved if self._options.mode == "save" else stored.proved
         return measure(names, cells, rules, progress)
 
-    def _announcement(self, cells: Sequence[GateCell]) -> str:
+    def _announcement(self, cells: Sequence[GateCell], rules: GateRules) -> str:
         """How many cells, against what, and how long that takes on a machine that does nothing else."""
         count = f"{len(cells)} cell" + ("" if len(cells) == 1 else "s")
         if self._options.mode == "prove":
             return f"{count} proved, not timed"
         sides = 2 if self._options.mode == "against" else 1
-        most = self._options.most
+        most = rules.most
         one_each = {cell.key: cell.sweep.model_copy(update={"trials": most}) for cell in cells}
         seconds = sum(estimate(one_each[cell.key], [cell.cell] * sides).seconds for cell in cells)
         to = {"against": f"against {self._options.against}", "baseline": f"against baseline {self._options.baseline}"}

@@ -22,7 +22,7 @@ from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.axes import OF_PROCESS
 from harness.spec.expand import Matrix
-from harness.spec.sweep import AXES, Sweep
+from harness.spec.sweep import AXES, OF_STEP, Sweep
 
 PREFIX = "baseline-"
 ALONE = {"live_trials": 1, "half_width": 0.0}
@@ -97,7 +97,7 @@ def compared(
 
 
 def _timed(rules: GateRules) -> dict[str, int]:
-    return {"trials": rules.options.most, "max_trials": rules.options.most}
+    return {"trials": rules.most, "max_trials": rules.most}
 
 
 def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
@@ -159,7 +159,8 @@ def _measured(
     groups: dict[str, list[GateCell]] = {}
     for cell in cells:
         named = {"name": name} if name is not None else {}
-        shared = cell.sweep.model_copy(update={**{axis: [] for axis in AXES - OF_PROCESS}, **ALONE, **changes, **named})
+        of_cell = {axis: [] for axis in AXES - OF_PROCESS} | {key: Sweep.model_fields[key].default for key in OF_STEP}
+        shared = cell.sweep.model_copy(update={**of_cell, **ALONE, **changes, **named})
         groups.setdefault(shared.model_dump_json(), []).append(cell)
     taken: dict[str, tuple[GateCell, Run | HarnessError]] = {}
     for text, group in groups.items():

@@ -52,7 +52,8 @@ class AsynchronousUpdates(_Part):
 
     `scheduled` were asked for, `applied` are those that the step counter on the server shows; `lost` is the difference
     where it is positive, `repeated` where it is negative. `staleness[s]` says how many updates were computed from
-    weights that s other updates had passed before they were written.
+    weights that s other updates had passed before they were written; next to none of Keras' own, whose counter moves
+    when an update begins.
     """
 
     scheduled: Natural

@@ -8,9 +8,9 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import StorageError
-from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import append_line, storage_error, to_json
 from harness.record.kind import RECORDS_NAME
+from harness.record.packed import kept_file, plain_file, read_records
 from harness.record.reading import whole_length
 
 _Record = TypeVar("_Record", bound=BaseModel)
@@ -21,10 +21,10 @@ class RecordLog:
 
     def __init__(self, folder: Path, name: str = RECORDS_NAME) -> None:
         """Open it, without a last line that a kill tore. Raises StorageError."""
-        self._path = folder / name
+        self._path = plain_file(folder / name)
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            data = read_whole(self._path, LARGEST_RECORDS)
+            data = read_records(self._path)
             if (whole := whole_length(data)) < len(data):
                 os.ftruncate(self._descriptor, whole)
             elif data and not data.endswith(b"\n"):
@@ -53,9 +53,9 @@ def load_records(model: type[_Record], folder: Path, name: str = RECORDS_NAME) -
 
     Raises StorageError that names the line and the key of one that is not valid.
     """
-    path = folder / name
+    path = kept_file(folder / name)
     try:
-        data = read_whole(path, LARGEST_RECORDS)
+        data = read_records(path)
     except FileNotFoundError:
         return []
     except OSError as error:

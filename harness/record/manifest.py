@@ -25,6 +25,7 @@ from harness.spec.cell import MOST, Cell
 from harness.spec.sweep import Sweep
 
 SCHEMA_VERSION = 1
+Boundary = Annotated[float, Field(gt=0, lt=0.5)]
 
 
 class _Part(BaseModel):
@@ -38,35 +39,62 @@ class LeftOutRecord(_Part):
     reason: str
 
 
+class LooksRecord(_Part):
+    """When a decision is looked at while it is measured, and when it then stops."""
+
+    after: Annotated[list[Annotated[int, Field(ge=2, le=MOST)]], Field(min_length=1)]
+    """Blocks measured at each look, the last of them the most."""
+    different: list[Boundary]
+    """The largest one-sided p of |θ| ≤ δ at which each look ends it."""
+    equivalent: list[Boundary]
+    """The same of |θ| ≥ ε."""
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.after != sorted(set(self.after)) or not len(self.after) == len(self.different) == len(self.equivalent):
+            raise ValueError("looks: expected rising numbers of blocks, and two boundaries for each")
+        return self
+
+
 class PlanRecord(_Part):
     """Blocks in order, each a list of groups, each a list of cell ids in start order.
 
-    `sha256` seals the blocks that were planned before any of them ran; `stage` 2 blocks are planned
-    from the first stage's variance only (Stein), and sealed before they run. A plan that its seal does not fit,
-    because one of them was changed afterwards, is not valid.
+    `sha256` seals what was planned before any of it ran: the blocks and, in the first plan of a decision, its `looks`.
+    The blocks up to the next look are sealed when the last one did not decide. `stage` 2 blocks are planned from the
+    first stage's variance only (Stein). A plan that its seal does not fit, because one of them was changed
+    afterwards, is not valid.
     """
 
     seed: int
     stage: Literal[1, 2]
     blocks: list[list[list[str]]]
     first_block: Natural = 0
+    looks: LooksRecord | None = None
     sha256: str
 
     @classmethod
-    def sealed(cls, seed: int, stage: Literal[1, 2], blocks: list[list[list[str]]], first_block: int = 0) -> Self:
+    def sealed(
+        cls,
+        seed: int,
+        stage: Literal[1, 2],
+        blocks: list[list[list[str]]],
+        first_block: int = 0,
+        looks: LooksRecord | None = None,
+    ) -> Self:
         """The plan with its seal, made before any of it runs."""
-        sha256 = _seal(seed, stage, blocks, first_block)
-        return cls(seed=seed, stage=stage, blocks=blocks, first_block=first_block, sha256=sha256)
+        sha256 = _seal(seed, stage, blocks, first_block, looks)
+        return cls(seed=seed, stage=stage, blocks=blocks, first_block=first_block, looks=looks, sha256=sha256)
 
     @model_validator(mode="after")
     def _seal_holds(self) -> Self:
-        if self.sha256 != _seal(self.seed, self.stage, self.blocks, self.first_block):
+        if self.sha256 != _seal(self.seed, self.stage, self.blocks, self.first_block, self.looks):
             raise ValueError("sha256 does not seal this plan: one of the two was changed after the plan was made")
         return self
 
 
-def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int) -> str:
-    text = json.dumps([seed, stage, first_block, blocks], separators=(",", ":"))
+def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int, looks: LooksRecord | None) -> str:
+    more = [] if looks is None else [looks.model_dump()]
+    text = json.dumps([seed, stage, first_block, blocks, *more], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -107,8 +135,8 @@ class ComparisonRecord(_Part, Undertaking):
     delta: Annotated[float, Field(ge=0, lt=1)]
     epsilon: Annotated[float, Field(gt=0, lt=1)]
     margins_source: str
-    half_width: Annotated[float, Field(gt=0, lt=1)]
-    """Half-width of the log interval that the second stage is planned for."""
+    half_width: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Half-width of the log interval that a second stage was planned for; None with looks."""
     max_blocks: Annotated[int, Field(ge=2, le=MOST)]
     time_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | None = None
     """The limit on time, if one was given."""
@@ -127,6 +155,8 @@ class ArmRecord(_Part):
     name: str
     against: str | None = None
     """The arm that is side A of its decision; None for an arm that is only compared with."""
+    apart: bool = False
+    """Whether it is forked from the second preloaded process of the run."""
     plant: Plant | None = None
     """What is planted in it; in an arm that a planted one is compared with, the placebo of the same kind."""
 
@@ -139,15 +169,28 @@ class ArmRecord(_Part):
 class RoundRecord(_Part):
     """One round of a validation: the arms of one cell, block after block, and the decisions between them.
 
-    `pilot` and `second` are numbers of blocks; the second stage is planned from the pilot's spread and
-    written here before it runs.
+    With looks `blocks` has the numbers of those planned so far. Older rounds have `pilot` and `second`, which was
+    planned from the pilot's spread (Stein).
     """
 
     cell_id: str
     arms: Annotated[list[ArmRecord], Field(min_length=2)]
-    pilot: list[Natural]
+    blocks: list[Natural] = []
+    stopped: dict[str, Natural] = {}
+    """After how many of them each decision stopped, by its side B; empty until all have."""
+    pilot: list[Natural] = []
     second: list[Natural] | None = None
     """None until it is planned; empty when the pilot was enough."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of all its blocks that are planned."""
+        return self.blocks or [*self.pilot, *(self.second or [])]
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more blocks will be planned for it."""
+        return bool(self.stopped) or self.second is not None
 
     @property
     def decisions(self) -> list[ArmRecord]:
@@ -161,7 +204,8 @@ class ValidationPlan(_Part, Undertaking):
     quick: bool
     delta: Annotated[float, Field(ge=0, lt=1)]
     epsilon: Annotated[float, Field(gt=0, lt=1)]
-    half_width: Annotated[float, Field(gt=0, lt=1)]
+    half_width: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Half-width of the log interval that second stages were planned for; None with looks."""
     max_blocks: Annotated[int, Field(ge=2, le=MOST)]
     placebo: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of its steps' time that planted work adds to a window on both sides, on processors; None before it was
@@ -243,6 +287,11 @@ class RunManifest(_Part):
     def what(self) -> What:
         """What the run set out to do, by its kind."""
         return self.comparison or self.validation or self.faults or self.imported or self.extension or _SWEEP
+
+    @property
+    def looks(self) -> LooksRecord | None:
+        """When its decisions are looked at; None of a sweep, or of a decision in two stages."""
+        return self.plans[0].looks if self.plans else None
 
     @property
     def kind(self) -> str:

@@ -13,11 +13,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import StorageError, UsageError, nearest
-from harness.files import LARGEST_RECORDS, opened, read_whole
+from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import is_locked, storage_error
 from harness.record.imported import ImportedRecord
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
+from harness.record.packed import PACKED, kept_file, opened_records
 from harness.record.trial import TrialRecord
 from harness.visible import one_line
 
@@ -59,6 +60,8 @@ class RunListing:
     """Trials that the sealed plans hold."""
     trials: int | None = None
     """Lines of the file of its records; more than `planned` when trials were attempted again."""
+    unproved: int = 0
+    """Of these, those that the gate left unproved."""
     unit: str = "trials"
     live: bool = False
 
@@ -90,15 +93,16 @@ def load_manifest(path: Path) -> RunManifest:
 
 
 def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
-    """The records of `trials.jsonl`, and whether a torn last line was left out.
+    """The records of `trials.jsonl`, compressed or not, and whether a torn last line was left out.
 
     A file that does not exist yet holds no trials: a run may be killed before its first one.
     Raises StorageError that names the line and the key of a record that is not valid.
     """
     trials: list[TrialRecord] = []
+    file = kept_file(file)
     try:
         # A line at a time: the whole file beside its records would double what a large run needs.
-        with opened(file) as stream, _without_collector():
+        with opened_records(file) as stream, _without_collector():
             for number, line, last in _numbered_lines(stream):
                 if last and not _is_json(line):
                     return trials, True
@@ -163,7 +167,7 @@ def _meant(text: str, results: Path) -> Path:
     given = Path(text)
     if (given / MANIFEST_NAME).is_file():
         return given
-    if given.name in (MANIFEST_NAME, TRIALS_NAME) and given.is_file():
+    if given.name in (MANIFEST_NAME, TRIALS_NAME, TRIALS_NAME + PACKED) and given.is_file():
         return given.parent
     runs = [row for row in list_runs(results) if row.problem is None]
     if text == "latest" and runs:
@@ -211,7 +215,7 @@ def _listing(folder: Path) -> RunListing:
     try:
         manifest = load_manifest(folder)
         what = manifest.what
-        trials = _count_lines(folder / what.kind.log)
+        trials, unproved = _counted(folder / what.kind.log)
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(
@@ -225,19 +229,31 @@ def _listing(folder: Path) -> RunListing:
         cells=len(what.figures if isinstance(what, ImportedRecord) else manifest.cells),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
+        unproved=unproved,
         unit=what.kind.unit,
         live=is_locked(folder),
     )
 
 
-def _count_lines(file: Path) -> int:
+_UNPROVED = b'"status":"unproved"'
+
+
+def _counted(file: Path) -> tuple[int, int]:
+    """Lines, and those of unproved trials: within a text of the record its quotes would be escaped."""
+    file = kept_file(file)
+    lines = unproved = 0
     try:
-        with opened(file) as stream:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+        with opened_records(file) as stream:
+            before = b""
+            for chunk in iter(lambda: stream.read(1 << 20), b""):
+                lines += chunk.count(b"\n")
+                unproved += (before + chunk).count(_UNPROVED)
+                before = (before + chunk)[1 - len(_UNPROVED) :]
     except FileNotFoundError:
-        return 0
+        return 0, 0
     except OSError as error:
         raise storage_error("read", file, error) from None
+    return lines, unproved
 
 
 def _numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:

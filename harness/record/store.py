@@ -17,6 +17,7 @@ from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
+from harness.record.packed import plain_file
 from harness.record.reading import (
     MANIFEST_NAME,
     Run,
@@ -98,7 +99,7 @@ class RunStore:
             undo.callback(lock.release)
             # Read under the lock: until then another process may have been writing.
             manifest = load_manifest(path)
-            trials, _ = load_trials(path / TRIALS_NAME, manifest.run_id)
+            trials, _ = load_trials(plain_file(path / TRIALS_NAME), manifest.run_id)
             try:
                 store = cls(path, manifest, lock, tuple(trials))
                 undo.callback(store.close)

@@ -62,7 +62,6 @@ class Windows(_Part):
     """Every timed window, raw and in order; `seconds[i]` is the wall time of `steps_per_window` steps.
 
     `rounds[i]` is the round of turns in which window i was taken, equal for trials that took turns.
-    Windows from index `steady_from` on are the steady state; None means it was never reached.
     `waiting_cpu_seconds` is processor time used while others had the turn: it should be near zero.
     """
 
@@ -71,12 +70,14 @@ class Windows(_Part):
     cpu_seconds: list[Duration]
     rounds: list[Natural]
     measured_from: Natural
-    """Index of the first window that enters the estimate (the steady state, or the cap on warm-up)."""
-    steady: bool
-    """False: the cap on warm-up came first; the trial is shown as unsteady, not hidden."""
+    """Index of the first window that enters the estimate: those before it are warm-up."""
+    steady: bool | None = None
+    """What a rule for single trials once found. Nothing rests on it: the analysis looks at all trials of a cell."""
     sync_seconds: Duration
     """Median cost of one synchronisation, from the pilot."""
     waiting_cpu_seconds: Duration = 0.0
+    after_own: list[Natural] = []
+    """Indices of the windows that came right after one of the trial's own, and not after another trial's."""
     workers: list[list[Duration]] = []
     """Of several workers: `workers[w][i]` is worker w's own time of window i, of which `seconds[i]` is the largest."""
 
@@ -86,6 +87,8 @@ class Windows(_Part):
             raise ValueError("seconds, cpu_seconds and rounds differ in length")
         if self.measured_from > len(self.seconds):
             raise ValueError("measured_from lies beyond the last window")
+        if any(index >= len(self.seconds) for index in self.after_own):
+            raise ValueError("after_own names a window beyond the last")
         if any(len(times) != len(self.seconds) for times in self.workers):
             raise ValueError("a worker has another number of windows than the trial")
         return self
@@ -231,6 +234,17 @@ class Plant(_Part):
     with, is 0: all that the plant does anyway, and nothing more."""
 
 
+class ZygoteRecord(_Part):
+    """The preloaded process that a trial was forked from: its trials share what each such process has for itself."""
+
+    number: Positive
+    """Counted from 1 over the processes that one sitting of a run started."""
+    padding_bytes: Natural
+    """By how much its environment was made larger."""
+    hash_seed: Natural | None = None
+    """PYTHONHASHSEED; None where that was `random`."""
+
+
 class TraceRecord(_Part):
     """A profile of a few steps that were run after the last window, for `sweep --trace`."""
 
@@ -299,6 +313,8 @@ class TrialRecord(_Part):
     host: str | None = None
     """Of a trial of one process: the host elsewhere that it ran on; None is the machine of the run. `run.json` has
     the facts of each."""
+    zygote: ZygoteRecord | None = None
+    """Of a trial of one process on the machine of the run: what it was forked from."""
     cluster: ClusterRecord | None = None
     """The processes of a trial that has several; each names its host."""
     updates: AsynchronousUpdates | None = None

@@ -22,7 +22,10 @@ LogRatio = Annotated[float, Field(ge=-LARGEST_LOG, le=LARGEST_LOG, allow_inf_nan
 """ln of a ratio of throughputs, or an end of its interval: a float holds the ratio."""
 Size = Annotated[float, Field(ge=0, le=1e260, allow_inf_nan=False)]
 """Of a difference, as a share: about what the largest log ratio comes to."""
-Planted = Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
+Signed = Annotated[float, Field(ge=-1e260, le=1e260, allow_inf_nan=False)]
+"""The same, of either sign."""
+MOST_PLANTED = 10.0
+Planted = Annotated[float, Field(ge=0, lt=MOST_PLANTED, allow_inf_nan=False)]
 """A slow-down, as a share: `Plant.share`, or 0 where nothing is planted."""
 
 
@@ -59,6 +62,8 @@ class Effect(_Part):
     false_alarms: Rate | None = None
     """A/A: `faster` or `slower`."""
     equivalent: Rate
+    holds: Rate | None = None
+    """Decisions whose 95 % interval holds what is there: 0 of A/A, −ln(1 + share) of what is planted."""
     measured: LogRatio
     """Mean over decisions of the log ratio of throughputs: about −ln(1 + share)."""
     measured_low: LogRatio | None = None
@@ -85,6 +90,58 @@ class Floor(_Part):
     """How often Welch's interval lay beyond δ between two decisions' worth of the same thing, at different times."""
     smallest_effect: Planted | None = None
     """The smallest planted slow-down called `slower` with 90 % power, by interpolation; None when none was."""
+
+
+class Spread(_Part):
+    """How far A/A decisions lie from 0, beside what the scatter of their own blocks predicts."""
+
+    zygotes: Annotated[int, Field(ge=1, le=MOST)]
+    """Preloaded processes that the two sides of a decision were forked from: 1, or 2 where each side had its own."""
+    decisions: Natural
+    observed: Size
+    """Root mean square of the decisions' log ratios."""
+    predicted: Size
+    """Root mean square of their standard errors."""
+    ratio: Size
+    """Of the two, squared: 1 where intervals are as wide as they should be."""
+    low: Size
+    high: Size
+    """Its 95 % interval."""
+
+    @property
+    def as_predicted(self) -> bool:
+        """Whether the interval holds 1."""
+        return self.low <= 1 <= self.high
+
+
+class PlantSize(_Part):
+    """What a kind of planted slow-down came to in one validation, whatever its share and cell."""
+
+    plant: str
+    decisions: Natural
+    ratio: Signed
+    """Measured ÷ stated, of logarithms."""
+    low: Signed | None = None
+    high: Signed | None = None
+    """Its 95 % interval; None for a single decision."""
+    holds: Rate
+    """Decisions whose 95 % interval holds what was stated."""
+
+    @property
+    def missed(self) -> bool:
+        """Whether the interval excludes what was stated; decisions on such a kind are not counted with others."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+class TurnCost(_Part):
+    """How much longer a window takes after another trial's than after one of the same trial, as a share."""
+
+    cell: Cell
+    trials: Natural
+    longer: Signed
+    low: Signed
+    high: Signed
+    """Its 95 % interval, over trials."""
 
 
 class Rule(_Part):
@@ -120,9 +177,17 @@ class ValidationRecord(_Part):
     windows: Annotated[int, Field(ge=1, le=MOST)]
     window_s: Positive
     pilot_blocks: Annotated[int, Field(ge=2, le=MOST)]
+    """Of the first stage, or up to the first look."""
     max_blocks: Annotated[int, Field(ge=2, le=MOST)]
+    looks: list[Annotated[int, Field(ge=2, le=MOST)]] = []
+    """Blocks after which decisions were looked at; empty of decisions in two stages."""
     effects: list[Effect]
     floors: list[Floor]
+    spreads: list[Spread] = []
+    plants: list[PlantSize] = []
+    turns: list[TurnCost] = []
+    unproved: list[str] = []
+    """Ids of the cells of which a trial was unproved."""
     rules: list[Rule] = []
     """In the file of an early run; later ones leave other tools to the benchmarks."""
 
@@ -130,6 +195,10 @@ class ValidationRecord(_Part):
     def decisions(self) -> int:
         """A/A decisions, of all cells."""
         return sum(effect.slower.of for effect in self.effects if effect.plant is None)
+
+    def named(self, cell: Cell) -> str:
+        """The cell's label, with a mark where it is unproved."""
+        return f"{cell.label} (unproved)" if cell.cell_id in self.unproved else cell.label
 
     @property
     def knows_drift(self) -> bool:
@@ -175,8 +244,10 @@ def load_validation(folder: Path) -> ValidationRecord:
         raise StorageError(f"'{path}' is not a validation of this harness: it is not JSON") from None
 
 
-def find_validation(results: Path, machine_id: str | None) -> ValidationRecord | None:
+def find_validation(results: Path, machine_id: object) -> ValidationRecord | None:
     """The complete validation of this machine below `results` with the most A/A decisions; None when there is none.
+
+    `machine_id` is the fact `machine.id`; of a machine that is not known, which is no text, there is none.
 
     From `ENOUGH_DECISIONS` on it is the newest: what a few rounds of today found is not to displace two hours' worth.
 
@@ -184,7 +255,7 @@ def find_validation(results: Path, machine_id: str | None) -> ValidationRecord |
     comparison, which then says that no validation was found.
     """
     found: list[ValidationRecord] = []
-    if machine_id is None or not results.is_dir():
+    if not isinstance(machine_id, str) or not results.is_dir():
         return None
     for path in sorted(results.glob(f"*/{VALIDATION_NAME}")):
         try:

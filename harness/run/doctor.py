@@ -87,7 +87,7 @@ def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Fi
     with contextlib.suppress(Ended):
         trial.start()
         trial.set_up()
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         trial.take_turn(0)
         trial.finish()
     return Finding(kind, name, trial.status or "crashed", trial.reason)

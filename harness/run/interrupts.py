@@ -1,6 +1,7 @@
 """Ctrl-C: the first asks the sweep to end and keep what it has; a second ends it at once."""
 
 import signal
+import threading
 from types import FrameType
 
 from harness.errors import Interrupted
@@ -14,7 +15,9 @@ class Interrupts:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interrupts":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # signals are the main thread's: in another one, as of a server that calls the API, nobody presses Ctrl-C
+        here = threading.current_thread() is threading.main_thread()
+        for number in (signal.SIGINT, signal.SIGTERM) if here else ():
             self._previous[number] = signal.signal(number, self._ask)
         return self
 

@@ -6,12 +6,13 @@ What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
 import contextlib
 import datetime
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import harness
 from harness.environment import facts, other_machine, warnings
+from harness.environment.commits import untracked
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_manifest
@@ -21,8 +22,11 @@ from harness.run.kinds import run_kinds
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
+from harness.run.progress.base import say_line
 from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial, Slot
+from harness.version import __version__
+from harness.visible import one_line
 
 PREFLIGHT_S = 300.0
 
@@ -36,7 +40,7 @@ def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         command=list(command),
-        harness_version=harness.__version__,
+        harness_version=__version__,
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,
     )
@@ -52,7 +56,11 @@ def begin(
     the last leaves nothing behind; of every other the error says how to go on.
     """
     data_dir_of(manifest.sweep)  # a home that nobody knows is told before anything is written or imported
+    new = not results.exists()
     with RunStore.create(results, manifest) as store:
+        if new and untracked(store.path):
+            hidden = shlex.quote(str(results / ".gitignore"))
+            say_line(f"harness: git does not ignore the new {one_line(str(results))}: echo '*' > {hidden}", sys.stderr)
         carry_out(make(store, listener), new=True)
     return store.path
 
@@ -71,6 +79,7 @@ def resume(name: str, path: Path, listener: Any) -> None:
         run = kind(store, listener)
         if not run.complete:
             run.check()
+            run.check_versions()
             carry_out(run, new=False)
         elif store.manifest.status != "finished":
             store.end("finished")

@@ -39,6 +39,9 @@ LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
 MOST_SECONDS = 7 * 24 * 3600.0
 
+QUANTITY_PATTERN = r"^[a-z][a-z_]{1,30}$"
+"""Two letters and more: the singular of `s` would be nothing."""
+QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
 Positive = Annotated[int, Field(ge=1, le=MOST)]
 Whole = Annotated[int, Field(ge=0, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
@@ -82,8 +85,8 @@ class Axes(BaseModel):
 
     device: Annotated[str, Axis(
         help="device kinds: {names}", asked=("virtual-cpu",), choices="devices", depth=0,
-        later=False, label=left_out, always=True, tried=("virtual-cpu", "virtual-gpu"),
-        shown_by=("resources.logical_devices",), lacking="a GPU",
+        apart="another kind of device is another machine", later=False, label=left_out, always=True,
+        tried=("virtual-cpu", "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
     )]
     strategy: Annotated[str, Axis(
         help="strategies: {names}", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
@@ -108,8 +111,8 @@ class Axes(BaseModel):
     )]
     batch_scope: Annotated[BatchScope, Axis(
         help="per_replica (weak scaling) or global (strong scaling)", asked=("per_replica",), depth=2, later=False,
-        takes_turns=True, in_program=True, label=in_the_head, tried=("per_replica", "global"),
-        tried_with=TWO_REPLICAS, shown_by=PROGRAM,
+        apart="a fixed global batch scales in another way than a fixed batch of a replica", takes_turns=True,
+        in_program=True, label=in_the_head, tried=("per_replica", "global"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
     )]
     global_batch_size: Positive
     """G, which follows from other keys. It is stored so that no reader has to derive it."""
@@ -137,25 +140,27 @@ class Axes(BaseModel):
     )] = "default"
     model: Annotated[str, Axis(
         help="{names}, or your own as package.module:function", asked=("mnist_cnn",),
-        choices="models", own=OWN, depth=0, later=False, in_program=True, label=left_out, always=True,
-        tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
+        choices="models", own=OWN, depth=0, apart="another model is other work", later=False, in_program=True,
+        label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
         help="{names}, or tfds:NAME", asked=("digits",), choices="data", own=OWN_DATA,
-        depth=0, later=False, label=left_out, always=True, tried=("digits", "synthetic"),
-        shown_by=("executed.input",),
+        depth=0, apart="other data are other work", later=False, label=left_out, always=True,
+        tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
-        help="{names}", asked=("float32",), depth=0, later=False, in_program=True,
-        label=left_out, tried=("float32", "mixed_bfloat16"), shown_by=PROGRAM,
+        help="{names}", asked=("float32",), depth=0, later=False, competes=True, told=True, in_program=True,
+        label=lambda cell: cell.precision if cell.precision != "float32" else "",
+        tried=("float32", "mixed_bfloat16"), shown_by=PROGRAM,
     )] = "float32"
     xla: Annotated[bool, Axis(
-        help="compile with XLA: {names}", asked=(False,), depth=0, later=False, in_program=True, label=left_out,
+        help="compile with XLA: {names}", asked=(False,), depth=0, later=False, competes=True, told=True,
+        label=lambda cell: "XLA" if cell.xla else "",
         words=lambda cell: "XLA" if cell.xla else "no XLA", tried=(False, True), shown_by=("executed.xla_clusters",),
     )] = False
     optimizer: Annotated[str, Axis(
         help="{names}", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,
-        label=left_out, tried=("adam", "sgd"), shown_by=PROGRAM,
+        apart="another optimizer computes another update", label=left_out, tried=("adam", "sgd"), shown_by=PROGRAM,
     )] = "adam"
     loop: Annotated[str, Axis(
         help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),
@@ -198,6 +203,7 @@ class Axes(BaseModel):
     intra_op_threads: Annotated[Whole, Axis(
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
+        label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
         help="batches that the input pipeline makes ahead, besides the buffer that TensorFlow's strategies have; "
@@ -217,16 +223,16 @@ class Settings(BaseModel):
     )] = 5
     seed: Annotated[Natural, Setting(help="seed of order, weights and shuffling", changes_timings=True)] = 1
     timeout: Annotated[Seconds, Setting(help="seconds without a sign of life after which a trial is ended")] = 120.0
-    window: Annotated[Seconds, Setting(help="least seconds of a timed window", changes_timings=True)] = 0.1
+    window: Annotated[Seconds, Setting(help="seconds of a timed window, about", changes_timings=True)] = 0.1
     windows: Annotated[int, Field(ge=5, le=100, strict=True), Setting(
         help="measured windows a trial", changes_timings=True, sets_rounds=True,
     )] = 10
     max_warmup: Annotated[int, Field(ge=0, le=1000, strict=True), Setting(
-        help="most windows of warm-up before a trial counts as unsteady", changes_timings=True, sets_rounds=True,
-    )] = 20
+        help="windows of warm-up before the measured ones", changes_timings=True, sets_rounds=True,
+    )] = 2
     half_width: Annotated[float, Field(ge=0, lt=1, strict=True), Setting(
         help="plan a second stage for this relative half-width of the interval, such as 0.01; 0 is one stage",
-        of_sides="the interval is that of both sides; give --half-width to the comparison", repeated=False,
+        of_sides="a comparison has looks instead of stages; for the most blocks give --max-blocks", repeated=False,
     )] = 0.0
     max_trials: Annotated[Few, Setting(
         help="most trials of a cell when a second stage is planned", repeated=False,
@@ -270,6 +276,15 @@ class Settings(BaseModel):
         help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
         of_sides="a comparison takes no traces; python -m harness sweep --trace does",
     )] = False
+    step: Annotated[str, Setting(
+        help="a training step of your own, package.module:function, in place of model, data and strategy",
+    )] = ""
+    amount: Annotated[int, Field(ge=1, le=MOST, strict=True), Setting(
+        help="of your own step: how much of its quantity one call does",
+    )] = 1
+    quantity: Annotated[str, Field(pattern=f"^$|{QUANTITY_PATTERN}"), Setting(
+        help="of your own step: what its amount is counted in, such as tokens; empty is examples",
+    )] = ""
     check: Annotated[str, Setting(
         help="a check of your own, package.module:function, which the gate calls with the state before and after an "
         "update: arrays by the variables' names",

@@ -52,6 +52,8 @@ class DeviceTraits:
     summary: str
     live_trials: int | None = None
     """Trials that may be alive at once; None is as many as fit memory."""
+    cores: int | None = None
+    """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The cell of a training: a model of the harness or of the user's, trained under a strategy."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pydantic import ValidationInfo, field_validator
@@ -8,7 +9,7 @@ from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
 from harness.spec.grouping import COMPETING
 from harness.spec.mesh import Mesh
-from harness.spec.naming import UNLABELLED, sayings, value_words
+from harness.spec.naming import TOLD, UNLABELLED, sayings, told_among
 from harness.spec.network import order_of
 from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
@@ -64,17 +65,21 @@ class TrainingCell(Axes, Cell):
     def scope(self) -> dict[str, Any]:
         """Every key but those whose values compete (`grouping.COMPETING`), in the order of the axes' product.
 
-        Batch size, strategy, replicas, op and loop are among these: they are what the reader may choose. Precision,
-        XLA and the optimizer change what is computed or how it is compiled, and the batch scope changes what scaling
-        means, so each value has a ranking of its own.
+        Batch size, strategy, replicas, op, loop, precision and XLA are among these: they are what the reader may
+        choose to do the same work. Of each other key the entry says why it is apart.
         """
         return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING}
 
-    @property
-    def scope_label(self) -> str:
-        """One line that names the ranking."""
+    def held(self, ranked: Sequence[Cell]) -> dict[str, Any]:
+        """`scope`, and what the ranking's name says of it besides where all of `ranked` have it."""
+        alike = {key for key in TOLD if len({cell.get(key) for cell in ranked}) == 1}
+        return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING or key in alike}
+
+    def scope_label(self, ranked: Sequence[Cell]) -> str:
+        """One line that names the ranking of `ranked`."""
         scope = "global batch fixed" if self.batch_scope == "global" else "per-replica batch fixed"
-        rest = [value_words(self, key) for key in UNLABELLED if key not in ("model", "data", "device")]
+        said = [key for key in TABLE if key in (*UNLABELLED, *TOLD) and key not in ("model", "data", "device")]
+        rest = [told_among([trained(cell) for cell in ranked], key) for key in said]
         fixed = f"{self.model} on {self.data}, {self.device}"
         return ", ".join([fixed, *rest, scope, *sayings(self, without=COMPETING)])
 
@@ -143,6 +148,10 @@ class TrainingCell(Axes, Cell):
     @property
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
+        return self.named()
+
+    def named(self, without: Collection[str] = ()) -> str:
+        """The label, of which what follows the batch says nothing of the keys in `without`."""
         parts = [self.strategy]
         if self.mesh:
             parts.append(self.mesh)
@@ -153,7 +162,7 @@ class TrainingCell(Axes, Cell):
         else:
             parts.append(f"×{self.replicas}")
         parts.append(f"b{self.batch_size}" + (" global" if self.batch_scope == "global" else ""))
-        return " ".join([*parts, *sayings(self)])
+        return " ".join([*parts, *sayings(self, without)])
 
 
 def trained(cell: Cell) -> TrainingCell:

@@ -85,7 +85,11 @@ class Axis:
     later: bool = True
     """Cells of earlier runs do not have it: at its default it is left out of the identity."""
     competes: bool = False
-    """Values are alternatives that one ranking holds; else each has a ranking of its own."""
+    """Values are alternatives that do the same work, so that one ranking holds them; else each has one of its own."""
+    apart: str = ""
+    """Why each has a ranking of its own, where they do not compete."""
+    told: bool = False
+    """They compete, and names of rankings, panels and series say it at its default too, where labels say nothing."""
     takes_turns: bool | None = None
     """Cells that differ in it may be alive in one group; None is as they compete."""
     along_curve: bool = False
@@ -104,7 +108,7 @@ class Axis:
     label: Word | None = None
     """What a cell's label says of it; None is the key and the value, and nothing at the default."""
     words: Word | None = None
-    """The same in a sentence; None is the label's."""
+    """The same in a sentence, or where an axis is `told`; None is the label's, or the value."""
     late: bool = True
     """Whether it is said after what is said of ops and servers."""
     series: bool = False

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +11,16 @@ from harness.spec.axes import OUTER_FIRST, TABLE, Axes
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.entry import KEEP
+from harness.spec.grouping import apart
 from harness.spec.mesh import Mesh
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
-from harness.spec.work import OwnStepCell
+from harness.spec.work import EXAMPLES, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
+THREADS = ("intra_op_threads",)
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
 
@@ -42,10 +44,12 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
+    if sweep.step:
+        return Matrix((OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=sweep.quantity or EXAMPLES.many),))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
         raise UsageError(
-            f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own, which the pytest gate measures; it "
-            f"has no axes to sweep, expected {' or '.join(catalogue.loops)}"
+            f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own: give --step package.module:function; "
+            f"expected {' or '.join(catalogue.loops)}"
         )
     for key, axis in TABLE.items():
         if axis.choices is not None:
@@ -64,7 +68,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         raise UsageError(f"no combination is left to run ({reasons})")
     asked = tuple(cells)
     for cell in asked:
-        cells[training_base_of(cell)] = None
+        cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
     ordered = sorted(cells, key=_order)
     return Matrix(tuple(ordered), tuple(left_out), added)
@@ -78,6 +82,43 @@ def training_base_of(cell: TrainingCell) -> TrainingCell:
 def base_of(cell: Cell) -> Cell:
     """The cell that `cell` is compared with first: `training_base_of` of a training, of other work the cell itself."""
     return training_base_of(cell) if isinstance(cell, TrainingCell) else cell
+
+
+def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[TrainingCell, ...]:
+    """*No strategy, one device*, then *no strategy on the whole machine* where `cell` distributes over less than that.
+
+    What anybody would run instead of virtual replicas is one process with all of their cores.
+    """
+    base, cores = training_base_of(cell), catalogue.devices[cell.device].cores or 1
+    if cell.devices_in_sync == 1 or max(1, base.intra_op_threads) >= cores:
+        return (base,)
+    return base, base.model_copy(update={"intra_op_threads": cores})
+
+
+def bases_of(cell: Cell, catalogue: Catalogue) -> tuple[Cell, ...]:
+    """`training_bases_of` of a training, of other work the cell itself."""
+    return training_bases_of(cell, catalogue) if isinstance(cell, TrainingCell) else (cell,)
+
+
+BasesOf = Callable[[Cell], tuple[str, ...]]
+
+
+def known_bases(cells: Iterable[Cell]) -> BasesOf:
+    """Of a cell the ids of its base cases among `cells`: `base_of`, and the same with the most threads there."""
+    ids: set[str] = set()
+    widest: dict[tuple[object, ...], TrainingCell] = {}
+    for other in cells:
+        ids.add(other.cell_id)
+        if isinstance(other, TrainingCell) and other.is_base:
+            alike = apart(other, THREADS)
+            widest[alike] = max(other, widest.get(alike, other), key=lambda base: base.intra_op_threads)
+
+    def of(cell: Cell) -> tuple[str, ...]:
+        base = base_of(cell)
+        found = (base,) if base == cell else (base, widest.get(apart(base, THREADS), base))
+        return tuple(dict.fromkeys(one.cell_id for one in found if one.cell_id in ids))
+
+    return of
 
 
 def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:

@@ -1,11 +1,13 @@
 """What names of cells say of their keys: the parts that labels, sentences, curves and tables are put together from."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.spec.axes import TABLE, Axes
 from harness.spec.entry import Word, left_out
 
+TOLD = tuple(key for key, axis in TABLE.items() if axis.told)
+"""Keys that names of rankings say at their defaults too."""
 UNLABELLED = tuple(key for key, axis in TABLE.items() if axis.label is left_out)
 """Keys that a cell's label leaves out."""
 
@@ -26,6 +28,21 @@ def value_words(cell: Axes, key: str) -> str:
     return str(getattr(cell, key)) if words is None else words(cell)
 
 
+def untold(cell: Axes, keys: Collection[str]) -> str:
+    """`, float32, no XLA`: values of `keys` that what a name says of `cell` leaves out."""
+    return "".join(f", {value_words(cell, key)}" for key in keys if not _word(key, in_words=True)(cell))
+
+
+def key_words(key: str) -> str:
+    """A key within a sentence."""
+    return {"xla": "XLA"}.get(key, key.replace("_", " "))
+
+
+def told_among(cells: Sequence[Axes], key: str) -> str:
+    """The values of a key that labels leave out, once each: `float32 and mixed_bfloat16`."""
+    return " and ".join(dict.fromkeys(value_words(cell, key) for cell in cells))
+
+
 def told_value(key: str, value: object) -> str:
     """A value of a key by itself: of an axis whose entry says no more, with its name."""
     return f"{key} {value}" if TABLE[key].label is None else str(value)
@@ -33,7 +50,7 @@ def told_value(key: str, value: object) -> str:
 
 def _word(key: str, in_words: bool) -> Word:
     axis = TABLE[key]
-    if in_words and axis.words is not None:
+    if in_words and axis.words is not None and not axis.told:
         return axis.words
     return axis.label or (lambda cell: _key_and_value(cell, key))
 

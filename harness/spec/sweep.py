@@ -1,7 +1,9 @@
 """A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
 
+import re
 import shlex
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
 from harness.files import read_whole
+from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
-from harness.spec.axes import SETTINGS, TABLE, Axes, Settings
+from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.entry import Asked, Spelling
 from harness.visible import quoted
 
@@ -47,8 +50,14 @@ SPELLINGS: dict[str, Spelling] = {key: axis.spelling for key, axis in TABLE.item
 """Keys whose values have commas of their own."""
 
 
+OF_STEP = ("step", "amount", "quantity")
+"""Keys of a training step of the user's own, whose cell has them."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-NAME_WORDS = "letters, digits, '_', '.' and '-', a letter or digit first, at most 64"
+PATTERNS = {
+    "name": "letters, digits, '_', '.' and '-', a letter or digit first, at most 64",
+    "quantity": "what a step is counted in, such as 'tokens'",
+}
+"""What the values of keys look like that are of a pattern, in words."""
 
 
 class _Lists(BaseModel):
@@ -99,6 +108,29 @@ class Sweep(Settings, _Lists):
         return value
 
 
+def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
+    """`sweep`; of a training step of the user's own it has no axes but those of its process."""
+    if not sweep.step:
+        for key in OF_STEP[1:]:
+            if key in values:
+                raise UsageError(f"{source}: {key}: belongs to step, a step of your own; for a model give batch_size")
+        return sweep
+    if not re.fullmatch(OWN_PATTERN, sweep.step):
+        raise UsageError(f"{source}: step: given {quoted(sweep.step)}, expected package.module:function")
+    for key in values:
+        if key in AXES - OF_PROCESS:
+            raise UsageError(
+                f"{source}: {key}: a step of your own decides that itself; leave it out, or give model, not step"
+            )
+    if sweep.check:
+        raise UsageError(
+            f"{source}: check: is given a model's state, and what a step of your own trains is not known; "
+            "let the step have a check()"
+        )
+    return sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS})
+
+
+DEFAULT_SPEC = Path(__file__).parent / "default.toml"
 LARGEST_SPEC = 2**20
 """Bytes of a spec; the largest in benchmarks/ has two thousand."""
 BOOLEAN = "a valid boolean, unable to interpret input"
@@ -120,7 +152,7 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
-    return sweep
+    return _of_own_step(sweep, values, source)
 
 
 def load_sweep(path: Path) -> dict[str, Any]:
@@ -138,6 +170,16 @@ def load_sweep(path: Path) -> dict[str, Any]:
         raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
     except RecursionError:
         raise UsageError(f"SPEC: '{path}': {_deepest_key(text)}: is nested too deeply") from None
+
+
+def laid_over(spec: Path | None, keys: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The raw keys of `spec` with `keys` laid over them, and what to call the source in an error.
+
+    Without either those of the default sweep. UsageError when the spec cannot be read.
+    """
+    if spec is None and not keys:
+        spec = DEFAULT_SPEC
+    return {**({} if spec is None else load_sweep(spec)), **keys}, "sweep" if spec is None else str(spec)
 
 
 def _deepest_key(text: str) -> str:
@@ -160,7 +202,7 @@ def _in_one_line(error: ValidationError) -> str:
     expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
     given = first["input"]
     if first["type"] == "string_pattern_mismatch":
-        expected = NAME_WORDS
+        expected = PATTERNS[key]
     if first["type"] == "value_error":
         return f"{key}: given {quoted(given)}: {expected}"
     hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""

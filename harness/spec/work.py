@@ -10,15 +10,15 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.spec.axes import Positive
+from harness.spec.axes import Positive, QuantityName
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -72,9 +72,6 @@ class Quantity:
 EXAMPLES = Quantity("examples")
 SEVERAL = Quantity("units")
 """What a table or a figure says that holds work of several quantities, each row in that of its own cell."""
-QUANTITY_PATTERN = r"^[a-z][a-z_]{1,30}$"
-"""Two letters and more: the singular of `s` would be nothing."""
-QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
 
 
 @dataclass(frozen=True)
@@ -137,9 +134,12 @@ class Cell(BaseModel, ABC):
         """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
         return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
 
-    @property
-    def scope_label(self) -> str:
-        """One line that names the ranking."""
+    def held(self, ranked: "Sequence[Cell]") -> dict[str, Any]:
+        """What all of `ranked`, which share the scope, are told to share."""
+        return self.scope
+
+    def scope_label(self, ranked: "Sequence[Cell]") -> str:
+        """One line that names the ranking of `ranked`."""
         return self.subject
 
     @property

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
-def kept(folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]") -> "Arrays":
-    """The arrays kept under `kind` and `key`, computed and kept now if they are not; "" keeps nothing."""
+def cached_arrays(folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]") -> "Arrays":
+    """The arrays in `folder` under `kind` and `key`, computed and put there if they are not; "" caches nothing."""
     import numpy as np
 
     if not folder:

@@ -1,4 +1,4 @@
-"""The clock of a trial: first the gate's single steps, then a pilot, then a window a turn.
+"""The clock of a trial: first the gate's single steps, then, each when it is its turn, a pilot and the windows.
 
 A window is K steps between two synchronisations (`docs/protocol.md#timing`). Host time around one step
 would measure enqueueing, so a window ends by bringing a value of every replica's last update to the
@@ -58,7 +58,7 @@ class Clock:
         self._warming = False
         self._proving_s = 0.0
         self._steps = 1
-        self._piloting = True
+        self._piloting = self._announced = False
         self._paces: list[float] = []
         self._round = 0
         self._wall = self._cpu = 0.0
@@ -73,19 +73,15 @@ class Clock:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
         if self._finished:
             return 0
-        if not self._piloting and not self._warmed():
+        if self.scheduled >= self._gate_steps and not self._piloting and not self._warmed():
+            if not self._announced:  # here, since a loop may do something else between the gate and the pilot
+                self._announced = True
+                self._channel.send(Report(set_up=True))
+                self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
             turn = Turn.model_validate_json(self._channel.receive_line() or "")
             if turn.do == "finish":
                 return self._after_the_last_window()
-            self._round = turn.round
-            self._steps = turn.steps or self._steps
-            now, cpu = time.perf_counter(), time.process_time()
-            self._waited, self._waited_cpu = now - self._idle_since, cpu - self._idle_cpu_since
-            self._proving_s = 0.0
-            if turn.prove and self._prove is not None:
-                self._prove()
-                self._proving_s = time.perf_counter() - now
-                self._warming = True
+            self._begin(turn)
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self._steps
 
@@ -110,6 +106,20 @@ class Clock:
         else:
             self._report(wall, cpu)
         self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
+
+    def _begin(self, turn: Turn) -> None:
+        """What comes before the first step of a turn. The wait for the pilot counts with that for the first window."""
+        now, cpu = time.perf_counter(), time.process_time()
+        self._waited += now - self._idle_since
+        self._waited_cpu += cpu - self._idle_cpu_since
+        self._piloting = turn.do == "pilot"
+        self._round = turn.round
+        self._steps = turn.steps or self._steps
+        self._proving_s = 0.0
+        if turn.prove and self._prove is not None:
+            self._prove()
+            self._proving_s = time.perf_counter() - now
+            self._warming = True
 
     def _warmed(self) -> bool:
         """Whether the steps that nobody times are just done, so that those of the turn are next."""
@@ -140,10 +150,12 @@ class Clock:
                 self._steps *= 2
             return
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
-        sync, least = self._agree(statistics.median(syncs)), self._agree(min(syncs))
-        self._steps = max(self._least_steps, math.ceil(max(target, SYNC_MULTIPLE * least) / min(self._paces)))
+        sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), min(self._paces)
+        needed = max(target, SYNC_MULTIPLE * least, self._least_steps * pace)
+        self._steps = math.ceil(needed / pace)
         self._piloting = False
-        self._channel.send(Report(ready=True, sync_seconds=sync, steps=self._steps))
+        ready = Report(ready=True, sync_seconds=sync, steps=self._steps, step_seconds=pace, window_seconds=needed)
+        self._channel.send(ready)
 
     def _time_of_sync(self) -> float:
         start = time.perf_counter()
@@ -164,3 +176,4 @@ class Clock:
                 )
             )
         )
+        self._waited = self._waited_cpu = 0.0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.protocol.state import Reference, VariableState
+from harness.trial.norms import distance, length
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,17 +53,15 @@ def check_update(
     sum belongs moves the weights alike, but not the moments. The worst offender is the evidence, which counts updates
     from `first` on.
     """
-    worst = UpdateCheck(0.0, None)
+    worst = _Found(0.0)
+    told = None
     for update, state in enumerate(states):
-        masks = iter(reference.trusted)
-        for v, now in enumerate(state):
-            mask = next(masks) if now.kind == "weight" else None
-            allowed = _Allowed(STATE_TOLERANCE[reference.arithmetic], reference.noise[update][v], update + 1)
-            found = _compare(now, initial[v], reference.states[update][v], mask, allowed)
+        for now, wanted in zip(state, _wanted(initial, reference, update), strict=True):
+            found = wanted.furthest(now)
             if found.share > worst.share:
-                evidence = found.evidence and f"after update {first + update} {found.evidence}"
-                worst = UpdateCheck(found.share, evidence)
-    return worst
+                worst = found
+                told = f"after update {first + update} {_explain(now, wanted, found)}" if found.share > 1 else None
+    return UpdateCheck(worst.share, told)
 
 
 def sight_of(
@@ -74,15 +73,14 @@ def sight_of(
     much: it has all updates to show in.
     """
 
-    def as_trained(state: "Sequence[Array]") -> list[VariableState]:
-        return [
-            VariableState(now.name, now.kind, tuple(value) if now.kind == "statistic" else (value,))
-            for value, now in zip(state, initial, strict=True)
-        ]
+    wanted = _wanted(initial, reference, len(reference.states) - 1)
 
-    right = [as_trained(state) for state in reference.states[:-1]]
+    def as_trained(value: "Array", now: VariableState) -> VariableState:
+        return VariableState(now.name, now.kind, tuple(value) if now.kind == "statistic" else (value,))
+
     return {
-        fault: check_update([*right, as_trained(state)], initial, reference).share for fault, state in wrong.items()
+        fault: max(w.furthest(as_trained(value, w.start)).share for value, w in zip(state, wanted, strict=True))
+        for fault, state in wrong.items()
     }
 
 
@@ -102,57 +100,76 @@ class _Allowed:
         return self.tolerance * change + NOISE_FACTOR * self.noise + 2 * self.updates * stored
 
 
-def _compare(
-    now: VariableState, start: VariableState, expected: "Array", mask: "Array | None", allowed: _Allowed
-) -> UpdateCheck:
-    """The worst replica's copy of one variable.
+@dataclass(frozen=True)
+class _Found:
+    """How far a replica's copy of a variable is from the reference's: `error`, as a share of the limit."""
 
-    A statistic is compared with what its own replica's share gives.
+    share: float
+    replica: int = 0
+    error: float = 0.0
+
+
+class _Wanted:
+    """What a variable, which was `start`, is to be after an update; what that takes is worked out once.
+
+    `values` has a leading axis of replicas for a statistic, which is compared with what its own replica's share gives.
     """
-    import numpy as np
 
-    worst = UpdateCheck(0.0, None)
-    for r, copy in enumerate(now.copies):
-        wanted = (expected[r] if now.kind == "statistic" else expected).astype(np.float64)
-        chosen = np.ones(wanted.shape, dtype=bool) if mask is None else mask
-        got = copy.astype(np.float64)
-        error = _norm((got - wanted)[chosen])
-        change = _norm((wanted - start.copies[min(r, len(start.copies) - 1)].astype(np.float64))[chosen])
-        limit = allowed.limit(change, STORED.get(copy.dtype.name, 0.0) * _norm(wanted[chosen]))
-        share = _share(error, limit)
-        if share > worst.share:
-            seen = np.where(chosen, wanted, got)
-            told = None if share <= 1 else _explain_update(now, r, got, seen, start, error, limit, change)
-            worst = UpdateCheck(share, told)
-    return worst
+    def __init__(self, start: VariableState, values: "Array", mask: "Array | None", allowed: _Allowed) -> None:
+        self.start = start
+        self._values = values
+        self.mask = None if mask is None or mask.all() else mask
+        self._allowed = allowed
+        self._known: dict[tuple[int, str], tuple[float, float]] = {}
+
+    def of(self, replica: int) -> "Array":
+        """The values on a replica."""
+        found: Array = self._values[replica] if self.start.kind == "statistic" else self._values
+        return found
+
+    def limit(self, replica: int, dtype: str) -> tuple[float, float]:
+        """(what a copy of a type may be away from the values, by what norm the reference changes them)."""
+        if (replica, dtype) not in self._known:
+            values, copies = self.of(replica), self.start.copies
+            change = distance(values, copies[min(replica, len(copies) - 1)], self.mask)
+            stored = STORED.get(dtype, 0.0)
+            limit = self._allowed.limit(change, stored * length(values, self.mask) if stored else 0.0)
+            self._known[replica, dtype] = limit, change
+        return self._known[replica, dtype]
+
+    def furthest(self, now: VariableState) -> _Found:
+        """The replica whose copy is the worst."""
+        worst = _Found(0.0)
+        for r, copy in enumerate(now.copies):
+            if error := distance(copy, self.of(r), self.mask):  # which is true of what is not a number
+                share = _share(error, self.limit(r, copy.dtype.name)[0])
+                worst = _Found(share, r, error) if share > worst.share else worst
+        return worst
 
 
-def _norm(values: "Array") -> float:
-    """‖values‖. Not by NumPy's own, whose threads wait for cores that other workers of the trial keep busy."""
-    import numpy as np
-
-    return math.sqrt(float(np.square(values).sum()))
+def _wanted(initial: Sequence[VariableState], reference: Reference, update: int) -> list[_Wanted]:
+    """Of every variable, what it is to be after an update, from 0."""
+    masks = iter(reference.trusted)
+    tolerance = STATE_TOLERANCE[reference.arithmetic]
+    return [
+        _Wanted(start, values, next(masks) if start.kind == "weight" else None, _Allowed(tolerance, noise, update + 1))
+        for start, values, noise in zip(initial, reference.states[update], reference.noise[update], strict=True)
+    ]
 
 
 def _share(error: float, limit: float) -> float:
-    """error ÷ limit; infinite where the error is not a number or nothing at all is allowed."""
-    if error == 0:
-        return 0.0
+    """error ÷ limit, of an error that is not 0; infinite where it is no number or nothing at all is allowed."""
     return error / limit if limit > 0 and math.isfinite(error) else math.inf
 
 
-def _explain_update(
-    now: VariableState,
-    replica: int,
-    got: "Array",
-    wanted: "Array",
-    start: VariableState,
-    error: float,
-    limit: float,
-    change: float,
-) -> str:
+def _explain(now: VariableState, aim: _Wanted, found: _Found) -> str:
     import numpy as np
 
+    replica, error = found.replica, found.error
+    limit, change = aim.limit(replica, now.copies[replica].dtype.name)
+    got, wanted = (values.astype(np.float64) for values in (now.copies[replica], aim.of(replica)))
+    if aim.mask is not None:
+        wanted = np.where(aim.mask, wanted, got)
     of_size = f"of {got.size} elements"
     on = f" on replica {replica}" if len(now.copies) > 1 else ""
     if bad := int(np.isnan(wanted).sum()):
@@ -167,7 +184,7 @@ def _explain_update(
     of = f" ({100 * error / change:.3g} % of its change)" if change > 0 else ""
     return (
         f"{now.kind} '{now.name}'{on} is {error:.3g} away from the single-device reference{of}, "
-        f"where {limit:.3g} is allowed; element [{index}]: started at {float(start.copies[0][where]):.6g}, "
+        f"where {limit:.3g} is allowed; element [{index}]: started at {float(aim.start.copies[0][where]):.6g}, "
         f"expected {float(wanted[where]):.6g}, got {float(got[where]):.6g}"
     )
 
@@ -200,7 +217,8 @@ def _difference(state: Sequence[VariableState]) -> str | None:
     for variable in state:
         first = variable.copies[0]
         for r, copy in enumerate(variable.copies[1:], start=1):
-            if not np.array_equal(first, copy, equal_nan=np.issubdtype(first.dtype, np.floating)):
+            floats = bool(np.issubdtype(first.dtype, np.floating))
+            if not (np.array_equal(first, copy) or np.array_equal(first, copy, equal_nan=floats)):
                 different = int(np.sum(first != copy))
                 largest = np.max(np.abs(first.astype(np.float64) - copy.astype(np.float64)))
                 return (

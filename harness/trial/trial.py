@@ -8,7 +8,7 @@ from itertools import pairwise
 from harness.errors import Unprovable
 from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
-from harness.protocol.messages import Request
+from harness.protocol.messages import PROOF_PHASES, Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.cluster import AsynchronousUpdates
 from harness.trial.alone import times_alone
@@ -154,6 +154,12 @@ class Trial(Attempt):
         self._outcome["final_loss"] = clock.losses[-1]
         for kept in (self._checks, self._checks["detail"]):
             kept.pop("late", None)  # an update that was proved between windows does not stand for one after the last
+        for _ in range(MOST_TRIES):
+            applied = round(trainer.agree(trainer.updates() - counted_before))  # the same in each process of a cluster
+            if (applied + 1) % PROOF_PHASES == self._request.proof_phase:
+                break
+            trainer.one_more()
+            clock.scheduled += 1
         late = self._one_more(trainer, clock)
         applied = trainer.updates() - counted_before
         due, remarks = trainer.due(clock.scheduled)

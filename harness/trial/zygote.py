@@ -40,7 +40,7 @@ PARENT_ENDS_S = 2.0
 """How long the parent that hung up without a word may take to be gone."""
 
 
-class ForkServer:
+class ServingLoop:
     """The loop of a zygote."""
 
     def __init__(self, control: socket.socket) -> None:
@@ -194,7 +194,7 @@ def main() -> None:
     git revision is measured, the working tree that no module must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
     parent_pid = int(sys.argv[2])
-    server = ForkServer(control)
+    server = ServingLoop(control)
 
     def clean_up(*_: object) -> None:
         # A process that is killed closes its sockets first, and is gone a moment later.

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from harness.analysis.faults import FaultsSummary, ScenarioSummary, Spread, summarise_faults
+from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary, summarise_faults
 from tests.faulted import PLAN, example, job, undisturbed
 
 
@@ -18,16 +18,16 @@ def scenario(name: str) -> ScenarioSummary:
 
 def test_times_are_medians_with_their_range_and_count() -> None:
     found = scenario("mirrored/kill_worker/20")
-    assert found.useful_step_s == Spread(3.5, 3.0, 4.0, 2)
-    assert found.restart_s == Spread(2.5, 2.0, 3.0, 2)
-    assert found.steps_lost == Spread(5.0, 0.0, 10.0, 2)
+    assert found.useful_step_s == MedianRange(3.5, 3.0, 4.0, 2)
+    assert found.restart_s == MedianRange(2.5, 2.0, 3.0, 2)
+    assert found.steps_lost == MedianRange(5.0, 0.0, 10.0, 2)
 
 
 def test_who_noticed_first_is_kept_apart_from_when_tensorflow_did() -> None:
     found = scenario("mirrored/kill_worker/20")
     assert found.detected_by == {"process_end": 2}
-    assert found.detection_s == Spread(0.1, 0.1, 0.1, 2)
-    assert found.tensorflow_s == Spread(0.2, 0.2, 0.2, 2)
+    assert found.detection_s == MedianRange(0.1, 0.1, 0.1, 2)
+    assert found.tensorflow_s == MedianRange(0.2, 0.2, 0.2, 2)
 
 
 def test_what_the_hit_process_says_itself_is_not_how_tensorflow_noticed() -> None:
@@ -69,7 +69,7 @@ def test_the_cost_of_checkpoints_is_paired_within_a_job_and_jobs_are_the_unit() 
     assert cost.overhead.count == 2
     assert cost.overhead.low is not None
     assert cost.overhead.low < 1.1 < cost.overhead.value
-    assert cost.checkpoint_s == Spread(pytest.approx(0.2), pytest.approx(0.1), pytest.approx(0.3), 2)  # type: ignore[arg-type]
+    assert cost.checkpoint_s == MedianRange(pytest.approx(0.2), pytest.approx(0.1), pytest.approx(0.3), 2)  # type: ignore[arg-type]
     assert cost.pairs == 4
 
 

@@ -79,11 +79,16 @@ def test_a_cell_without_records_is_missing_and_an_unlisted_record_is_not_dropped
     assert len(summarise(bare, trials).cells) == 17
 
 
-def test_an_unsteady_trial_is_counted_and_kept() -> None:
-    cell = of(summarise(*make_run()), "mirrored ×3 b32")
-    assert cell.measured is not None
-    assert cell.measured.unsteady == 1
-    assert cell.measured.trials == 4
+def test_a_cell_whose_windows_become_shorter_is_told_and_no_other_whatever_its_records_say_of_steadiness() -> None:
+    def unsteady(record: TrialRecord) -> TrialRecord:
+        windows = record.windows and record.windows.model_copy(update={"steady": False})
+        return record.model_copy(update={"windows": windows})
+
+    for change in (None, unsteady):
+        summary = summarise(*make_run(change=change))
+        found = {cell.trials.cell.label: cell.measured.trend for cell in summary.cells if cell.measured}
+        assert {label for label, trend in found.items() if trend} == {"mirrored ×3 b32", "mirrored ×3 b128"}
+        assert -0.35 < (found["mirrored ×3 b32"] or 0) < -0.1
 
 
 def test_cells_with_one_fingerprint_at_the_same_batch_and_replicas_are_the_same_experiment() -> None:
@@ -188,5 +193,17 @@ def test_one_program_on_other_servers_is_another_experiment() -> None:
         return record.model_copy(update={"executed": Executed(operations={"AddN": 1}, fingerprint="same")})
 
     cells = [make_cell("parameter_server", 1, workers=2, ps=ps, global_batch_size=32) for ps in (1, 2)]
+    summary = summarise(*make_run(cells, change=alike, faults=False))
+    assert [cell.same_experiment_as for cell in summary.cells] == [(), ()]
+
+
+def test_kept_records_that_show_one_program_with_xla_and_without_are_two_experiments() -> None:
+    """Model.fit compiles within a step that looks the same: what tells them apart are the clusters."""
+
+    def alike(record: TrialRecord) -> TrialRecord:
+        ran = Executed(fingerprint="same", xla_clusters=int(record.cell.get("xla") is True))
+        return record.model_copy(update={"executed": ran})
+
+    cells = [make_cell(loop="fit", xla=xla) for xla in (False, True)]
     summary = summarise(*make_run(cells, change=alike, faults=False))
     assert [cell.same_experiment_as for cell in summary.cells] == [(), ()]

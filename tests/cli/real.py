@@ -20,6 +20,7 @@ from tests.preloaded import handed_in
 
 SMALL = [
     "--model=mlp",
+    "--optimizer=sgd",  # no slots to keep and compare
     "--data=synthetic",
     "--batch-size=8",
     "--trials=1",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.environment import facts
+from harness.environment import facts, hardware
 from harness.record import Run, load_run
 from harness.record.validation import write_validation
 from harness.run.kinds.decision import AbSettings
@@ -160,27 +160,37 @@ def test_windows_are_many_and_short_unless_something_else_is_asked(harness: Harn
 
 
 @pytest.mark.parametrize(
-    ("flags", "pilot", "most"),
+    ("flags", "looks"),
     [
-        ((), 9, 12),
-        (("--max-blocks", "4"), 4, 4),
-        (("--pilot-blocks", "3"), 3, 12),
-        (("--pilot-blocks", "20"), 20, 20),
-        (("--pilot-blocks", "8", "--max-blocks", "9"), 8, 9),
+        ((), (5, 8, 12, 18)),
+        (("--max-blocks", "4"), (4,)),
+        (("--max-blocks", "12"), (5, 8, 12)),
+        (("--looks", "20"), (20,)),
+        (("--looks", "6,20"), (6, 20)),
     ],
 )
-def test_the_blocks_that_nobody_gave_make_room_for_those_that_were(
-    harness: Harness, decider: Decider, flags: tuple[str, ...], pilot: int, most: int
+def test_looks_are_those_that_were_given_or_by_the_most_blocks(
+    harness: Harness, decider: Decider, flags: tuple[str, ...], looks: tuple[int, ...]
 ) -> None:
     harness(*SIDES, *flags)
-    assert (decider.settings.pilot_blocks, decider.settings.max_blocks) == (pilot, most)
+    assert decider.settings.looks == looks
 
 
-def test_margins_half_width_and_time_are_the_decisions(harness: Harness, decider: Decider) -> None:
-    harness(*SIDES, "--delta", "0.5%", "--epsilon", "0.02", "--half-width", "0.004", "--time", "90")
+def test_a_machine_that_is_known_to_be_quiet_needs_fewer(harness: Harness, decider: Decider, tmp_path: Path) -> None:
+    machine = hardware.facts()["machine.id"]
+    for number, (floor, most) in enumerate([(0.02, 18), (0.009, 12)]):
+        (folder := tmp_path / "results" / f"validation-{number}").mkdir(parents=True)
+        write_validation(folder, validation(paired=floor, machine_id=machine, created_utc=f"2026-11-2{number + 1}"))
+        harness(*SIDES)
+        assert decider.settings.max_blocks == most
+        (folder / "validation.json").unlink()
+
+
+def test_margins_and_time_are_the_decisions(harness: Harness, decider: Decider) -> None:
+    harness(*SIDES, "--delta", "0.5%", "--epsilon", "0.02", "--time", "90")
     settings = decider.settings
     assert (settings.margins.delta, settings.margins.epsilon) == (0.005, 0.02)
-    assert (settings.half_width, settings.time_s) == (0.004, 90)
+    assert settings.time_s == 90
 
 
 def test_the_noise_floor_of_this_machine_is_delta_when_it_is_larger(
@@ -221,7 +231,7 @@ def test_a_finished_run_is_shown_again_and_not_gone_on_with(
 
 def test_a_run_that_was_stopped_goes_on(harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone_on: list[Path] = []
-    half = ab_run(SLOWER)
+    half = ab_run(SLOWER, looks=(4, 8))
     path = stored(replace(half, manifest=half.manifest.model_copy(update={"status": "interrupted"})), tmp_path / "r")
     monkeypatch.setattr("harness.run.runner.resume", lambda _, path, __: gone_on.append(path))
     code, _, _ = harness("--resume", "latest", "--results", "r", "--strict", "--quiet")

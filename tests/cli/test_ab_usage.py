@@ -43,14 +43,12 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         ("--delta nonsense", "--delta: given 'nonsense', expected a share such as 0.01 or 1%"),
         ("--delta 120%", "--delta: given '120%'"),
         ("--epsilon 0.5% --delta 1%", "epsilon: given 0.005, expected at least delta (0.01)"),
-        ("--pilot-blocks 8 --max-blocks 4", "max_blocks: given 4, expected at least pilot_blocks, 8"),
-        ("--pilot-blocks 1", "--pilot-blocks"),
+        ("--looks 8,4", "looks: given 8,4, expected rising numbers of blocks such as 5,8,12"),
+        ("--looks few", "--looks: given 'few', expected numbers of blocks such as 5,8,12"),
         ("--max-blocks 1", "--max-blocks"),
         ("--time 0", "--time"),
         ("--time nan", "--time"),
         ("--time inf", "time: given inf"),
-        ("--half-width 0", "--half-width"),
-        ("--half-width nan", "--half-width"),
         ("none.toml", "SPEC: no file at 'none.toml'"),
         ("a.toml b.toml c.toml", "unexpected extra argument"),
         ("--python-a nowhere/python", "--python-a"),
@@ -62,8 +60,7 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         ("--resume x --replicas 2", "it takes no --replicas"),
         ("--resume x --delta 1%", "it takes no --delta"),
         ("--resume x --max-blocks 12", "it takes no --max-blocks"),
-        ("--resume x --pilot-blocks 6", "it takes no --pilot-blocks"),
-        ("--resume x --half-width 0.01", "it takes no --half-width"),
+        ("--resume x --looks 6", "it takes no --looks"),
         ("--resume x --time 60", "it takes no --time"),
         ("--resume x --python-b python", "it takes no --python-b"),
         ("--resume x --rev-a HEAD", "it takes no --rev-a"),
@@ -82,7 +79,7 @@ def test_bad_usage_is_one_line_and_nothing_is_measured_or_written(
 
 @pytest.mark.parametrize(
     ("verb", "own"),
-    [("ab", ("--python-a", "--rev-b", "--time", "--half-width", "--strict")), ("validate", ("--quick", "--rounds"))],
+    [("ab", ("--python-a", "--rev-b", "--time", "--looks", "--strict")), ("validate", ("--quick", "--rounds"))],
 )
 def test_help_in_a_pipe_says_all_flags_and_imports_no_tensorflow(
     tmp_path: Path, verb: str, own: tuple[str, ...]

@@ -95,7 +95,7 @@ def test_the_cells_of_one_run_are_compared_along_an_axis(harness: Harness, resul
     code, out, _ = harness("compare", "ops", "--along", "cross_device_op", "--json")
     [row] = json.loads(out)["rows"]
     assert code == 0
-    assert (row["name"], row["method"]) == ("mirrored ×2 b32: cross_device_op auto → nccl", "paired t")
+    assert (row["name"], row["method"]) == ("mirrored ×2 b32: cross_device_op auto → nccl", "moderated t")
     [row] = json.loads(harness("compare", "ops", "--along", "cross-device-op", "--base", "nccl", "--json")[1])["rows"]
     assert row["name"].endswith("nccl → auto")
 
@@ -215,12 +215,13 @@ def test_show_and_report_of_an_ab_run_are_its_comparison(harness: Harness, resul
     assert "B against A" in Path("reports/decided.html").read_text(encoding="utf-8")
 
 
-def test_show_and_report_of_a_sweep_are_what_they_were(harness: Harness, results: Path) -> None:
+def test_show_says_the_answer_of_a_sweep_and_report_where_its_page_is(harness: Harness, results: Path) -> None:
     assert results.is_dir()
     _, out, _ = harness("show", "a")
     assert MIRRORED.label in out
     assert "× no strategy" in out
-    assert "Fastest: " in harness("report", "a")[1]
+    assert "Fastest: " in out
+    assert harness("report", "a")[1] == "report: reports/a.html\n"
 
 
 def test_a_place_that_cannot_be_written_is_exit_code_four(harness: Harness, results: Path) -> None:

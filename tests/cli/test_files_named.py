@@ -1,5 +1,6 @@
 """Paths that a user names: what is no regular file is neither read without end nor replaced, and links are followed."""
 
+import gzip
 import os
 import socket
 import threading
@@ -134,6 +135,19 @@ def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: 
     code, _, error = harness(verb, str(stored))
     assert (code, error.count("\n")) == (4, 1)
     assert f"{name}': it is a device, no regular file; " in error
+
+
+@pytest.mark.parametrize("verb", ["show", "export", "compare", "report"])
+def test_a_damaged_compressed_record_is_one_line_with_its_name(harness: Run, stored: Path, verb: str) -> None:
+    packed = gzip.compress((stored / "trials.jsonl").read_bytes())
+    (stored / "trials.jsonl").unlink()
+    (stored / "trials.jsonl.gz").write_bytes(packed)
+    runs = [str(stored), *([REFERENCE] if verb == "compare" else [])]
+    assert "gz" not in harness(verb, *runs)[2]
+    (stored / "trials.jsonl.gz").write_bytes(packed[:-9])
+    code, _, error = harness(verb, *runs)
+    assert (code, error.count("\n")) == (4, 1)
+    assert "trials.jsonl.gz': it is a damaged gzip file" in error
 
 
 @pytest.mark.parametrize(

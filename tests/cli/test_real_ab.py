@@ -11,16 +11,16 @@ import pytest
 from harness.analysis.comparison.pairs import pairs_of
 from harness.record import Run, load_run
 from harness.record.validation import find_validation, load_validation
-from tests.cli.real import only_run, processes_of, run, start, still_alive, wait_for_lines
+from tests.cli.real import SMALL, only_run, processes_of, run, start, still_alive, wait_for_lines
 from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
 
-TINY = ["--model=mlp", "--data=synthetic", "--batch-size=8", "--windows=5", "--max-warmup=0", "--timeout=60"]
+TINY = [flag for flag in SMALL if not flag.startswith("--trials")]
 ONE = [*TINY, "--strategy=none", "--replicas=1"]
 WIDE = ["--delta=30%", "--epsilon=60%"]
 """Margins beyond any noise of so few windows: these tests are not about a verdict."""
-TWO_BLOCKS = ["--pilot-blocks=2", "--max-blocks=2"]
+TWO_BLOCKS = ["--max-blocks=2"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def test_a_users_own_that_cannot_be_loaded_is_bad_usage_and_nothing_is_written(t
 # stopped
 
 
-FOUR_BLOCKS = [*WIDE, "--pilot-blocks=4", "--max-blocks=4"]
+FOUR_BLOCKS = [*WIDE, "--max-blocks=4"]
 
 
 def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
@@ -146,11 +146,15 @@ def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
     return after
 
 
-def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
-    """With the tests' own engine: it is about the run."""
+def started(folder: Path, lines: int) -> tuple[Any, Path]:
+    """An `ab` that has so many records, and its folder. With the tests' own engine: these tests are about the run."""
     cell = flags("trials", strategy="threads", replicas="2", windows="10", window="0.05", timeout="60")
-    process = start("ab", *cell, *FOUR_BLOCKS, folder=tmp_path)
-    path = wait_for_lines(tmp_path / "results", 2, limit_s=120)
+    process = start("ab", *cell, *FOUR_BLOCKS, folder=folder)
+    return process, wait_for_lines(folder / "results", lines, limit_s=120)
+
+
+def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
+    process, path = started(tmp_path, 2)
     children = processes_of(process)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
@@ -165,8 +169,7 @@ def test_ctrl_c_ends_it_and_leaves_no_process_and_going_on_completes_it(tmp_path
 
 
 def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> None:
-    process = start("ab", *ONE, *FOUR_BLOCKS, "--windows=10", "--window=0.02", folder=tmp_path)
-    path = wait_for_lines(tmp_path / "results", 3, limit_s=120)
+    process, path = started(tmp_path, 3)
     children = processes_of(process)
     process.kill()
     process.communicate()
@@ -181,9 +184,9 @@ def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> N
 
 @pytest.fixture(scope="session")
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """Two rounds of one cell: for the shape of a record, not for what it finds."""
+    """A round of one cell of each sort: for the shape of a record, not for what it finds."""
     folder = tmp_path_factory.mktemp("validation")
-    done = run("validate", *ONE, "--rounds=2", "--max-blocks=6", folder=folder)
+    done = run("validate", *ONE, "--rounds=2", "--max-blocks=3", folder=folder)
     assert done.returncode == 0, done.stderr
     return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
 
@@ -191,9 +194,9 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
     plan = validated.stored.manifest.validation
     assert plan is not None
-    assert [(of.second, len(of.pilot)) for of in plan.rounds] == [([], 6), ([], 6)]
+    assert [len(of.blocks) for of in plan.rounds] == [3, 3]
     found = {(trial.block, trial.side): trial.plant for trial in validated.stored.trials if trial.status == "ok"}
-    assert found == {(block, arm.name): arm.plant for of in plan.rounds for block in of.pilot for arm in of.arms}
+    assert found == {(block, arm.name): arm.plant for of in plan.rounds for block in of.blocks for arm in of.arms}
     assert len(validated.stored.trials) == len(found)
     assert validated.stored.manifest.status == "finished"
 
@@ -201,10 +204,11 @@ def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
 def test_its_record_is_written_and_printed(validated: Done) -> None:
     record = load_validation(validated.stored.path)
     assert record.complete
-    assert (record.pilot_blocks, record.max_blocks, record.windows) == (6, 6, 5)
+    assert (record.pilot_blocks, record.max_blocks, record.windows) == (3, 3, 5)
     found = {(effect.plant, effect.share) for effect in record.effects}
-    assert found == {(None, 0.0), ("device_work", 0.03), ("device_work", 0.05)}
-    assert len(record.floors) == 1
+    assert found == {(None, 0.0), ("device_work", 0.03)}
+    assert len(record.floors) == len(record.turns) == 1
+    assert [spread.zygotes for spread in record.spreads] == [1, 2]
     for text in ("The method, measured", "A/A, false alarms", "records: results/"):
         assert text in validated.out
 

@@ -32,7 +32,7 @@ from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
 
-CELLS = [*SMALL, "--strategy", "none,mirrored", "--replicas", "2", "--trials", "2"]
+CELLS = [*SMALL, "--strategy", "none,mirrored", "--replicas", "2"]
 LONG = [*CELLS, "--windows", "100", "--window", "0.1"]
 
 

@@ -39,7 +39,7 @@ def test_a_sweep_of_rates_records_what_each_network_was_and_a_slow_one_is_slow(t
     assert slow is not None
     assert long is not None
     assert slow.bandwidth_bits_per_s < 55e6
-    assert long.bandwidth_bits_per_s > 10 * slow.bandwidth_bits_per_s
+    assert long.bandwidth_bits_per_s > 3 * slow.bandwidth_bits_per_s
     assert long.round_trip_s >= 0.004
     for trial in trials.values():
         assert trial.cluster is not None
@@ -73,7 +73,7 @@ def test_however_a_sweep_ends_no_process_no_namespace_and_no_link_is_left(tmp_pa
     process.communicate(timeout=120)
     assert still_alive(everything, 10) == []
     own = link_of("/proc/self/ns/net")
-    assert within(1, lambda: not any(members(namespace) for namespace in namespaces - {own}))
+    assert within(30, lambda: not any(members(namespace) for namespace in namespaces - {own}))
     assert interfaces() == before
 
 

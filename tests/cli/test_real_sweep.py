@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.environment import usable_cores
 from harness.record import Run
 from tests.cli.real import ROOT, SMALL, only_run, repeated, run, start, unmeasured
 from tests.engines.numpy_engine import flags
@@ -24,6 +25,10 @@ sys.stderr.write(f"imported: {loaded}\\n")
 sys.exit(code)
 """
 
+CELLS = 6 + 2 * (usable_cores() > 1)
+"""Two loops of: no strategy, on one device and, where that is more, on the whole machine; one replica and two, of which
+a step takes other types."""
+
 
 @dataclass(frozen=True)
 class Done:
@@ -35,11 +40,11 @@ class Done:
 
 @pytest.fixture(scope="session")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """None and mirrored at 2 and 3 replicas in two loops, from a folder with a space in its name."""
+    """None and mirrored in two loops, from a folder with a space in its name."""
     folder = tmp_path_factory.mktemp("a folder λ")
     (folder / "elsewhere").mkdir()
     (folder / "linked").symlink_to("elsewhere")
-    axes = ["--strategy", "none,mirrored", "--replicas", "2,3", "--loop", "custom,fit"]
+    axes = ["--strategy", "none,mirrored", "--replicas", "1,2", "--loop", "custom,fit"]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, "sweep", *SMALL, *axes, "--results", "linked/results"],
         cwd=folder,
@@ -53,7 +58,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Done:
 
 def test_every_cell_is_measured_and_proved(sweep: Done) -> None:
     stored = sweep.stored
-    assert (len(stored.manifest.cells), len(stored.trials)) == (6, 6)
+    assert (len(stored.manifest.cells), len(stored.trials)) == (CELLS, CELLS)
     assert unmeasured(stored) == []
     assert repeated(stored.trials) == []
     assert all(trial.checks.complete for trial in stored.trials)
@@ -67,10 +72,10 @@ def test_the_parent_never_imports_tensorflow(sweep: Done) -> None:
 def test_a_pipe_gets_plain_lines_and_the_answer_goes_to_standard_output(sweep: Done) -> None:
     lines = sweep.error.splitlines()
     assert lines[0].startswith("run ")
-    assert sum("examples/s" in line for line in lines) == 6
+    assert sum("examples/s" in line for line in lines) == CELLS
     assert "\x1b" not in sweep.error
-    assert sweep.out.startswith("Virtual devices: ")
-    assert "Fastest: " in sweep.out
+    assert sweep.out.startswith("Fastest: ")
+    assert len(sweep.out.splitlines()) <= 7  # with the line of `report`, the eight of `make sweep`
     assert "report:  python -m harness report linked/results/" in sweep.out
 
 
@@ -80,7 +85,7 @@ def test_every_phase_and_the_waiting_are_recorded(sweep: Done) -> None:
         assert phases.pop("alone_s") is None  # of workers in lock-step only
         assert all(seconds is not None for seconds in phases.values()), phases
     longest = max(trial.phases.waiting_s or 0 for trial in sweep.stored.trials)
-    assert longest > 0.5  # the first to be set up waits for five others
+    assert longest > 0.5  # the first to be set up waits for the others
 
 
 def test_a_trial_that_waits_uses_next_to_no_processor_time(sweep: Done) -> None:
@@ -92,21 +97,21 @@ def test_a_trial_that_waits_uses_next_to_no_processor_time(sweep: Done) -> None:
 def test_every_verb_reads_the_run(sweep: Done, tmp_path: Path) -> None:
     given = ["--results", str(sweep.results)]
     listed = json.loads(run("list", *given, "--json", folder=tmp_path).stdout)
-    assert [(row["status"], row["trials"]) for row in listed] == [("finished", 6)]
+    assert [(row["status"], row["trials"]) for row in listed] == [("finished", CELLS)]
     table = run("show", "latest", *given, folder=tmp_path)
     assert table.returncode == 0
     page = run("report", "latest", *given, "--output", "page.html", folder=tmp_path)
     assert (page.returncode, page.stderr) == (0, "")
     assert "</html>" in (tmp_path / "page.html").read_text()
     rows = run("export", "latest", *given, "--format", "csv", folder=tmp_path).stdout.splitlines()
-    assert len(rows) > 6
+    assert len(rows) == 1 + CELLS
 
 
 def test_resuming_what_is_complete_measures_nothing(sweep: Done, tmp_path: Path) -> None:
     before = (sweep.stored.path / "trials.jsonl").read_bytes()
     done = run("sweep", "--resume", str(sweep.stored.path), "--json", folder=tmp_path)
     assert done.returncode == 0
-    assert json.loads(done.stdout)["trials"] == {"ok": 6}
+    assert json.loads(done.stdout)["trials"] == {"ok": CELLS}
     assert (sweep.stored.path / "trials.jsonl").read_bytes() == before
 
 

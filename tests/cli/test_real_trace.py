@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.environment import usable_cores
 from harness.record import Run
 from tests.cli.real import ROOT, SMALL, only_run, run
 
@@ -26,6 +27,7 @@ for name in sys.argv[1:]:
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("traced")
     sweep = [*SMALL, "--strategy=none,mirrored", "--replicas=2", "--trials=2", "--trace"]
+    sweep += [f"--intra-op-threads={usable_cores()}"]  # one device is the whole machine then, and no base case is added
     done = run("sweep", *sweep, folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")

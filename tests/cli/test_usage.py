@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import GROUPS
+from harness.environment import usable_cores
 from harness.record import RunStore
 from tests.record.examples import RUN_ID, manifest, trial
 
@@ -125,7 +126,8 @@ def test_a_dry_run_prints_the_matrix_the_order_and_an_estimate_and_writes_nothin
         "sweep", "--dry-run", "--strategy", "mirrored,one_device", "--replicas", "1,2", "--trials", "2", "--model=mlp"
     )
     assert (code, error) == (0, "")
-    assert "4 cells, 8 trials, about " in out
+    wide = usable_cores() > 1  # no strategy on the whole machine
+    assert f"{4 + wide} cells, {8 + 2 * wide} trials, about " in out
     assert "none ×1 b64  mlp, digits, virtual-cpu  (base case)" in out
     assert "one_device × 2 replicas: strategy 'one_device' runs on 1 replica" in out
     assert out.count("\nblock ") == 2
@@ -137,9 +139,10 @@ def test_a_dry_run_can_be_read_by_a_machine(harness: Run, tmp_path: Path) -> Non
     code, out, _ = harness("sweep", "--dry-run", "--json", "--strategy=mirrored", "--replicas=2,3", "--trials=2")
     plan = json.loads(out)
     assert code == 0
-    assert len(plan["cells"]) == 3
-    assert plan["trials"] == 6
-    assert len(plan["base_cell_ids"]) == 1
+    bases = 1 + (usable_cores() > 1)
+    assert len(plan["cells"]) == 2 + bases
+    assert plan["trials"] == 2 * (2 + bases)
+    assert len(plan["base_cell_ids"]) == bases
     [group] = plan["plan"]["blocks"][0]
     assert sorted(group) == sorted(cell["cell_id"] for cell in plan["cells"])
     assert list(tmp_path.iterdir()) == []
@@ -257,3 +260,13 @@ def test_the_command_line_never_imports_tensorflow(tmp_path: Path, arguments: st
     )
     assert done.returncode == 1  # sys.exit of a text
     assert done.stderr.splitlines()[-1] == ""
+
+
+def test_a_list_says_how_many_trials_are_unproved(harness: Run, stored: Path) -> None:
+    records = stored / "trials.jsonl"
+    one, two = (json.loads(line) for line in records.read_text().splitlines())
+    two |= {"status": "unproved", "reason": 'it said "status":"unproved"'}
+    one |= {"reason": 'it said "status":"unproved"'}
+    records.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in (one, two)))
+    assert "2 of 2 trials, 1 unproved  " in harness("list")[1]
+    assert json.loads(harness("list", "--json")[1])[0]["unproved"] == 1

@@ -18,7 +18,7 @@ from tests.validations import RUN_ID, Arm, Round, slow, validation_run
 
 Harness = Callable[..., tuple[int, str, str]]
 QUIET = [0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008]
-ROUND = Round([Arm(QUIET), slow("device_work", 0.05, [value - 0.05 for value in QUIET])])
+ROUND = Round([Arm(QUIET), slow("device_work", 0.05, [value - math.log1p(0.05) for value in QUIET])])
 
 
 @dataclass
@@ -103,7 +103,7 @@ def test_one_replica_and_two_are_validated_with_short_windows(harness: Harness, 
     assert (settings.sweep.window, settings.sweep.windows) == (0.02, 100)
     assert (settings.rounds, settings.quick) == (FULL_ROUNDS, False)
     assert (settings.ab.margins.delta, settings.ab.margins.epsilon) == (0.01, 0.03)
-    assert (settings.ab.pilot_blocks, settings.ab.max_blocks) == (9, 12)
+    assert settings.ab.looks == (5, 8, 12)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_run_that_is_no_validation_is_bad_usage(harness: Harness, tmp_path: Pa
         ("--round 3", "no flag '--round'; did you mean '--rounds'?"),
         ("--rounds 0", "--rounds"),
         ("--rounds few", "--rounds"),
-        ("--max-blocks 5", "--max-blocks"),
+        ("--max-blocks 1", "--max-blocks"),
         ("--trials 3", "no flag '--trials'"),
         ("--delta x", "--delta: given 'x', expected a share"),
         ("--delta 4% --epsilon 3%", "epsilon: given 0.03, expected at least delta"),

@@ -48,7 +48,7 @@ BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harn
 COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 ELSEWHERE = ("--resume", "--engine")
-"""What goes on with a run, and what needs the engine that the page defines: `test_extending.py` runs that."""
+"""What goes on with a run, and what another engine trains: `test_extending.py` runs that."""
 SWEEPS = [
     command
     for command in HARNESS

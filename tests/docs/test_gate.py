@@ -1,33 +1,26 @@
 """The page on the gate: its example runs as it stands, and finds what it says it finds."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.real import SMALL, run
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 [CODE] = re.findall(r"```python\n# promises\.py\n(.*?)```", PAGE, re.DOTALL)
 [COMMAND] = re.findall(r"```console\n(python -m harness sweep .*?)```", PAGE, re.DOTALL)
-SHORT = ["--batch-size=8", "--trials=1", "--windows=5", "--max-warmup=0", "--window=0.02", "--data=synthetic"]
+SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--optimizer"))]
+"""The page's model and its optimizer are what is asked here."""
 
 
 def swept(folder: Path, code: str) -> list[dict[str, Any]]:
     """The trials of the page's command, with `code` as its module."""
     (folder / "promises.py").write_text(code, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, *COMMAND.split()[1:], *SHORT],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run(*COMMAND.split()[3:], *SHORT, folder=folder)
     assert done.returncode == (0 if code == CODE else 1), done.stderr  # 1: no cell was right, so none was measured
     lines = next((folder / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]

@@ -9,7 +9,7 @@ import typer
 from pydantic import BaseModel
 
 from harness import cli
-from harness.analysis.estimates import steady
+from harness.analysis.estimates import trend
 from harness.analysis.faults import summarise_faults
 from harness.engines.tensorflow.reference import noise
 from harness.record.cluster import ClusterRecord, NetworkRecord
@@ -42,6 +42,7 @@ from harness.report.comparison.as_json import COMPARISON, CPU, ROW, SIDE
 from harness.report.faults.as_json import faults_json
 from harness.report.values import Keys
 from harness.report.words.text import STATUS_WORDS
+from harness.run.turns import steps
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock, judgement, sums
@@ -121,7 +122,7 @@ def test_every_check_of_the_gate_is_explained() -> None:
 
 def test_the_protocol_states_the_constants_of_the_code() -> None:
     assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
-    assert (steady.GROUP, steady.AGREEMENT, steady.SIGNIFICANCE) == (5, 0.02, 0.05)
+    assert (trend.LEVEL, trend.MATTERS, steps.ALIKE, steps.LONGEST) == (0.05, 0.01, 2, 1.3)
     tolerances = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
     assert tolerances == judgement.STATE_TOLERANCE
     assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, sums.POWERS) == (10, 10, 2, 10)

@@ -61,6 +61,7 @@ MODELS = {
     "line": "least squares",
     "loses_a_gradient": "the last replica's gradient is missing",
     "loses_it_late": "the same, once the gate has been passed",
+    "loses_thirds": "the same, in every third update",
     "leaves_out_a_loss": "the last replica's part of the loss is not reported",
     "dies": "is ended by a signal",
     "hangs": "takes a step that never ends",
@@ -213,7 +214,9 @@ class LeastSquares:
 
     @property
     def _loses(self) -> bool:
-        late = self._cell.model == "loses_it_late" and self._updates > FAULT_AFTER
+        late = self._updates > FAULT_AFTER and (
+            self._cell.model == "loses_it_late" or (self._cell.model == "loses_thirds" and self._updates % 3 == 0)
+        )
         return late or self._cell.model == "loses_a_gradient"
 
     def _summed(self, values: "Sequence[Array]") -> "Array":

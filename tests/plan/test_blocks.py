@@ -25,6 +25,11 @@ def cells_of(batches: tuple[int, ...] = (8,), replicas: tuple[int, ...] = (2, 3)
     return list(found)
 
 
+def on_all_cores(of: Cell) -> Cell:
+    """No strategy on the whole machine, beside `of`."""
+    return base_of(of).model_copy(update={"intra_op_threads": 4})
+
+
 def ids(cells: list[Cell]) -> list[str]:
     return [item.cell_id for item in cells]
 
@@ -98,6 +103,29 @@ def test_nothing_limits_a_group_but_the_largest_size() -> None:
     assert max(len(group) for group in block) == MAX_LIVE
 
 
+def test_cells_of_two_precisions_that_fit_no_group_together_meet_over_the_blocks() -> None:
+    cells = cells_of((8, 16))
+    half = [item.model_copy(update={"precision": "mixed_bfloat16"}) for item in cells]
+    known = by_id([*cells, *half])
+    plan = make_plan([*cells, *half], 6, 1, {"virtual-cpu": 6})
+    groups = [{known[i].precision for i in group} for block in plan.blocks for group in block]  # type: ignore[attr-defined]
+    assert {"float32", "mixed_bfloat16"} in groups
+    assert all(len(flat(block)) == len(known) for block in plan.blocks), "no base case runs twice for it"
+
+
+@pytest.mark.parametrize(("replicas", "size"), [((2, 3, 4), 4), ((2, 3, 4, 5, 6, 7), 4), ((2, 3), 2), ((2,), 2)])
+def test_precisions_that_fill_groups_of_their_own_meet_through_their_base_cases_in_every_block(
+    replicas: tuple[int, ...], size: int
+) -> None:
+    cells = cells_of(replicas=replicas)
+    half = [item.model_copy(update={"precision": "mixed_bfloat16"}) for item in cells]
+    plan = make_plan([*cells, *half], 3, 1, {"virtual-cpu": size})
+    both = {cells[0].cell_id, half[0].cell_id}
+    for block in plan.blocks:
+        assert [set(group) for group in block].count(both) == 1
+        assert max(len(group) for group in block) == size
+
+
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
     st.lists(st.integers(2, 9), min_size=1, max_size=6, unique=True),
@@ -162,3 +190,19 @@ def test_what_is_left_of_a_split_group_gets_each_base_case_just_before_it() -> N
     assert split == ids([base8, two8, base16, two16, three8])
     assert beside_bases(ids([base8]), known) == ids([base8])
     assert beside_bases(ids([two8]), known, never={base8.cell_id}) == ids([two8])
+
+
+def test_a_group_that_had_to_be_split_has_both_base_cases_beside_its_cells() -> None:
+    one, two, three = cells_of()
+    cells = [one, whole := on_all_cores(two), two, three]
+    [block] = make_plan(cells, 1, 1, {"virtual-cpu": 3}).blocks
+    assert sorted(sorted(group) for group in block) == sorted(sorted(ids([one, whole, cell])) for cell in (two, three))
+    assert beside_bases(ids([three]), by_id(cells)) == ids([one, whole, three])
+    assert missing_groups([ids(cells)], set(ids([one, whole, two])), by_id(cells)) == [ids([one, whole, three])]
+
+
+def test_groups_with_room_for_one_base_case_have_the_one_device() -> None:
+    one, two, three = cells_of()
+    [block] = make_plan([one, whole := on_all_cores(two), two, three], 1, 1, {"virtual-cpu": 2}).blocks
+    assert {frozenset(ids([one, two])), frozenset(ids([one, three]))} <= set(map(frozenset, block))
+    assert whole.cell_id in flat(block)

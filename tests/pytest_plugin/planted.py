@@ -108,7 +108,6 @@ class Planted:
                 delta=settings.margins.delta,
                 epsilon=settings.margins.epsilon,
                 margins_source=settings.margins.source,
-                half_width=settings.target,
                 max_blocks=settings.max_blocks,
             ),
         )

@@ -98,8 +98,8 @@ def test_parameters_bring_their_marks_and_a_module_shares_its_own(suite: Suite) 
         ("batch_size=0", "batch_size: given 0, expected greater than or equal to 1"),
         ("replicas=2", "strategy 'none' runs on 1 replica"),
         ("step='steps:same', exampels=3", "unknown key 'exampels'; did you mean 'examples'?"),
-        ("step='steps:same', examples=0", "examples: given 0, expected how many examples a step trains on"),
-        ("step=print", "step: given <built-in function print>, expected package.module:function"),
+        ("step='steps:same', examples=0", "amount: given 0, expected greater than or equal to 1"),
+        ("step=print", "step: given <built-in function print>, expected a valid string"),
         ("step='steps:same', replicas=2", "replicas: a step of your own decides that itself"),
         ("examples=3", "examples: belongs to step"),
     ],
@@ -162,17 +162,17 @@ def test_ini_keys_are_defaults_and_options_come_first(suite: Suite) -> None:
     suite.run().assert_outcomes(passed=1)
     suite.run("--gate-delta", "3%", "--gate-max-blocks", "3").assert_outcomes(passed=1)
     first, second = suite.planted.settings
-    assert (first.margins.delta, first.margins.epsilon, first.max_blocks, first.pilot_blocks) == (0.02, 0.05, 8, 8)
-    assert (second.margins.delta, second.max_blocks, second.pilot_blocks) == (0.03, 3, 3)
+    assert (first.margins.delta, first.margins.epsilon, first.looks) == (0.02, 0.05, (5, 8))
+    assert (second.margins.delta, second.looks) == (0.03, (3,))
     assert len(list((suite.pytester.path / "r").iterdir())) == 2
 
 
-def test_so_many_blocks_in_any_case_are_one_stage(suite: Suite) -> None:
+def test_so_many_blocks_in_any_case_are_one_look(suite: Suite) -> None:
     suite.write(gate_tests("slow"))
     said = text_of(suite.run("--gate-against", "main", "--gate-blocks", "20"))
     [settings] = suite.planted.settings
-    assert (settings.pilot_blocks, settings.max_blocks) == (20, 20)
-    assert "--rev-a main --pilot-blocks 20" in said
+    assert settings.looks == (20,)
+    assert "--rev-a main --looks 20" in said
     suite.run("--gate-save", "x", "--gate-blocks", "5").assert_outcomes(passed=1)
     assert suite.planted.measured[-1][0].trials == 5
 
@@ -187,7 +187,7 @@ def test_a_stored_baseline_on_the_command_line_comes_before_a_revision_in_the_in
 def test_it_says_what_it_measures_and_how_long_that_takes_past_the_capture(suite: Suite) -> None:
     suite.write(gate_tests("same", "slow"))
     assert re.search(
-        r"training gate: measuring 2 cells against main, at most 12 blocks each, about \d+ min \d+ s if all",
+        r"training gate: measuring 2 cells against main, at most 18 blocks each, about \d+ min \d+ s if all",
         text_of(suite.against()),
     )
 
@@ -213,7 +213,7 @@ def test_loading_the_plugin_imports_nothing_of_weight() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     plugin = {f"harness.pytest_plugin{name}" for name in ("", ".options", ".undecided")}
-    light = {"harness", "harness.stages", *plugin}
+    light = {"harness", "harness.looks", "harness.version", *plugin}
     assert set(done.stdout.split()) <= light
 
 
@@ -227,7 +227,7 @@ def test_a_step_of_the_users_own_is_a_cell_by_its_function_alone(suite: Suite) -
     assert a.cell == b.cell == OwnStepCell(step="steps:slow", amount=48)
     assert (a.revision, b.revision, a.sweep.window) == ("main", None, 0.05)
     assert "steps:slow: slower by" in text_of(result)
-    assert "again    python -m pytest test_gate.py::test_it --gate-against main --gate-max-blocks 12" in text_of(result)
+    assert "again    python -m pytest test_gate.py::test_it --gate-against main --gate-max-blocks 18" in text_of(result)
 
 
 def test_a_step_that_counts_in_tokens_says_so_in_its_verdict(suite: Suite) -> None:
@@ -250,7 +250,7 @@ def test_a_step_that_counts_in_tokens_says_so_in_its_verdict(suite: Suite) -> No
         ("quantity='tokens', examples=8", "examples: given beside quantity 'tokens'; give amount"),
         ("amount=8, examples=8", "amount: given beside examples"),
         ("quantity='Tok ens', amount=8", "quantity: given 'Tok ens', expected what a step is counted in"),
-        ("quantity='tokens', amount=0", "amount: given 0, expected how many of its quantity a step does"),
+        ("quantity='tokens', amount=0", "amount: given 0, expected greater than or equal to 1"),
     ],
 )
 def test_a_quantity_that_makes_no_sense_is_refused_at_collection(suite: Suite, keys: str, said: str) -> None:

@@ -22,7 +22,7 @@ def test_slower_fails_the_test_and_says_by_how_much_and_how_to_see_it_again(suit
     assert "CPU      processor time an example: more by 16" in said
     assert "delta 1 % (the defaults), epsilon 3 %" in said
     assert "6 pairs" in said
-    assert "again    python -m harness ab --model steps:slow --rev-a main --max-blocks 12" in said
+    assert "again    python -m harness ab --model steps:slow --rev-a main --max-blocks 18" in said
     assert "Traceback" not in said
 
 
@@ -203,7 +203,7 @@ def test_cells_are_measured_as_ab_measures_them_and_the_printed_command_is_one(s
         "xla": "true",
         "rev_a": "main",
         "delta": "2%",
-        "max_blocks": 12,
+        "max_blocks": 18,
     }
 
 

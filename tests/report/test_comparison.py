@@ -113,7 +113,7 @@ def test_json_follows_its_documented_keys_and_holds_the_decision_at_the_top() ->
 
 def test_an_undecided_comparison_says_what_would_decide_it_with_the_flag_of_its_kind() -> None:
     [note] = row_notes(undecided(), undecided().rows[0])
-    assert re.search(r"about \d+ blocks in all would decide it.*\(--pilot-blocks \d+ --max-blocks \d+\)", note)
+    assert re.search(r"about \d+ blocks in all would decide it.*\(--max-blocks \d+\)", note)
     for name in ("terminal", "markdown", "html"):
         assert "blocks in all would decide it" in " ".join(text_of(undecided(), name).split())
     runs = compare_runs(

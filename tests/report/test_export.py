@@ -54,7 +54,7 @@ def test_cells_have_estimates_with_intervals_and_no_number_where_there_is_none(r
 def test_json_is_strict_and_carries_every_window(run: SimpleNamespace) -> None:
     document = json.loads(exporters()["json"].export(run, None) or "", parse_constant=pytest.fail)
     assert [trial["windows"] for trial in document["trials"]][:1] == [run.trials[0].windows.model_dump()]
-    assert document["answers"][0]["answer"]["verdict"] == "pays"
+    assert document["answers"][0]["answer"]["verdict"] == "beats_one_device"
     assert len(document["cells"]) == 34
 
 

@@ -25,7 +25,8 @@ from harness.report.figures import (
     workers_figure,
 )
 from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
-from tests.synthetic import failed, make_cell, make_run
+from harness.report.figures.ranking import GLANCE, glance_figure
+from tests.synthetic import default_cells, failed, make_cell, make_run
 
 
 def batch(work: WorkloadSummary, name: str) -> Picture | None:
@@ -81,13 +82,30 @@ def test_one_replica_count_is_no_curve_and_one_op_no_comparison(draw) -> None:  
     assert draw(workload([make_cell("none"), make_cell("one_device")], faults=False), "fig") is None
 
 
-def test_failed_cells_have_a_bar_for_the_phases_they_reached_and_no_dot() -> None:
+def test_cells_that_were_not_measured_have_no_bar_and_no_dot_but_their_numbers() -> None:
     work = default()
     phases, ranking = phases_figure(work, "fig"), ranking_figure(work, "fig")
     assert phases is not None
     assert ranking is not None
-    assert "nccl (not supported here)" in phases.svg
-    assert "nccl" not in ranking.svg
+    assert "mirrored ×2 b128" in phases.svg
+    assert "nccl" not in phases.svg + ranking.svg
+    assert "unsupported" in {row["status"] for row in phases.data}
+
+
+def test_at_a_glance_there_is_the_best_of_each_strategy_and_what_is_next_fastest() -> None:
+    whole = make_cell("none", 1, 32, intra_op_threads=2)
+    work = workload([*default_cells(), whole])
+    chosen = [row["cell_id"] for row in glance_figure(work, "fig").data]
+    ranked = [cell.cell_id for cell in work.ranking]
+    best = {}
+    for cell in work.ranking:
+        best.setdefault((cell.trials.cell.strategy, cell.cell_id == whole.cell_id), cell.cell_id)
+    assert len(best) == 5  # none on one device and on two cores, one_device, mirrored, central_storage
+    assert set(best.values()) <= set(chosen)
+    assert chosen == sorted(chosen, key=ranked.index)
+    assert len(chosen) == GLANCE == 8
+    assert set(ranked[: GLANCE - 5]) <= set(chosen)
+    assert glance_figure(workload([make_cell()], faults=False), "fig") is None
 
 
 def test_curves_say_their_values_in_the_text_alternative() -> None:

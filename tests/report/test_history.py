@@ -25,10 +25,10 @@ def column(series: tuple[Series, ...], name: str) -> list[str]:
 def test_cells_that_share_a_label_are_named_by_what_differs() -> None:
     series = history(nights(2, TWO_MODELS))
     assert column(series, "cell") == [
-        "none ×1 b32, mnist_cnn, no XLA",
-        "none ×1 b32, mnist_cnn, XLA",
-        "none ×1 b32, mlp, no XLA",
-        "none ×1 b32, mlp, XLA",
+        "none ×1 b32, mnist_cnn",
+        "none ×1 b32 XLA, mnist_cnn",
+        "none ×1 b32, mlp",
+        "none ×1 b32 XLA, mlp",
     ]
 
 

@@ -102,8 +102,8 @@ def test_comparisons_are_called_more_exact_only_in_a_run_where_they_are() -> Non
     assert "exact" not in note_of(blocks=1)
 
 
-def test_the_ranking_says_for_how_many_comparisons_its_intervals_are_corrected() -> None:
-    assert "The interval of '% of fastest' is corrected for 20 comparisons" in note_of()
+def test_the_ranking_says_for_how_many_comparisons_its_intervals_allow() -> None:
+    assert "The interval of '% of fastest' allows for 20 comparisons" in note_of()
     two = summarise(*make_run([make_cell("none", 1, size) for size in (32, 128)]))
     assert "corrected" not in ranking_table(two.workloads[0], two.noise).note
 

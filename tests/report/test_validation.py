@@ -1,11 +1,13 @@
 """A validation as tables and sentences: what is promised beside what was found, and nothing that was not measured."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.analysis.estimates.power import clopper_pearson
-from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
+from harness.analysis.validation.summary import validation_of
+from harness.record.validation import Effect, Floor, PlantSize, Rate, Rule, Spread, TurnCost, ValidationRecord
 from harness.report.tables.table import Table
 from harness.report.tables.validation import (
     effects_table,
@@ -17,9 +19,11 @@ from harness.report.tables.validation import (
     validation_lines,
     validation_tables,
 )
+from harness.report.words.method import validated
 from harness.report.words.text import NOTHING
 from tests.comparisons import MIRRORED, validation
 from tests.synthetic import make_cell
+from tests.validations import Arm, Round, validation_run
 
 ONE = make_cell("none", 1)
 
@@ -72,7 +76,7 @@ def goals(*effects: Effect) -> dict[str, tuple[str, ...]]:
 # goals
 
 
-@pytest.mark.parametrize(("slower", "faster", "met"), [(0, 0, "met"), (1, 2, "met"), (2, 2, "NOT MET")])
+@pytest.mark.parametrize(("slower", "faster", "met"), [(0, 0, "met"), (0, 1, "not shown"), (4, 4, "NOT MET")])
 def test_false_alarms_of_all_cells_stand_beside_their_goal_with_the_upper_limit(
     slower: int, faster: int, met: str
 ) -> None:
@@ -85,20 +89,70 @@ def test_false_alarms_of_all_cells_stand_beside_their_goal_with_the_upper_limit(
         assert "at most 4.9% (one-sided 95 %)" in found[1]
 
 
-@pytest.mark.parametrize(("undecided", "met"), [(0, "met"), (4, "met"), (5, "NOT MET")])
+@pytest.mark.parametrize(("undecided", "met"), [(0, "met"), (1, "not shown"), (6, "not shown"), (8, "NOT MET")])
 def test_how_often_the_same_thing_is_called_equivalent_is_a_goal(undecided: int, met: str) -> None:
     assert goals(effect(of=20, undecided=undecided))["A/A, called equivalent"][2] == met
 
 
 @pytest.mark.parametrize(
-    ("share", "slower", "met"),
-    [(0.05, 19, "met"), (0.05, 18, "NOT MET"), (0.03, 18, "met"), (0.03, 17, "NOT MET")],
+    ("share", "slower", "of", "met"),
+    [
+        (0.05, 60, 60, "met"),
+        (0.05, 39, 39, "not shown"),  # at least 92.6 %
+        (0.05, 30, 40, "NOT MET"),
+        (0.03, 37, 40, "not shown"),  # at least 81.7 %
+        (0.03, 40, 40, "met"),
+        (0.03, 30, 40, "NOT MET"),
+    ],
 )
-def test_the_goal_of_a_size_is_over_all_kinds_and_cells(share: float, slower: int, met: str) -> None:
-    half = [planted(10, 10, share), planted(slower - 10, 10, share, "slow_replica", cell=ONE)]
+def test_a_size_meets_its_goal_by_the_lower_limit_of_its_rate_over_all_kinds_and_cells(
+    share: float, slower: int, of: int, met: str
+) -> None:
+    half = [planted(10, 10, share), planted(slower - 10, of - 10, share, "slow_replica", cell=ONE)]
     found = goals(*half)[f"{share:.0%} planted, called slower"]
-    assert found[1].startswith(f"{slower} of 20 [")
+    assert found[1].startswith(f"{slower} of {of} [")
     assert found[2] == met
+
+
+@pytest.mark.parametrize(
+    ("inside", "of", "met"),
+    [(108, 108, "NOT MET"), (103, 108, "met"), (97, 108, "NOT MET"), (0, 108, "NOT MET"), (9, 10, "so far, from too")],
+)
+def test_intervals_that_hold_0_are_as_many_as_they_say_or_the_goal_is_missed(inside: int, of: int, met: str) -> None:
+    found = goals(effect(of=of, holds=clopper_pearson(inside, of)))["A/A, intervals that hold 0"]
+    assert found[0] == "95%"
+    assert found[1].startswith(f"{inside} of {of} [")
+    assert found[2].startswith(met)
+
+
+@pytest.mark.parametrize(("ratio", "low", "high", "met"), [(1.1, 0.8, 1.5, "met"), (1.6, 1.2, 2.2, "NOT MET")])
+def test_the_spread_of_decisions_is_held_against_what_their_blocks_predict(
+    ratio: float, low: float, high: float, met: str
+) -> None:
+    spread = Spread(zygotes=1, decisions=60, observed=0.005, predicted=0.005, ratio=ratio, low=low, high=high)
+    table = goals_table(record(effect(), spreads=[spread, spread.model_copy(update={"zygotes": 2})]))
+    one, two = (row for row in table.rows if "spread" in row[0])
+    assert one == (
+        "A/A, spread² ÷ predicted, one zygote",
+        "1",
+        f"{ratio:.2f} [{low:.2f} – {high:.2f}], 60 decisions",
+        met,
+    )
+    assert two[0].endswith(", two zygotes")
+
+
+def test_a_plant_that_missed_its_size_is_not_counted_with_the_others_and_says_so() -> None:
+    right = PlantSize(plant="input_stall", decisions=20, ratio=1.01, low=0.97, high=1.05, holds=clopper_pearson(19, 20))
+    wrong = PlantSize(plant="device_work", decisions=20, ratio=0.85, low=0.73, high=0.96, holds=clopper_pearson(9, 20))
+    found = record(planted(2, kind="device_work"), planted(19, kind="input_stall"), plants=[wrong, right])
+    [row] = [row for row in goals_table(found).rows if row[0].startswith("5%")]
+    assert row[2].startswith("19 of 20 [")
+    said = validation_lines(found)
+    assert said[0] == (
+        "device work came to 0.850 [0.730 – 0.960] of what was stated, over 20 decisions; "
+        "that is another size, so these are not counted with the others"
+    )
+    assert said[1].endswith("over 20 decisions")
 
 
 def test_sizes_without_a_goal_and_what_was_not_measured_have_no_row() -> None:
@@ -117,11 +171,12 @@ def test_the_time_of_a_decision_is_the_longest_of_all(longest: float, met: str) 
 
 
 def test_every_cell_and_plant_is_a_row_with_its_counts_and_limits() -> None:
-    table = effects_table(record(effect(1, 20, undecided=3), planted(19, deviation=0.0123, blocks_median=7.5)))
+    again = effect(1, 20, undecided=3, holds=clopper_pearson(19, 20))
+    table = effects_table(record(again, planted(19, deviation=0.0123, blocks_median=7.5)))
     assert column(table, "planted") == ["the same twice (A/A)", "device work 5%"]
     assert column(table, "decisions") == ["20", "20"]
     assert column(table, "slower") == ["1 of 20 [0 – 25 %]", "19 of 20 [75 – 100 %]"]
-    assert column(table, "false alarms") == ["1 of 20 [0 – 25 %]", NOTHING]
+    assert column(table, "intervals that hold it") == ["19 of 20 [75 – 100 %]", NOTHING]
     assert column(table, "undecided") == ["3", "0"]
     assert column(table, "paired sd") == [NOTHING, "1.2%"]
     assert column(table, "blocks") == ["6.0 (≤ 12)", "7.5 (≤ 12)"]
@@ -183,6 +238,21 @@ def test_a_validation_that_holds_no_other_tool_has_no_table_of_them() -> None:
     assert len(validation_tables(record(effect(1)))) == 2
 
 
+def test_cells_of_which_a_trial_was_unproved_are_marked_with_what_that_means() -> None:
+    run = validation_run([Round([Arm([0.0, 0.001, -0.001 * number] * 2)]) for number in range(20)])
+    first = run.trials[0].model_copy(update={"status": "unproved", "reason": "sight"})
+    blind = validation_of(replace(run, trials=[first, *run.trials[1:]]))
+    assert blind.unproved == [MIRRORED.cell_id]
+    name = f"{MIRRORED.label} (unproved)"
+    table = effects_table(blind)
+    assert [row[0] for row in table.rows] == [name]
+    assert table.note.startswith("Unproved: it was measured and nothing was found wrong, but")
+    assert any(line.startswith(f"{name}: noise floor") for line in validation_lines(blind))
+    plain = validation_of(run)
+    assert [row[0] for row in effects_table(plain).rows] == [MIRRORED.label]
+    assert effects_table(plain).note == ""
+
+
 def test_rules_of_several_cells_and_kinds_are_one_rate() -> None:
     table = tools_table(record(effect(0), rules=[rule("asv", 2), rule("asv", 5, of=10)]))
     assert table.rows[1][3].startswith("7 of 30 [")
@@ -209,8 +279,17 @@ def test_the_floors_and_the_smallest_effect_are_sentences() -> None:
         "smallest slow-down found with 90 % power: 2.4%"
     )
     assert second == f"{ONE.label}: noise floor for δ 0.4% taking turns; " + (
-        "smallest slow-down found with 90 % power: not reached"
+        "smallest slow-down found with 90 % power: not known"
     )
+
+
+def test_what_a_turn_costs_is_said_in_the_findings_and_beside_absolute_throughputs() -> None:
+    cost = TurnCost(cell=MIRRORED, trials=300, longer=0.027, low=0.025, high=0.03)
+    found = record(effect(), floors=[], turns=[cost])
+    [said] = validation_lines(found)
+    assert f"by {MIRRORED.label} +2.7% [+2.5%, +3.0%]: absolute throughputs are lower by up to as much" in said
+    assert said[1:] in validated(found).here
+    assert "follows another" not in validated(record(effect())).here
 
 
 def test_what_is_not_complete_or_quick_says_so_and_how_to_go_on() -> None:
@@ -225,6 +304,9 @@ def test_a_comparison_cites_false_alarms_with_their_limit() -> None:
     assert "0 false alarms in 60 decisions" in words
     assert "at most 4.9%" in words
     assert "run validation-run" in words
+    assert "hold 0" not in words
+    counted = summary_words(record(effect(of=108, holds=clopper_pearson(103, 108))))
+    assert "103 of 108 [89.5 – 98.5 %] intervals hold 0, as 95 % should" in counted
 
 
 def test_a_rate_of_nothing_is_nothing() -> None:

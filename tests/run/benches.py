@@ -106,13 +106,13 @@ class AbSides(KindBench):
     def begin(self) -> Path:
         sweep = Sweep(**{**self.settings, "trials": 1})
         both: Any = tuple(Side(name, name, cell(model=self.model), sweep, {}, {}) for name in ("a", "b"))
-        settings = AbSettings(Margins(), pilot_blocks=6)
+        settings = AbSettings(Margins(), looks=(6,))
         return decide(both, settings, self.results, ["harness"]).path
 
 
 class ValidationBench(KindBench):
     def begin(self) -> Path:
-        settings = AbSettings(Margins(), pilot_blocks=3, max_blocks=5)
+        settings = AbSettings(Margins(), looks=(3, 5))
         cells = [cell(model=self.model)]
         asked = ValidateSettings(Sweep(**{**self.settings, "trials": 1}), cells, settings, rounds=1)
         return validate(asked, self.results, ["harness"])

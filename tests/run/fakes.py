@@ -5,6 +5,7 @@ What a trial does is a `Play`: how its windows last, and where and how it goes w
 """
 
 import contextlib
+import itertools
 import signal
 import socket
 import threading
@@ -18,7 +19,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.messages import Outcome, Report, Request, Turn, WindowTimes
 from harness.record import Checks, RunManifest, RunStore
 from harness.record.cluster import ClusterRecord
-from harness.record.trial import PhaseName
+from harness.record.trial import PhaseName, ZygoteRecord
 from harness.run.kinds.sweep import SweepRun, live_limits
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import carry_out
@@ -52,6 +53,13 @@ class Play:
     outcome: Outcome = WELL
     steps: int = 4
     """Steps a window that its pilot chooses."""
+
+    def ready(self) -> Report:
+        """What its pilot says: it has seen its first window, and wants windows as long."""
+        first = self.seconds(0)
+        return Report(
+            ready=True, sync_seconds=0.001, steps=self.steps, step_seconds=first / self.steps, window_seconds=first
+        )
 
 
 Plays = Callable[[Request], Play]
@@ -119,9 +127,14 @@ class Actor:
             self._reach(phase)
             self.channel.send(Report(phase=phase))
         self.zygote.note(self, "ready")
-        self.channel.send(Report(ready=True, sync_seconds=0.001, steps=self.play.steps))
+        self.channel.send(Report(set_up=True))
         count = 0
-        while (turn := Turn.model_validate_json(self.channel.receive_line() or "")).do == "window":
+        while (turn := Turn.model_validate_json(self.channel.receive_line() or "")).do != "finish":
+            if turn.do == "pilot":
+                self._reach("pilot")
+                self.zygote.note(self, "pilot")
+                self.channel.send(self.play.ready())
+                continue
             self.zygote.note(self, f"window {turn.round}")
             self._reach(turn.round)
             self.zygote.note(self, f"done {turn.round}")
@@ -197,6 +210,9 @@ class FakeChild:
         self.channel.close()
 
 
+NUMBERS = itertools.count(1)
+
+
 class FakeZygote:
     """Stands in for `harness.run.process.zygote.Zygote`; `plays` says what each trial does.
 
@@ -210,6 +226,8 @@ class FakeZygote:
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.scratch = str(folder)
+        self.layout: ZygoteRecord | None = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
+        self.due = False
         self.name = name
         self.alive = True
         self.plain = True
@@ -225,6 +243,18 @@ class FakeZygote:
         self.check: Callable[[], None] = lambda: None
         self.killing: Callable[[], None] = lambda: None
         """Called before a trial is killed."""
+
+    def stop(self) -> None:
+        self.alive = False
+
+    def launch(self) -> None:
+        assert not self.alive
+        self.layout = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
+        self.diary.append((self.name or "zygote", "is launched"))
+
+    def start(self) -> None:
+        self.alive = True
+        self.diary.append((self.name or "zygote", "is ready"))
 
     def note(self, actor: Actor, what: str) -> None:
         self.diary.append((self.name or actor.cell_id, what))

@@ -79,7 +79,7 @@ class AbBench:
     one_environment: bool = False
     """Both sides in the process of side a, which does what `a` says."""
     sweep: Mapping[str, Any] = field(default_factory=dict)
-    settings: AbSettings = field(default_factory=lambda: AbSettings(Margins(), pilot_blocks=6))
+    settings: AbSettings = field(default_factory=lambda: AbSettings(Margins(), looks=(6,)))
     progress: Progress = field(default_factory=Quiet)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,12 +50,50 @@ def test_a_run_that_comes_to_its_end_is_finished_and_of_its_kind(bench: KindBenc
     assert records(bench) > 4
 
 
+@pytest.mark.parametrize("ignored", ["", "results/\n", "results/*\n"])
+def test_a_new_results_folder_that_git_does_not_ignore_is_told_once_with_the_remedy(
+    bench: KindBench, ignored: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = bench.results.parent
+    subprocess.run(["git", "init", "--quiet"], cwd=repository, check=True)
+    (repository / ".gitignore").write_text(ignored)
+    bench.begin()
+    hidden = bench.results / ".gitignore"
+    told = f"harness: git does not ignore the new {bench.results}: echo '*' > {hidden}\n"
+    assert capsys.readouterr().err.count(told) == (0 if ignored else 1)
+    shutil.rmtree(bench.path)
+    bench.begin()
+    assert "git does not ignore" not in capsys.readouterr().err, "the folder was there"
+    hidden.write_text("*\n")
+    left = subprocess.run(["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True, text=True)
+    assert "results" not in left.stdout
+
+
 def test_a_finished_run_is_not_begun_again(bench: KindBench, kind: str) -> None:
     bench.begin()
     before = {path.name: path.read_bytes() for path in bench.path.iterdir()}
     bench.no_process = AssertionError("it began to measure")
     go_on(bench, kind)
     assert {path.name: path.read_bytes() for path in bench.path.iterdir()} == before
+
+
+def test_no_run_is_gone_on_with_under_another_python_but_one_whose_sides_tell_their_own(
+    bench: KindBench, kind: str
+) -> None:
+    bench.stops_at = 3
+    with pytest.raises(Interrupted):
+        bench.begin()
+    stored = json.loads((bench.path / "run.json").read_text())
+    stored["machine"]["facts"]["python.version"] = "3.1"
+    (bench.path / "run.json").write_text(json.dumps(stored))
+    if kind == "ab":
+        go_on(bench, kind)
+        assert status(bench) == "finished"
+        return
+    before = records(bench)
+    with pytest.raises(UsageError, match=r"versions are other than when the run was begun \(python 3\.1 → "):
+        go_on(bench, kind)
+    assert (status(bench), records(bench)) == ("interrupted", before)
 
 
 def test_a_full_disk_leaves_an_interrupted_run_says_how_to_go_on_and_going_on_ends_it(

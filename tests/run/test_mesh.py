@@ -24,7 +24,7 @@ def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> Tria
     try:
         trial.start()
         trial.set_up()
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         take_turns(trial, 2)
         trial.finish()
     except Ended:

@@ -54,12 +54,14 @@ class ValidateBench:
     plays: Plays = field(default_factory=as_planted)
     rounds: int = 2
     cells: Sequence[Cell] = (ONE, TWO)
-    settings: AbSettings = field(default_factory=lambda: AbSettings(Margins(), pilot_blocks=3, max_blocks=5))
+    settings: AbSettings = field(default_factory=lambda: AbSettings(Margins(), looks=(3, 5)))
     sweep: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Quiet)
+    diary: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.zygote = FakeZygote(self.folder / "scratch", self.plays)
+        self.zygote = FakeZygote(self.folder / "scratch", self.plays, diary=self.diary)
+        self.apart = FakeZygote(self.folder / "other", self.plays, diary=self.diary)
         self.patch.setattr("harness.run.kinds.base.Zygote", self._zygote)
         self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
@@ -67,7 +69,7 @@ class ValidateBench:
         return self
 
     def __enter__(self) -> FakeZygote:
-        return self.zygote
+        return next(self._given)
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -95,11 +97,17 @@ class ValidateBench:
         assert plan is not None
         return plan
 
+    def _given_anew(self) -> None:
+        """The preloaded processes of the next sitting: the second is for those that ask for two."""
+        self._given = iter([self.zygote, self.apart])
+
     def start(self) -> Run:
+        self._given_anew()
         return load_run(validate(self.asked, self.results, ["harness", "validate"], self.progress))
 
     def resume(self, plays: Plays | None = None) -> Run:
         """Measure what is missing; from now on trials do what `plays` says."""
+        self._given_anew()
         self.zygote.spawned.clear()
         self.zygote.plays = plays or as_planted()
         resume("validation", self.path, self.progress)

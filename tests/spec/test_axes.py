@@ -33,6 +33,7 @@ from harness.spec.cell import LATER, TrainingCell
 from harness.spec.entry import KEEP, left_out
 from harness.spec.expand import base_of, training_base_of
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
+from harness.spec.naming import value_words
 from harness.spec.sweep import ASKED, AXES, HELP
 from harness.spec.text import text_of
 from harness.spec.text import value_of as read
@@ -88,9 +89,28 @@ def test_the_base_case_has_the_cells_own_value_unless_the_entry_resets_it(key: s
 
 @every_axis
 def test_one_ranking_holds_two_values_only_where_the_entry_says_that_they_compete(key: str) -> None:
-    a, b = (RankingScope.of(cell) for cell in pair_of(key))
-    assert (a == b) == TABLE[key].competes
-    assert (a.label == b.label) == TABLE[key].competes
+    summary, (a, b) = measured(key)
+    holding = [{cell.cell_id for cell in work.cells} for work in summary.workloads]
+    assert any({a.cell_id, b.cell_id} <= ids for ids in holding) == TABLE[key].competes
+    names = [work.workload.label for work in summary.workloads]
+    assert len(set(names)) == len(names) == (1 if TABLE[key].competes else 2)
+
+
+@every_axis
+def test_an_axis_whose_values_are_ranked_apart_says_why(key: str) -> None:
+    assert bool(TABLE[key].apart) != TABLE[key].competes
+
+
+@pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.told])
+def test_the_name_of_a_ranking_says_which_values_it_holds_of_an_axis_that_is_told(key: str) -> None:
+    a, b = (value_words(cell, key) for cell in pair_of(key))
+    summary, (cell, _) = measured(key)
+    [both] = summary.workloads
+    assert f"{a} and {b}" in both.workload.label
+    assert both.workload.get(key) is None
+    alone = RankingScope.of([cell])
+    assert f", {a}, " in alone.label
+    assert alone.get(key) == getattr(cell, key)
 
 
 @every_axis
@@ -197,10 +217,11 @@ def test_one_program_is_the_same_experiment_only_where_the_program_shows_the_axi
 def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_experiment(
     key: str, recorded: bool
 ) -> None:
-    """Of the axes beside the program and the curve, those whose evidence a record has: threads and prefetch."""
+    """Of the axes beside the program and the curve, those whose evidence a record has: threads, prefetch and XLA."""
 
     def alike(record: TrialRecord) -> TrialRecord:
-        ran = Executed(fingerprint="one program", input=["TensorSlice", "Repeat"] if recorded else [])
+        input_ops = ["TensorSlice", "Repeat"] if recorded else []
+        ran = Executed(fingerprint="one program", input=input_ops, xla_clusters=int(recorded))
         on = Resources(logical_devices=["CPU:0"], intra_op_threads=1 if recorded else 0)
         return record.model_copy(update={"executed": ran, "resources": on})
 
@@ -210,7 +231,7 @@ def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_ex
     places = BESIDE_PROGRAM.get(key, ())
     by_evidence = recorded and bool(places) and not any(place.startswith("cluster.") for place in places)
     assert (b.cell_id in twins) == (TABLE[key].competes and (by_program or by_evidence))
-    assert by_evidence or key not in ("prefetch", "intra_op_threads") or not recorded
+    assert by_evidence or key not in ("prefetch", "intra_op_threads", "xla") or not recorded
 
 
 @every_axis

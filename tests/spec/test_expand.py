@@ -1,5 +1,6 @@
 """From axes to cells: what is measured, what is left out and why, and the base cases."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -272,3 +273,43 @@ def test_one_worker_and_its_parameter_server_have_a_network_between_them() -> No
 def test_a_network_where_no_strategy_has_several_processes_is_an_error_that_names_those_that_do() -> None:
     with pytest.raises(UsageError, match=r"network: given rate=1gbit, but no strategy .*: workers or served"):
         matrix_of(strategy="mirrored", network="rate=1gbit")
+
+
+def on_cores(cores: int | None, **axes: Any) -> Matrix:
+    """As `matrix_of`, where one process could compute on so many cores."""
+    devices = {**CATALOGUE.devices, "virtual-cpu": DeviceTraits("virtual-cpu", "", cores=cores)}
+    lists = {key: value if isinstance(value, list) else [value] for key, value in axes.items()}
+    return expand(Sweep(**lists), replace(CATALOGUE, devices=devices))
+
+
+def threads_without_strategy(matrix: Matrix) -> list[tuple[int, int]]:
+    """(batch size, intra-op threads) of the cells without a strategy."""
+    return [(cell.batch_size, cell.intra_op_threads) for cell in matrix.cells if cell.strategy == "none"]
+
+
+def test_where_replicas_share_cores_no_strategy_on_all_of_them_is_a_base_case_of_every_batch() -> None:
+    matrix = on_cores(4, strategy=["none", "mirrored"], replicas=[1, 2], batch_size=[8, 16])
+    assert threads_without_strategy(matrix) == [(8, 0), (8, 4), (16, 0), (16, 4)]
+    assert [cell.batch_size for cell in matrix.cells if cell.cell_id in matrix.added_base] == [8, 16]
+
+
+@pytest.mark.parametrize(
+    ("cores", "axes"),
+    [
+        (None, {}),  # as on accelerators, where one device has all that a process could use
+        (1, {}),
+        (4, {"intra_op_threads": 4}),
+        (4, {"replicas": 1}),  # nothing is distributed, so nobody asks whether that pays
+    ],
+)
+def test_no_base_case_is_added_where_one_device_is_the_whole_machine_or_nothing_is_distributed(
+    cores: int | None, axes: dict[str, Any]
+) -> None:
+    matrix = on_cores(cores, **{"strategy": "mirrored", "replicas": 2, "batch_size": 8, **axes})
+    assert len(threads_without_strategy(matrix)) == 1
+
+
+def test_no_strategy_on_all_cores_is_measured_once_though_the_threads_are_asked_for() -> None:
+    matrix = on_cores(2, strategy=["none", "mirrored"], replicas=[1, 2], batch_size=8, intra_op_threads=[1, 2])
+    assert threads_without_strategy(matrix) == [(8, 1), (8, 2)]
+    assert matrix.added_base == frozenset()

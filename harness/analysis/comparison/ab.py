@@ -1,16 +1,19 @@
 """The decision of an `ab` run, from its records."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.analysis.cells import CellTrials, read_cell
 from harness.analysis.comparison import remarks
 from harness.analysis.comparison.axis import cell_names
-from harness.analysis.comparison.pairs import Pair, estimate_of, pairs_of, pilot_count
+from harness.analysis.comparison.looked import Looked, looked_at
+from harness.analysis.comparison.pairs import Estimator, Pair, by_instrument, estimate_of, pairs_of, pilot_count
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Compared, check_records, verdicts_of, why_no_comparison
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.summary import pilot_blocks_of
-from harness.environment import Change, Fact
+from harness.analysis.trends import Trends, trends_of
+from harness.environment import Change, Fact, Severity
 from harness.errors import StorageError, UsageError
 from harness.record import Run
 from harness.record.manifest import ComparisonRecord, SideRecord
@@ -23,22 +26,26 @@ def comparison_of_ab(
 ) -> Comparison:
     """The two sides of an `ab` run, paired over blocks, by the margins it was planned for.
 
-    After a second stage the interval keeps the s0 and the t of the first (Stein 1945). UsageError on a run
-    that is no comparison; StorageError when its manifest or a record contradicts itself.
+    Of a plan with looks the verdict and the intervals are those of the look at which it stopped, or of the last one
+    that is complete: what was measured since is not looked at. Of an older one, in two stages (Stein 1945), there is a
+    verdict once it is finished. UsageError on a run that is no comparison; StorageError when its manifest or a record
+    contradicts itself.
     """
     a, b = _sides(run)
     planned = _planned_margins(run)
     margins = margins or planned
     cells = _cells(run)
     pairs = pairs_of(run.trials)
-    read_a, read_b = _read(run, a, cells), _read(run, b, cells)
-    verdicts = verdicts_of([_compared(run, read_a, read_b, pairs)], margins, "none")[0]
+    looked, trends = _looked(run, planned), trends_of(run.trials)
+    read_a, read_b = _read(run, a, cells, trends), _read(run, b, cells, trends)
+    verdicts = verdicts_of([_compared(run, read_a, read_b, pairs, looked)], margins, "none")[0]
     names = cell_names([cells[a.cell_id], cells[b.cell_id]])
     row = Row(" → ".join(dict.fromkeys((names[a.cell_id], names[b.cell_id]))), read_a, read_b, verdicts)
     said = [
         *run.manifest.part(ComparisonRecord).remarks,
         *remarks.on_runs({"The run": run}),
         *remarks.on_blocks(run, pairs),
+        *remarks.on_looks(looked),
         *_on_margins(margins, planned),
         *remarks.on_validation(validation, margins, unpaired=False),
         *remarks.on_rows([row], one_cell=False),
@@ -53,25 +60,41 @@ def comparison_of_ab(
         changes=_changes(a, b),
         validation=validation,
         remarks=tuple(said),
-        blocks=len(pairs),
+        blocks=len(pairs if looked is None else looked.pairs),
         manifests=(run.manifest, run.manifest),
     )
 
 
-def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair]) -> Compared:
+def _looked(run: Run, planned: Margins) -> Looked | None:
+    record = run.manifest.looks
+    return None if record is None else looked_at(run.trials, range(record.after[-1]), ("a", "b"), record, planned)
+
+
+def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair], looked: Looked | None) -> Compared:
     reason = why_no_comparison(a, b)
     if reason is not None:
         return Compared(None, reason=reason)
-    if not pairs:
-        return Compared(None, reason="no block gave a pair: A and B were never both measured in one group")
+    if looked is None:
+        return _of_stages(run, pairs)
+    if not looked.number:
+        first = looked.looks.after[0]
+        return Compared(None, reason=f"no verdict before the first look, which is after {first} blocks", pending=True)
+    return _estimated(looked.pairs, looked.estimate)
+
+
+def _of_stages(run: Run, pairs: Sequence[Pair]) -> Compared:
+    """By a plan of one or two stages, which no newer run has."""
+    if run.manifest.status != "finished":
+        return Compared(None, reason="no verdict before its plan is complete, which has no looks", pending=True)
     plans = [plan for plan in run.manifest.plans if plan.stage == 2]
     second = {plan.first_block + offset for plan in plans for offset in range(len(plan.blocks))}
-    pilot = pilot_count(pairs, second)
-    cpu = [value for pair in pairs if (value := pair.cpu) is not None]
-    return Compared(
-        estimate_of([pair.wall for pair in pairs], pilot),
-        estimate_of(cpu, pilot) if len(cpu) == len(pairs) else None,
-    )
+    return _estimated(pairs, functools.partial(estimate_of, pilot=pilot_count(pairs, second)))
+
+
+def _estimated(pairs: Sequence[Pair], estimate: Estimator) -> Compared:
+    if not pairs:
+        return Compared(None, reason="no block gave a pair: A and B were never both measured in one group")
+    return Compared(*by_instrument(pairs, estimate))
 
 
 def _sides(run: Run) -> tuple[SideRecord, SideRecord]:
@@ -103,11 +126,12 @@ def _cells(run: Run) -> dict[str, Cell]:
     return cells
 
 
-def _read(run: Run, side: SideRecord, cells: Mapping[str, Cell]) -> CellTrials:
+def _read(run: Run, side: SideRecord, cells: Mapping[str, Cell], trends: Trends) -> CellTrials:
     trials = [trial for trial in run.trials if trial.side == side.name]
     groups = [group for plan in run.manifest.plans for block in plan.blocks for group in block]
     planned = sum(group.count(side.name) for group in groups)
-    return read_cell(cells[side.cell_id], trials, planned, pilot_blocks_of(run.manifest))
+    trend = trends.get((side.cell_id, side.name))
+    return read_cell(cells[side.cell_id], trials, planned, pilot_blocks_of(run.manifest), trend=trend)
 
 
 def _planned_margins(run: Run) -> Margins:
@@ -128,18 +152,23 @@ def _on_margins(margins: Margins, planned: Margins) -> list[str]:
 
 
 def _changes(a: SideRecord, b: SideRecord) -> tuple[Change, ...]:
-    """How the sides' environments differ: what the comparison is about, or its first suspect."""
-    left, right = _facts(a), _facts(b)
-    return tuple(
-        Change(key, left.get(key), right.get(key), "note")
-        for key in dict.fromkeys([*left, *right])
-        if left.get(key) != right.get(key)
-    )
+    """How the sides' environments differ: what was not asked for first, since the difference could be that."""
+    given, found = (_given(a), _given(b)), (_versions(a), _versions(b))
+    return (*_differing(*found, "note"), *_differing(*given, "asked"))
 
 
-def _facts(side: SideRecord) -> dict[str, Fact]:
-    """Versions, variables and settings of one side."""
-    facts: dict[str, Fact] = {f"version.{name}": version for name, version in side.versions.items()}
-    facts |= {"python": side.python, "revision": side.revision, "commit": side.commit}
+def _differing(a: Mapping[str, Fact], b: Mapping[str, Fact], severity: Severity) -> Iterator[Change]:
+    for key in dict.fromkeys([*a, *b]):
+        if a.get(key) != b.get(key):
+            yield Change(key, a.get(key), b.get(key), severity)
+
+
+def _versions(side: SideRecord) -> dict[str, Fact]:
+    return {f"version.{name}": version for name, version in side.versions.items()}
+
+
+def _given(side: SideRecord) -> dict[str, Fact]:
+    """Interpreter, revision, variables and settings of one side."""
+    facts: dict[str, Fact] = {"python": side.python, "revision": side.revision, "commit": side.commit}
     facts |= {f"env.{name}": value for name, value in side.environment.items()}
     return facts | {f"setting.{name}": value for name, value in side.settings.items()}

@@ -1,7 +1,7 @@
 """Pairs of trials that took turns: the data of an A/B decision."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import LogEstimate, log_mean, stein_estimate, stein_trials
@@ -62,6 +62,15 @@ def estimate_of(values: Sequence[float], pilot: int | None) -> LogEstimate:
     if pilot is not None and 2 <= pilot < len(values):
         return stein_estimate(values, pilot)
     return log_mean(values, "paired t")
+
+
+Estimator = Callable[[Sequence[float]], LogEstimate]
+
+
+def by_instrument(pairs: Sequence[Pair], estimate: Estimator) -> tuple[LogEstimate, LogEstimate | None]:
+    """Wall and processor time, estimated; the latter None unless its clock saw every pair. Needs pairs."""
+    cpu = [value for pair in pairs if (value := pair.cpu) is not None]
+    return estimate([pair.wall for pair in pairs]), estimate(cpu) if len(cpu) == len(pairs) else None
 
 
 def blocks_wanted(pilot: Sequence[float], half_width: float, most: int) -> int:

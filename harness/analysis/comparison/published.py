@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.comparison.instruments import Verdicts
 from harness.analysis.comparison.result import Comparison, Row
-from harness.analysis.comparison.sides import Compared, SideCell, own_estimate, side_cells, verdicts_of, welch
-from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, t_quantile
+from harness.analysis.comparison.sides import Compared, SideCell, side_cells, verdicts_of
+from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, own_estimate, t_quantile, welch
 from harness.analysis.estimates.verdict import Correction, Margins
 from harness.errors import StorageError
 from harness.record import Run
@@ -137,7 +137,6 @@ def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
             peak_memory_bytes=None,
             peak_device_memory_bytes=None,
             trials=figure.trials or 0,
-            unsteady=0,
             windows=None,
         ),
         phases_s={},

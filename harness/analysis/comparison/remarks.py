@@ -5,9 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.analysis.cells import CellTrials
+from harness.analysis.comparison.looked import Looked
 from harness.analysis.comparison.pairs import Pair
 from harness.analysis.comparison.result import Row
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.trends import trend_words
 from harness.environment import Change
 from harness.record import Run, RunManifest, TrialRecord
 from harness.record.validation import ValidationRecord
@@ -71,11 +73,13 @@ def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_kn
 
 
 def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
-    """Lost, unproved and unsteady trials, and what really ran. `one_cell`: both sides ask for the same."""
+    """Lost and unproved trials, trends within trials, and what really ran. `one_cell`: both sides ask for the same."""
     valid = [row for row in rows if row.a.measured is not None and row.b.measured is not None]
     sides = {(side, cell.cell_id): cell for row in valid for side, cell in (("A", row.a), ("B", row.b))}
     many = len({cell_id for _, cell_id in sides}) > 1
-    lost, unsteady = [], []
+    # of two that take turns each is relative to the other: one sentence says it of both
+    mirrored = len(valid) == 1 and all(cell.measured and cell.measured.trend for cell in sides.values())
+    lost = []
     for (side, _), cell in sides.items():
         name = f"{side}'s {cell.cell.label}" if many else side
         if cell.unproved is not None:
@@ -85,10 +89,11 @@ def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
             first, failed = problems[0], sum(problem.trials for problem in problems)
             ended = f"{first.status.replace('_', ' ')}: {first.reason}"
             lost.append(f"{name}: {failed} of {cell.trials} trials did not end well ({ended}); the rest is compared.")
-        if cell.measured is not None and cell.measured.unsteady:
-            unsteady.append(f"{name} ({cell.measured.unsteady} of {cell.measured.trials})")
-    if unsteady:
-        lost.append(f"Trials that never became steady, and may include warm-up: {', '.join(unsteady)}.")
+        if cell.measured is not None and cell.measured.trend is not None and not (mirrored and side == "B"):
+            lost.append(
+                f"{name}: {trend_words(cell.measured.trend)} in the course of a trial, relative to the other's. "
+                "If that is warm-up, --max-warmup should be larger."
+            )
     return [*lost, *(text for row in valid for text in _on_programs(row, one_cell))]
 
 
@@ -115,6 +120,18 @@ def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:
     for block in sorted((planned | set(tried)) - paired):
         reasons[_why_no_pair(tried[block])].append(block)
     return [f"{_blocks(blocks)} gave no pair: {reason}." for reason, blocks in reasons.items()]
+
+
+def on_looks(looked: Looked | None) -> list[str]:
+    """At which look it stands, and whether more could come; nothing of a plan without looks, or with one look."""
+    if looked is None or len(looked.looks.after) == 1 or not looked.number:
+        return []
+    after = looked.looks.after
+    at = f"look {looked.number} of {len(after)}, after {after[looked.number - 1]} blocks"
+    if looked.ended:
+        return [f"Decided at {at}." if looked.decided else f"Not decided at {at}, the last."]
+    more = f", and {looked.blocks} are there" if looked.blocks > after[looked.number - 1] else ""
+    return [f"Not decided at {at}; the next look is after {after[looked.number]}{more}."]
 
 
 def _why_no_pair(trials: Sequence[TrialRecord]) -> str:

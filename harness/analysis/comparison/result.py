@@ -58,6 +58,11 @@ class Comparison:
     """Of A's run and of B's; twice the same within one run."""
 
     @property
+    def unasked(self) -> tuple[Change, ...]:
+        """How the environments differ beside what A and B are."""
+        return tuple(change for change in self.changes if change.severity != "asked")
+
+    @property
     def verdict(self) -> Verdict:
         """The worst of the rows; `invalid` only when no row is valid."""
         return next(iter(self.counts), "invalid")

@@ -6,12 +6,11 @@ from harness.analysis.comparison import remarks
 from harness.analysis.comparison.axis import along, cell_names, value_of
 from harness.analysis.comparison.published import compare_imported
 from harness.analysis.comparison.result import Comparison, Row
-from harness.analysis.comparison.sides import SideCell, compared, side_cells, verdicts_of
+from harness.analysis.comparison.sides import Layouts, SideCell, compared, side_cells, verdicts_of
 from harness.analysis.estimates.verdict import Correction, Margins
 from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
-from harness.record.trial import MEASURED
 from harness.record.validation import ValidationRecord
 from harness.spec.axes import OF_PROCESS, SETTINGS
 from harness.spec.text import text_of
@@ -63,7 +62,7 @@ def _compared_runs(
         raise _nothing_common(of_a, of_b)
     names = cell_names([side.trials.cell for side in {**of_a, **of_b}.values()])
     pairs = [(of_a[cell_id], of_b[cell_id]) for cell_id in common]
-    rows = _rows([names[cell_id] for cell_id in common], pairs, (), margins, correction)
+    rows = _rows([names[cell_id] for cell_id in common], pairs, None, margins, correction)
     drift_known = validation is not None and validation.knows_drift
     said = [
         *remarks.on_runs({"A": a, "B": b}),
@@ -98,18 +97,16 @@ def compare_along(
 ) -> Comparison:
     """Cells of one run that are equal but for `axis`: each (B) against the one at the base value (A).
 
-    Paired where both took turns in a group. `base` is a value of the axis; without it the first of the
-    spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
+    By the layout of all cells of the run, as the ops of its report are. `base` is a value of the axis; without
+    it the first of the spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
     """
     _expect_sweep(run)
     sides = side_cells(run)
     chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
-    bases = [side for side in sides.values() if side.trials.cell.is_base]
-    references = sorted(bases, key=lambda side: -sum(side.trials.counts.get(status, 0) for status in MEASURED))
     names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
     labels = [f"{names[a.cell_id]}: {chosen.axis} {chosen.base} → {value_of(b, chosen.axis)}" for a, b in chosen.pairs]
     pairs = [(sides[a.cell_id], sides[b.cell_id]) for a, b in chosen.pairs]
-    rows = _rows(labels, pairs, references, margins, correction)
+    rows = _rows(labels, pairs, Layouts.of(sides.values()), margins, correction)
     said = [
         *remarks.on_runs({"A": run}),
         *remarks.on_validation(validation, margins, unpaired=False),
@@ -133,11 +130,11 @@ def compare_along(
 def _rows(
     names: Sequence[str],
     pairs: Sequence[tuple[SideCell, SideCell]],
-    references: Sequence[SideCell],
+    layouts: Layouts | None,
     margins: Margins,
     correction: Correction,
 ) -> tuple[Row, ...]:
-    verdicts = verdicts_of([compared(a, b, references) for a, b in pairs], margins, correction)
+    verdicts = verdicts_of([compared(a, b, layouts) for a, b in pairs], margins, correction)
     return tuple(Row(name, a.trials, b.trials, both) for name, (a, b), both in zip(names, pairs, verdicts, strict=True))
 
 
@@ -156,11 +153,15 @@ def _expect_sweep(run: Run) -> None:
         raise UsageError(
             f"RUN: '{name}' is a run of {run.manifest.what.kind.verb}, not a sweep; `compare` takes sweeps"
         )
+    resume = f"`python -m harness sweep --resume {name}`"
     if not run.trials:
         raise StorageError(
-            f"'{run.path}' holds no trial yet: there is nothing to compare; "
-            f"`python -m harness sweep --resume {name}` measures what it planned"
+            f"'{run.path}' holds no trial yet: there is nothing to compare; {resume} measures what it planned"
         )
+    if run.live:
+        raise StorageError(f"'{run.path}' is still being measured: a sweep has no verdict before it is finished")
+    if run.manifest.status != "finished":
+        raise StorageError(f"'{run.path}' did not finish, and has no verdict before that; {resume} runs the rest")
 
 
 def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:

@@ -6,17 +6,17 @@ groups that both took turns in; sides of two runs never are, whatever their grou
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, read_cell
 from harness.analysis.comparison.instruments import Verdicts, cpu_sample
-from harness.analysis.comparison.pairs import estimate_of
-from harness.analysis.estimates import intervals
-from harness.analysis.estimates.intervals import LogEstimate, Sample, cell_estimate, compare, stein_estimate
-from harness.analysis.estimates.verdict import Correction, Judgement, Margins, invalid, judge_all
+from harness.analysis.estimates.intervals import LogEstimate, Sample, own_estimate, welch
+from harness.analysis.estimates.layout import Layout
+from harness.analysis.estimates.verdict import Correction, Judgement, Margins, invalid, judge_all, pending
 from harness.analysis.summary import pilot_blocks_of, planned_trials
+from harness.analysis.trends import trend_of, trends_of
 from harness.errors import StorageError
 from harness.record import Run, TrialRecord
 
@@ -51,6 +51,8 @@ class Compared:
     wall: LogEstimate | None
     cpu: LogEstimate | None = None
     reason: str | None = None
+    pending: bool = False
+    """There is none yet, and nothing is wrong."""
 
 
 def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
@@ -65,9 +67,9 @@ def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
     for trial in run.trials:
         cells.setdefault(trial.cell_id, trial.cell)
         trials[trial.cell_id].append(trial.model_copy(update={"group": mark + trial.group}))
-    sides = {}
+    sides, found = {}, trends_of(run.trials)
     for cell_id, cell in cells.items():
-        read = read_cell(cell, trials[cell_id], planned[cell_id], pilot_blocks)
+        read = read_cell(cell, trials[cell_id], planned[cell_id], pilot_blocks, trend=trend_of(found, cell_id))
         ok = sorted((t for t in trials[cell_id] if t.measured), key=lambda trial: trial.block)
         cpu = cpu_sample(ok, [trial.group for trial in ok]) if read.measured else None
         sides[cell_id] = SideCell(read, cpu, pilot_blocks)
@@ -87,17 +89,40 @@ def check_records(run: Run) -> None:
             _check_figures(run, trial)
 
 
-def compared(a: SideCell, b: SideCell, references: Sequence[SideCell] = ()) -> Compared:
-    """ln(X_b/X_a) by both instruments; only a reason when a side has no measurement."""
+def compared(a: SideCell, b: SideCell, layouts: "Layouts | None" = None) -> Compared:
+    """ln(X_b/X_a) by both instruments; only a reason when a side has no measurement.
+
+    `layouts` are those of the run that both are cells of; sides of two runs never met.
+    """
     if a.trials.measured is None or b.trials.measured is None:
         return Compared(None, reason=why_no_comparison(a.trials, b.trials))
-    shared = [(side.trials.measured.sample, side.cpu) for side in references if side.trials.measured is not None]
-    pilots = (a.pilot_blocks, b.pilot_blocks)
-    wall = log_ratio_of(a.trials.measured.sample, b.trials.measured.sample, [wall for wall, _ in shared], pilots)
-    cpu = None
-    if a.cpu is not None and b.cpu is not None:
-        cpu = log_ratio_of(a.cpu, b.cpu, [cpu for _, cpu in shared if cpu is not None], pilots)
-    return Compared(wall, cpu)
+    if layouts is None:
+        wall = _apart((a, a.trials.measured.sample), (b, b.trials.measured.sample))
+        return Compared(wall, _apart((a, a.cpu), (b, b.cpu)) if a.cpu and b.cpu else None)
+    names = b.trials.cell_id, a.trials.cell_id
+    return Compared(layouts.wall.ratio(*names), layouts.cpu.ratio(*names) if a.cpu and b.cpu else None)
+
+
+def _apart(a: tuple[SideCell, Sample], b: tuple[SideCell, Sample]) -> LogEstimate:
+    """ln(X_b/X_a) of sides that never met."""
+    return welch(*(own_estimate(sample, side.pilot_blocks) for side, sample in (b, a)))
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """The layouts of one run by both instruments."""
+
+    wall: Layout
+    cpu: Layout
+
+    @classmethod
+    def of(cls, sides: Iterable[SideCell]) -> "Layouts":
+        """From the cells of one run, which share their first stage."""
+        there = [side for side in sides if side.trials.measured is not None]
+        pilot = next((side.pilot_blocks for side in there), None)
+        wall = {side.trials.cell_id: side.trials.measured.sample for side in there if side.trials.measured is not None}
+        cpu = {side.trials.cell_id: side.cpu for side in there if side.cpu is not None}
+        return cls(Layout(wall, pilot), Layout(cpu, pilot))
 
 
 def verdicts_of(items: Sequence[Compared], margins: Margins, correction: Correction) -> tuple[Verdicts, ...]:
@@ -105,35 +130,9 @@ def verdicts_of(items: Sequence[Compared], margins: Margins, correction: Correct
     walls = _judged([item.wall for item in items], margins, correction)
     cpus = _judged([item.cpu for item in items], margins, correction)
     return tuple(
-        Verdicts(wall or invalid(item.reason or "it was not measured", margins), cpu)
+        Verdicts(wall or (pending if item.pending else invalid)(item.reason or "it was not measured", margins), cpu)
         for item, wall, cpu in zip(items, walls, cpus, strict=True)
     )
-
-
-def log_ratio_of(
-    a: Sample, b: Sample, references: Sequence[Sample] = (), pilots: tuple[int | None, int | None] = (None, None)
-) -> LogEstimate:
-    """ln(X_b/X_a): paired where the sides met, directly or through a reference; Welch where they did not.
-
-    `pilots` are the first stages' blocks of a and b. After a second stage the interval keeps the s0 and
-    the t of the first (Stein 1945): of the paired differences, or for Welch of each side by itself.
-    """
-    plain = compare(b, a, references)
-    if plain.method == "Welch t":
-        return welch(own_estimate(b, pilots[1]), own_estimate(a, pilots[0]))
-    if pilots[0] is None or not plain.method.startswith("paired"):
-        return plain
-    differences = _differences(a, b, references)
-    pilot = sum(block < pilots[0] for block in differences)
-    return estimate_of(list(differences.values()), pilot)
-
-
-def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
-    """Welch's difference; `deviation` is its error times √count: what a trial a side changes, for planning."""
-    found = intervals.welch(left, right)
-    if found.standard_error is None:
-        return found
-    return replace(found, deviation=found.standard_error * math.sqrt(found.count))
 
 
 def why_invalid(cell: CellTrials, name: SideName) -> str | None:
@@ -160,24 +159,6 @@ def _failure(cell: CellTrials) -> str | None:
     evidence = f" ({'; '.join(unseen)})" if unseen else ""
     trials = f"{problem.trials} of {cell.trials} trials"
     return f"{_ENDINGS[problem.status]}{where} ({trials}): {problem.reason}{evidence}"
-
-
-def own_estimate(sample: Sample, pilot_blocks: int | None) -> LogEstimate:
-    """ln X of a cell by itself; after a second stage with the s0 and the t of the first (Stein)."""
-    pilot = sum(block < pilot_blocks for block in sample.blocks) if pilot_blocks is not None else 0
-    return stein_estimate(sample.values, pilot) if 2 <= pilot < len(sample.values) else cell_estimate(sample)
-
-
-def _differences(a: Sample, b: Sample, references: Sequence[Sample]) -> dict[int, float]:
-    """ln(X_b/X_a) of each block in which the sides met, in the order of blocks."""
-    if b.shares(a) < 2:
-        through = next(item for item in references if b.shares(item) >= 2 and a.shares(item) >= 2)
-        a, b = a.relative_to(through), b.relative_to(through)
-    found: defaultdict[int, list[float]] = defaultdict(list)
-    met = b.relative_to(a)
-    for value, block in zip(met.values, met.blocks, strict=True):
-        found[block].append(value)
-    return {block: math.fsum(found[block]) / len(found[block]) for block in sorted(found)}
 
 
 def _judged(

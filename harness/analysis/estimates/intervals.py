@@ -20,7 +20,9 @@ from scipy import special
 
 from harness.errors import HarnessError
 
-Method = Literal["t", "paired t", "paired t through the base", "Welch t", "Stein t", "none"]
+Method = Literal[
+    "t", "paired t", "paired t through the base", "Welch t", "Stein t", "repeated t", "moderated t", "Dunnett", "none"
+]
 CONFIDENCE = 0.95
 _LARGEST_LOG = 300.0
 
@@ -48,6 +50,12 @@ class Interval:
         if self.low is None or self.high is None:
             return None
         return math.log(self.high / self.low) / 2
+
+    def at(self, value: float) -> "Interval":
+        """The same interval around another estimate, which is kept within it."""
+        if self.low is None or self.high is None:
+            return replace(self, value=value)
+        return replace(self, value=min(max(value, self.low), self.high))
 
     def scaled(self, factor: float) -> "Interval":
         """The same quantity in another unit, or divided by a known constant (`factor` > 0)."""
@@ -79,12 +87,22 @@ class LogEstimate:
 
         Bounds that a float cannot hold (two trials, corrected for many comparisons) say nothing: None.
         """
-        bounds = self.log_bounds(confidence)
+        return self._between(self.log_bounds(confidence), confidence, self.method)
+
+    def reaching(
+        self, below: float | None, above: float | None, confidence: float, method: Method | None = None
+    ) -> Interval:
+        """exp(mean − below·SE) to exp(mean + above·SE), in words by `method`; None stands for what cannot be known."""
+        if self.standard_error is None or below is None or above is None:
+            return self._between(None, confidence, "none")
+        bounds = self.mean - below * self.standard_error, self.mean + above * self.standard_error
+        return self._between(bounds, confidence, method or self.method)
+
+    def _between(self, bounds: tuple[float, float] | None, confidence: float, method: Method) -> Interval:
         if bounds is None or max(map(abs, bounds)) > _LARGEST_LOG:
             return Interval(math.exp(self.mean), None, None, confidence, "none", self.count)
-        return Interval(
-            math.exp(self.mean), math.exp(bounds[0]), math.exp(bounds[1]), confidence, self.method, self.count
-        )
+        low, high = map(math.exp, bounds)
+        return Interval(math.exp(self.mean), low, high, confidence, method, self.count)
 
     def log_bounds(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
         """mean ± t·SE, or None when there is no standard error."""
@@ -92,6 +110,21 @@ class LogEstimate:
             return None
         half = t_quantile(self.degrees_of_freedom, confidence) * self.standard_error
         return self.mean - half, self.mean + half
+
+    def tail(self, distance: float) -> float | None:
+        """P(T ≤ −distance/SE), the one-sided p of a mean `distance` beyond a margin; None without a standard error.
+
+        Without any spread 0 or 1, the limits.
+        """
+        if self.standard_error is None or self.degrees_of_freedom is None:
+            return None
+        if self.standard_error == 0:
+            return 0.0 if distance > 0 else 1.0
+        return float(special.stdtr(self.degrees_of_freedom, -distance / self.standard_error))
+
+    def confidence_of_plans(self, confidence: float) -> float:
+        """The confidence of the interval that a plan of more trials ends with."""
+        return confidence
 
     def p_value(self, against: float = 0.0) -> float | None:
         """Two-sided p of "the mean is `against`"; None when there is no standard error.
@@ -148,6 +181,11 @@ class Sample:
         """x̄ = ln G − ȳ."""
         return math.fsum(self.values) / len(self.values)
 
+    def before(self, block: int) -> "Sample | None":
+        """The trials of earlier blocks; None where there is none. It needs blocks."""
+        rows = [row for row in zip(self.values, self.groups, self.blocks, strict=True) if row[2] < block]
+        return Sample(*map(tuple, zip(*rows, strict=True))) if rows else None
+
     def shares(self, other: "Sample") -> int:
         """Number of groups in which both have a trial."""
         return len(self.by_group.keys() & other.by_group.keys())
@@ -177,6 +215,12 @@ def t_quantile(degrees_of_freedom: float, confidence: float = CONFIDENCE) -> flo
 def cell_estimate(sample: Sample) -> LogEstimate:
     """x̄ ± t_{P−1}·s/√P of one cell; with one trial there is a mean and nothing else."""
     return log_mean(sample.values, "t")
+
+
+def own_estimate(sample: Sample, pilot_blocks: int | None) -> LogEstimate:
+    """ln X of a cell by itself; after a second stage with the s0 and the t of the first (Stein)."""
+    pilot = sum(block < pilot_blocks for block in sample.blocks) if pilot_blocks is not None else 0
+    return stein_estimate(sample.values, pilot) if 2 <= pilot < len(sample.values) else cell_estimate(sample)
 
 
 def throughput_interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
@@ -275,7 +319,10 @@ def log_mean(values: Sequence[float], method: Method) -> LogEstimate:
 
 
 def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
-    """The difference of two independent means with Satterthwaite's degrees of freedom (Welch 1947)."""
+    """The difference of two independent means with Satterthwaite's degrees of freedom (Welch 1947).
+
+    `deviation` is its error times √count: what a trial a side changes, for planning.
+    """
     mean, count = left.mean - right.mean, min(left.count, right.count)
     parts = [(side.standard_error, side.degrees_of_freedom) for side in (left, right)]
     known = [(error**2, freedom) for error, freedom in parts if error is not None and freedom is not None]
@@ -287,4 +334,4 @@ def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
     else:
         # as shares of the sum, so that tiny variances do not underflow when squared
         freedom = 1 / math.fsum((square / variance) ** 2 / freedom for square, freedom in known)
-    return LogEstimate(mean, math.sqrt(variance), freedom, None, count, "Welch t")
+    return LogEstimate(mean, math.sqrt(variance), freedom, math.sqrt(variance * count), count, "Welch t")

@@ -3,12 +3,10 @@
 `docs/protocol.md#validation-of-the-method`: the same thing is decided against itself many times
 (A/A), and against itself with a planted slow-down; these functions turn the outcomes into figures.
 
-Sources: Clopper & Pearson (1934) for the limits of a rate; the pool-adjacent-violators algorithm (Ayer et
-al. 1955) for a power that does not fall as the planted slow-down grows.
+Source: Clopper & Pearson (1934) for the limits of a rate.
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +16,7 @@ from scipy import special
 from harness.analysis.estimates.intervals import CONFIDENCE, Sample, log_ratio
 from harness.analysis.estimates.verdict import EPSILON, Margins, judge
 from harness.errors import HarnessError
-from harness.record.validation import Rate
+from harness.record.validation import MOST_PLANTED, Rate
 
 POWER = 0.9
 FLOOR_SHARE = 0.95
@@ -48,6 +46,11 @@ def upper_limit(count: int, of: int, confidence: float = CONFIDENCE) -> float:
     return _upper(count, of, 1 - confidence)
 
 
+def lower_limit(count: int, of: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided lower limit of a rate, for "at least": 37 of 40 is at least 82 % (95 %). 0 when `of` is 0."""
+    return _lower(count, of, 1 - confidence)
+
+
 def noise_floor(log_ratios: Sequence[float]) -> float | None:
     """The share that 95 % of A/A decisions stay below: 0.01 is 1 %. None with fewer than two.
 
@@ -66,39 +69,21 @@ def noise_floor(log_ratios: Sequence[float]) -> float | None:
     return math.expm1(floor)
 
 
-def smallest_effect(points: Sequence[tuple[float, Rate]], power: float = POWER) -> float | None:
-    """The smallest planted slow-down, as a share, that is called slower with `power`; None when none was.
+def smallest_effect(
+    deviation: float, pairs: int, delta: float, level: float = (1 - CONFIDENCE) / 2, power: float = POWER
+) -> float | None:
+    """The smallest slow-down, as a share, that `pairs` pairs of this `deviation` call slower with `power`.
 
-    `points` are (planted share, how often it was called slower). The rates are first made to rise with the
-    share (pool adjacent violators, weighted by the number of decisions), then interpolated linearly in the
-    logarithm of the share. When the smallest share planted reaches `power` already the answer is that share,
-    to be read as "at most": nothing smaller was tried. Points without a decision are left out.
-    HarnessError on a share that is not finite and positive.
+    ln(1 + δ) + (t₁₋ₗ + t_power)·s/√P, with P − 1 degrees of freedom: the mean lies above the margin by what a
+    one-sided test at `level` takes (2.5 %; of a plan with looks what its last look takes, though an earlier one may
+    find it too) and by what `power` of the means reach. None with fewer than two pairs, and where it is larger than
+    any that is planted.
     """
-    counts: Counter[float] = Counter()
-    decisions: Counter[float] = Counter()
-    for share, rate in points:
-        if not (math.isfinite(share) and share > 0):
-            raise HarnessError(f"a planted share is {share}: expected a finite number above 0")
-        if rate.of:
-            counts[share] += rate.count
-            decisions[share] += rate.of
-    shares = sorted(decisions)
-    if not shares:
+    if pairs < 2:
         return None
-    rates = [counts[share] / decisions[share] for share in shares]
-    from scipy import optimize  # a third of a second to import, for each page of a run that has no power to fit
-
-    rising = optimize.isotonic_regression(rates, weights=[float(decisions[share]) for share in shares]).x
-    # pooling divides, so a rate that is `power` exactly may come out a rounding error below it
-    reached = next((place for place, rate in enumerate(rising) if rate >= power - 1e-12), None)
-    if reached is None:
-        return None
-    if reached == 0:
-        return shares[0]
-    low, high = float(rising[reached - 1]), float(rising[reached])
-    part = (power - low) / (high - low)
-    return math.exp(math.log(shares[reached - 1]) * (1 - part) + math.log(shares[reached]) * part)
+    quantiles = special.stdtrit(pairs - 1, 1 - level) + special.stdtrit(pairs - 1, power)
+    log = math.log1p(delta) + float(quantiles) * deviation / math.sqrt(pairs)
+    return math.expm1(log) if log < math.log1p(MOST_PLANTED) else None
 
 
 Met = tuple[Sequence[float], Sequence[float]]

@@ -21,9 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy import special
-
-from harness.analysis.estimates.intervals import Interval, LogEstimate, t_quantile
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import HarnessError, UsageError
 
@@ -97,6 +95,11 @@ def invalid(reason: str, margins: Margins) -> Judgement:
     return Judgement("invalid", margins, reason=reason)
 
 
+def pending(reason: str, margins: Margins) -> Judgement:
+    """No verdict yet: its plan has not come to a look."""
+    return Judgement("undecided", margins, reason=reason)
+
+
 def judge(estimate: LogEstimate, margins: Margins) -> Judgement:
     """The verdict on one comparison. HarnessError on an estimate that is not finite: never a verdict."""
     return judge_all([estimate], margins)[0]
@@ -138,7 +141,7 @@ _ADJUSTMENTS: dict[Correction, Callable[[Sequence[float]], list[float]]] = {
 def blocks_needed(estimate: LogEstimate, margins: Margins) -> int | None:
     """The fewest pairs that would decide, had they this mean and this deviation; None beyond 1,000.
 
-    With the usual t_{n−1}, whatever plan the estimate came from. Without pairs (Welch) it is the trials of
+    With the usual t_{n−1}, or at the last look of a plan with looks. Without pairs (Welch) it is the trials of
     either side, were both to grow in proportion. Of this comparison alone: a correction for many wants more.
     A planning figure, not a promise.
     """
@@ -147,12 +150,13 @@ def blocks_needed(estimate: LogEstimate, margins: Margins) -> int | None:
     # Welch has no one deviation: SE·√n then stands for it, n the trials of the smaller side
     deviation = estimate.standard_error * math.sqrt(estimate.count)
     distance = abs(estimate.mean)
+    wide, narrow = (estimate.confidence_of_plans(confidence) for confidence in (CONFIDENCE, TOST_CONFIDENCE))
 
     def decides(count: int) -> bool:
         error = deviation / math.sqrt(count)
         return (
-            distance - t_quantile(count - 1) * error > margins.log_delta
-            or distance + t_quantile(count - 1, TOST_CONFIDENCE) * error < margins.log_epsilon
+            distance - t_quantile(count - 1, wide) * error > margins.log_delta
+            or distance + t_quantile(count - 1, narrow) * error < margins.log_epsilon
         )
 
     # t/√n falls with n, so what decides goes on deciding, and the first can be looked for by halves
@@ -171,8 +175,8 @@ def _unadjusted(estimate: LogEstimate, margins: Margins) -> Judgement:
         estimate,
         estimate.interval(),
         estimate.interval(TOST_CONFIDENCE),
-        _tail(estimate, distance - margins.log_delta, sides=2),
-        _tail(estimate, margins.log_epsilon - distance, sides=1),
+        _doubled(estimate.tail(distance - margins.log_delta)),
+        estimate.tail(margins.log_epsilon - distance),
     )
 
 
@@ -186,14 +190,8 @@ def _can_be_judged(estimate: LogEstimate) -> bool:
     )
 
 
-def _tail(estimate: LogEstimate, distance: float, sides: int) -> float | None:
-    """P(T ≤ −distance/SE) times `sides`, at most 1; without any spread 0 or 1, the limits."""
-    if estimate.standard_error is None or estimate.degrees_of_freedom is None:
-        return None
-    if estimate.standard_error == 0:
-        return 0.0 if distance > 0 else 1.0
-    tail = float(special.stdtr(estimate.degrees_of_freedom, -distance / estimate.standard_error))
-    return min(1.0, sides * tail)
+def _doubled(tail: float | None) -> float | None:
+    return None if tail is None else min(1.0, 2 * tail)
 
 
 def _decided(item: Judgement) -> Judgement:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from harness.analysis.estimates.intervals import log_mean, pooled_deviation
 from harness.analysis.estimates.power import clopper_pearson, noise_floor, smallest_effect, unpaired
+from harness.analysis.validation.calibration import holding, plant_sizes, spreads
 from harness.analysis.validation.decisions import Decided, decisions_of
+from harness.analysis.validation.turns import turn_costs
 from harness.record.manifest import RunManifest, ValidationPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.record.validation import LARGEST_LOG, Effect, Floor, Rate, ValidationRecord
+from harness.record.validation import LARGEST_LOG, Effect, Floor, ValidationRecord
 
 Key = tuple[str, str | None, float]
 
@@ -34,10 +36,15 @@ def validation_of(run: Run) -> ValidationRecord:
         epsilon=plan.epsilon,
         windows=manifest.sweep.windows,
         window_s=manifest.sweep.window,
-        pilot_blocks=len(plan.rounds[0].pilot),
+        pilot_blocks=manifest.looks.after[0] if manifest.looks else len(plan.rounds[0].pilot),
         max_blocks=plan.max_blocks,
+        looks=manifest.looks.after if manifest.looks else [],
         effects=[_effect(same) for same in grouped(made)],
         floors=_floors(manifest, made),
+        spreads=spreads(made),
+        plants=plant_sizes(made),
+        turns=turn_costs(run.trials),
+        unproved=sorted({trial.cell_id for trial in run.trials if trial.status == "unproved"}),
     )
 
 
@@ -55,7 +62,7 @@ def _effect(same: Sequence[Decided]) -> Effect:
     plant = same[0].plant
     verdicts = Counter(decided.verdicts.wall.verdict for decided in same)
     # a decision is the unit here: its blocks are minutes apart from the next one's
-    means = [_mean(decided) for decided in same if decided.values]
+    means = [log_mean(decided.unchosen, "t").mean for decided in same if decided.unchosen]
     mean = log_mean(means, "t") if means else None
     bounds = mean.log_bounds() if mean else None
     if bounds is not None and max(map(abs, bounds)) > LARGEST_LOG:
@@ -69,6 +76,7 @@ def _effect(same: Sequence[Decided]) -> Effect:
         slower=clopper_pearson(verdicts["slower"], len(same)),
         false_alarms=None if plant else clopper_pearson(verdicts["slower"] + verdicts["faster"], len(same)),
         equivalent=clopper_pearson(verdicts["equivalent"], len(same)),
+        holds=holding(same),
         measured=mean.mean if mean else 0.0,
         measured_low=bounds[0] if bounds else None,
         measured_high=bounds[1] if bounds else None,
@@ -100,21 +108,19 @@ def _floors(manifest: RunManifest, made: Sequence[Decided]) -> list[Floor]:
                 paired=paired,
                 unpaired=apart.floor if apart else None,
                 unpaired_false_alarms=apart.false_alarms if apart else None,
-                smallest_effect=smallest_effect(_power(mine)),
+                smallest_effect=_smallest(again, manifest),
             )
         )
     return floors
 
 
-def _power(mine: Sequence[Decided]) -> list[tuple[float, Rate]]:
-    """(share, how often it was called slower) of every planted share, kinds taken together."""
-    shares = sorted({decided.plant.share for decided in mine if decided.plant})
-    points = []
-    for share in shares:
-        of = [decided for decided in mine if decided.plant and decided.plant.share == share]
-        found = sum(decided.verdicts.wall.verdict == "slower" for decided in of)
-        points.append((share, clopper_pearson(found, len(of))))
-    return points
+def _smallest(again: Sequence[Decided], manifest: RunManifest) -> float | None:
+    """By the spread of all pairs of A/A decisions, in as many blocks as a decision may have."""
+    spread = pooled_deviation(log_mean(decided.values, "paired t") for decided in again)
+    if spread is None:
+        return None
+    plan, last = manifest.part(ValidationPlan), {"level": manifest.looks.different[-1]} if manifest.looks else {}
+    return smallest_effect(spread, plan.max_blocks, plan.delta, **last)
 
 
 def of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:

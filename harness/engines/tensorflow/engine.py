@@ -2,12 +2,29 @@
 
 import contextlib
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.catalogue import Catalogue
+
+OPTIONAL = ("sklearn", "matplotlib", "IPython")
+"""What Keras imports where it is there, for wrappers and pictures that no trial has: a fifth of its import."""
+
+
+@contextlib.contextmanager
+def as_if_missing(names: Sequence[str]) -> Iterator[None]:
+    """While entered, modules that were not imported before cannot be; afterwards they are imported as ever."""
+    hidden = [name for name in names if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # as Python spells it
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 class TensorFlowClusters:
@@ -44,8 +61,9 @@ class TensorFlow:
         from harness.engines.tensorflow.membership import leave_others
 
         leave_others()
-        import keras
-        import tensorflow as tf
+        with as_if_missing(OPTIONAL):
+            import keras
+            import tensorflow as tf
 
         from harness.engines.tensorflow.data import PRELOAD
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.server_state import ServedModel, ServedVariable
+from harness.engines.tensorflow.server_state import ShardedVariable, StatelessModel
 from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
@@ -61,7 +61,7 @@ class _Copy:
 
 
 @dataclass(frozen=True)
-class MeshVariable(ServedVariable):
+class MeshVariable(ShardedVariable):
     """One variable on the mesh, a DVariable; `axis` is the dimension that `model` cuts, None where it lies whole."""
 
     on: DeviceMesh
@@ -92,7 +92,7 @@ class MeshVariable(ServedVariable):
 def placing(on: DeviceMesh, cuts: Mapping[str, int]) -> Any:
     """A `server_state.Placing` on the mesh: `cuts` has the dimension that `model` cuts, by path."""
 
-    def place(variable: Any, beside: ServedVariable | None) -> MeshVariable:
+    def place(variable: Any, beside: ShardedVariable | None) -> MeshVariable:
         axis = beside.axis if isinstance(beside, MeshVariable) else cuts.get(variable.path)
         return _lay(on, variable, None if on.sizes.model == 1 else axis)
 
@@ -134,7 +134,7 @@ def cuts_of(workload: "Workload", model: Any, sizes: Mesh) -> Mapping[str, int]:
     return workload.cut(model)
 
 
-def layouts_of(model: ServedModel) -> dict[str, str]:
+def layouts_of(model: StatelessModel) -> dict[str, str]:
     """How each trained variable lies."""
     return {
         variable.path: variable.layout for variable in model.trainable_variables if isinstance(variable, MeshVariable)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ServedVariable:
-    """One variable on the servers, with what `harness.engines.tensorflow.state` wants to know of it."""
+class ShardedVariable:
+    """One variable on servers or a mesh, with what `harness.engines.tensorflow.state` wants to know of it."""
 
     path: str
     shards: tuple[Any, ...]
@@ -48,19 +48,19 @@ class ServedVariable:
         return list(tf.split(whole, [int(shard.shape[0]) for shard in self.shards]))
 
 
-Placing = Callable[[Any, "ServedVariable | None"], ServedVariable]
+Placing = Callable[[Any, "ShardedVariable | None"], ShardedVariable]
 """Places a Keras variable: by itself, or as the one given lies, which a kernel will update together with it."""
 
 
-class ServedModel:
-    """A Keras model's variables where `place` puts them; `call` runs the model on them."""
+class StatelessModel:
+    """A Keras model that is called without state of its own, and its variables where `place` puts them."""
 
     def __init__(self, place: Placing, model: Any) -> None:
         self.template = model
-        served = {id(v): place(v, None) for v in model.variables}
-        self.variables = [served[id(v)] for v in model.variables]
-        self.trainable_variables = [served[id(v)] for v in model.trainable_variables]
-        self.non_trainable_variables = [served[id(v)] for v in model.non_trainable_variables]
+        at_place = {id(v): place(v, None) for v in model.variables}
+        self.variables = [at_place[id(v)] for v in model.variables]
+        self.trainable_variables = [at_place[id(v)] for v in model.trainable_variables]
+        self.non_trainable_variables = [at_place[id(v)] for v in model.non_trainable_variables]
 
     def read(self) -> tuple[list[Any], list[Any]]:
         """(trained, untrained) values, for one step."""
@@ -79,34 +79,39 @@ class ServedModel:
                     shard.assign(part)
 
 
-class ServedOptimizer:
-    """Adam, or gradient descent with or without momentum, with the configuration of a Keras optimizer."""
+class FusedOptimizer:
+    """TensorFlow's fused kernel of Adam or gradient descent, with the configuration of a Keras optimizer."""
 
-    def __init__(self, place: Placing, optimizer: Any, model: ServedModel) -> None:
+    def __init__(self, place: Placing, optimizer: Any, model: StatelessModel) -> None:
         beside = _weights_of_slots(optimizer, model)
         self.variables = [place(v, beside.get(id(v))) for v in optimizer.variables]
-        by_id = {id(v): served for v, served in zip(optimizer.variables, self.variables, strict=True)}
+        by_id = {id(v): sharded for v, sharded in zip(optimizer.variables, self.variables, strict=True)}
         self.iterations = by_id[id(optimizer.iterations)].shards[0]
         self._rate = by_id[id(optimizer._learning_rate)].shards[0]
         self._weights = model.trainable_variables
         self._apply = _rule(optimizer, by_id)
 
     def apply(self, gradients: Sequence[Any]) -> None:
-        """One update of every weight and slot, each under its lock, and of the step counter."""
+        """One update of every weight and slot, each under its lock, and then of the step counter.
+
+        TensorFlow orders by itself only what touches the same variable: the counter would count updates that begin.
+        """
         import tensorflow as tf
 
         count = tf.cast(self.iterations.read_value() + 1, tf.float32)
         rate = tf.cast(self._rate.read_value(), tf.float32)
+        written = []
         for position, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
             if gradient is None:
                 continue
             parts = weight.cut(tf.convert_to_tensor(gradient))
             for number, (shard, part) in enumerate(zip(weight.shards, parts, strict=True)):
-                self._apply(position, number, shard, part, rate, count)
-        self.iterations.assign_add(1, use_locking=True)
+                written.append(self._apply(position, number, shard, part, rate, count))
+        with tf.control_dependencies(written):
+            self.iterations.assign_add(1, use_locking=True)
 
 
-def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: ServedVariable | None) -> ServedVariable:
+def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: ShardedVariable | None) -> ShardedVariable:
     """`variable` on the servers, as the strategy spreads it, or cut and placed as `beside` is: a kernel that
     updates both must find them on one server."""
     import tensorflow as tf
@@ -115,22 +120,22 @@ def on_servers(strategy: "tf.distribute.Strategy", variable: Any, beside: Served
     with strategy.scope():
         if beside is None:
             made = tf.Variable(value, trainable=False, name=name)
-            return ServedVariable(variable.path, tuple(getattr(made, "variables", None) or [made]))
+            return ShardedVariable(variable.path, tuple(getattr(made, "variables", None) or [made]))
         shards = []
         for shard, part in zip(beside.shards, beside.cut(value), strict=True):
             with strategy.extended.colocate_vars_with(shard):
                 shards.append(tf.Variable(part, trainable=False, name=name))
-        return ServedVariable(variable.path, tuple(shards))
+        return ShardedVariable(variable.path, tuple(shards))
 
 
-def _weights_of_slots(optimizer: Any, model: ServedModel) -> dict[int, ServedVariable]:
+def _weights_of_slots(optimizer: Any, model: StatelessModel) -> dict[int, ShardedVariable]:
     """The weight that each slot belongs to, by the slot's id."""
     slots = [getattr(optimizer, name, None) or [] for name in ("_momentums", "_velocities", "momentums")]
     return {id(slot): weight for kind in slots for slot, weight in zip(kind, model.trainable_variables, strict=False)}
 
 
-def _rule(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
-    """The kernel for `optimizer`: (weight's position, shard's number, shard, gradient, rate, count) -> None.
+def _rule(optimizer: Any, by_id: dict[int, ShardedVariable]) -> Any:
+    """The kernel for `optimizer`: (weight's position, shard's number, shard, gradient, rate, count) -> its op.
 
     Raises Unsupported for an optimizer that TensorFlow has no locked kernel for with the same arithmetic.
     """
@@ -149,15 +154,15 @@ def _rule(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
     )
 
 
-def _adam(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
+def _adam(optimizer: Any, by_id: dict[int, ShardedVariable]) -> Any:
     import tensorflow as tf
 
     moments = [by_id[id(v)] for v in optimizer._momentums]
     velocities = [by_id[id(v)] for v in optimizer._velocities]
     beta1, beta2, epsilon = (float(v) for v in (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon))
 
-    def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, count: Any) -> None:
-        tf.raw_ops.ResourceApplyAdam(
+    def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, count: Any) -> Any:
+        return tf.raw_ops.ResourceApplyAdam(
             var=shard.handle,
             m=moments[position].shards[number].handle,
             v=velocities[position].shards[number].handle,
@@ -174,17 +179,17 @@ def _adam(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
     return apply
 
 
-def _sgd(optimizer: Any, by_id: dict[int, ServedVariable]) -> Any:
+def _sgd(optimizer: Any, by_id: dict[int, ShardedVariable]) -> Any:
     import tensorflow as tf
 
     moments = [by_id[id(v)] for v in getattr(optimizer, "momentums", None) or []]
     momentum = float(optimizer.momentum)
 
-    def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, _: Any) -> None:
+    def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, _: Any) -> Any:
         if not momentum:
-            tf.raw_ops.ResourceApplyGradientDescent(var=shard.handle, alpha=rate, delta=gradient, use_locking=True)
-            return
-        tf.raw_ops.ResourceApplyKerasMomentum(
+            descend = tf.raw_ops.ResourceApplyGradientDescent
+            return descend(var=shard.handle, alpha=rate, delta=gradient, use_locking=True)
+        return tf.raw_ops.ResourceApplyKerasMomentum(
             var=shard.handle,
             accum=moments[position].shards[number].handle,
             lr=rate,

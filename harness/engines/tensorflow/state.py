@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.engines.tensorflow.server_state import ServedVariable
+from harness.engines.tensorflow.server_state import ShardedVariable
 from harness.protocol.state import VariableState
 
 
@@ -15,7 +15,7 @@ def capture(model: Any, optimizer: Any) -> list[VariableState]:
 
 def copies_of(variable: Any) -> list[Any]:
     """The tf.Variable of each replica behind a Keras variable."""
-    if isinstance(variable, ServedVariable):
+    if isinstance(variable, ShardedVariable):
         return variable.copies()
     inner = variable.value
     return list(getattr(inner, "values", None) or [inner])

@@ -7,8 +7,10 @@ from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.raw_variables import RawVariables
 from harness.engines.tensorflow.reference import continue_reference, run_reference
-from harness.engines.tensorflow.server_state import ServedModel
+from harness.engines.tensorflow.reference.others import must_not_need_others
+from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
@@ -29,6 +31,9 @@ class TensorFlowTrainer:
         self._training = build(request)
         self._strategy = strategies()[cell.strategy]
         self._loop = loops()[cell.loop].build(self._training)
+        self._raw = RawVariables(self._training.model, self._training.optimizer)
+        self._needs_no_others = False
+        """Whether it was tried that a late update can be proved by what this process knows."""
         self._compiled_anew = False
         """Whether a step that was to be proved was not of the program that is timed."""
         self._hardest: str | None = None
@@ -54,7 +59,7 @@ class TensorFlowTrainer:
     def check_reduction(self) -> str | None:
         """Known values through the strategy, in the shapes of the model's gradients."""
         model = self._training.model
-        weights = (model.template if isinstance(model, ServedModel) else model).trainable_variables
+        weights = (model.template if isinstance(model, StatelessModel) else model).trainable_variables
         return self._strategy.check_reduction(self._training.strategy, [(tuple(w.shape), w.dtype) for w in weights])
 
     def state(self) -> list[VariableState]:
@@ -71,6 +76,7 @@ class TensorFlowTrainer:
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """A second model, on one device, eagerly and without tf.distribute."""
+        self._raw.must_be_as_built()
         reference = run_reference(self._training, initial)
         seen = {fault: share for fault, share in (reference.sight or {}).items() if fault != "delayed"}
         self._hardest = min(seen, key=seen.__getitem__, default=None)
@@ -89,7 +95,11 @@ class TensorFlowTrainer:
         return KnownStep(loss, not self._compiled_anew)
 
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
-        """As the first updates'; of faults, only the one that they would have shown least is tried again."""
+        """As the first updates', but traced; of faults only the one that they would have shown least is tried again."""
+        self._raw.must_be_as_built()
+        if not self._needs_no_others:
+            must_not_need_others(self._training, before)
+            self._needs_no_others = True
         return continue_reference(self._training, before, self._hardest)
 
     def synchronise(self) -> None:

@@ -13,14 +13,14 @@ from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
-from harness.engines.tensorflow.server_state import ServedModel, ServedOptimizer, on_servers
+from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of, shapes_of
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
 from harness.spec.cell import TrainingCell
-from harness.trial.array_cache import kept
+from harness.trial.array_cache import cached_arrays
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,19 +132,21 @@ def build(request: Request) -> Training:
     data_dir = Path(request.data_dir)
     classes = source.info(data_dir).classes
     with placement(cell, devices):
-        placed = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
-        model, optimizer = build_model(workload, cell, classes, request.seed, None if placed else strategy)
+        stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
+        model, optimizer = build_model(workload, cell, classes, request.seed, None if stateless else strategy)
     input_shape, output_shape = shapes_of(model)
     classes = output_shape[-1]
     batches = _gate_batches(request, source, input_shape, classes)
     loss = loss_of(model)
-    if placed:
-        model, optimizer = _placed(strategy, workload, model, optimizer)
+    if stateless:
+        model, optimizer = _without_state(strategy, workload, model, optimizer)
     return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
 
 
-def _placed(strategy: Any, workload: Workload, model: Any, optimizer: Any) -> tuple[Any, Any]:
-    """The state of both on the parameter servers, or on a mesh."""
+def _without_state(
+    strategy: Any, workload: Workload, model: Any, optimizer: Any
+) -> tuple[StatelessModel, FusedOptimizer]:
+    """Both without state of their own: it lies on the parameter servers, or on a mesh."""
     import keras
 
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
@@ -153,8 +155,8 @@ def _placed(strategy: Any, workload: Workload, model: Any, optimizer: Any) -> tu
         place = placing(strategy, cuts_of(workload, model, strategy.sizes))
     else:
         place = functools.partial(on_servers, strategy)
-    served = ServedModel(place, model)
-    return served, ServedOptimizer(place, optimizer, served)
+    stateless = StatelessModel(place, model)
+    return stateless, FusedOptimizer(place, optimizer, stateless)
 
 
 def _gate_batches(
@@ -168,7 +170,7 @@ def _gate_batches(
         return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
 
     key = (request.training.data, request.data_dir, input_shape, classes, request.training.global_batch_size)
-    arrays = kept(request.scratch, "batches", repr(key).encode(), compute)
+    arrays = cached_arrays(request.scratch, "batches", repr(key).encode(), compute)
     return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
 
 

@@ -10,7 +10,7 @@ from harness.report.comparison.forest import forest_figure
 from harness.report.comparison.notes import notes_of
 from harness.report.comparison.rule import margin_words, methods, rule_sentences
 from harness.report.comparison.table import comparison_table
-from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.comparison.words import headline, sides_line, title, verdict_sentences
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
 from harness.report.words.text import NOTHING
@@ -29,10 +29,11 @@ class _Html:
                 "comparison.html.j2",
                 comparison=comparison,
                 headline=headline(comparison),
+                title=title(comparison),
                 sentences=verdict_sentences(comparison),
                 sides=sides_line(comparison),
                 margins=margin_words(comparison.margins),
-                changes=[_change(change) for change in comparison.changes],
+                changes=[_change(change) for change in comparison.unasked],
                 notes=notes_of(comparison),
                 picture=forest_figure(comparison, "forest"),
                 table=_unbroken(comparison_table(comparison)),

@@ -21,7 +21,7 @@ class _Markdown:
         """See Renderer. The first line has the verdict and no figure: differing environments come before those."""
         verdict, _, rest = headline(comparison).partition(": ")
         lines = [f"**{verdict}**: {escape(rest)}", "", escape(sides_line(comparison))]
-        if comparison.changes:
+        if comparison.unasked:
             lines += ["", "The environments differ:", "", *(f"- {escape(line)}" for line in change_lines(comparison))]
         # its note is on columns that are not shown here
         lines += table_lines(replace(narrowed(comparison_table(comparison)), note=""))

@@ -23,19 +23,20 @@ class _Terminal:
     suffix: str = ".txt"
 
     def render(self, comparison: Comparison, surface: Surface) -> str:
-        """See Renderer. What differs about the machines comes before any figure."""
+        """See Renderer. What differs about the machines comes before any figure, but of what a person set apart."""
         width = min(surface.width, _WIDEST)
         table = comparison_table(comparison)
         drawable = replace(table if surface.width >= _WIDE else narrowed(table), note="")
+        verdict = _filled([headline(comparison) + ".", *verdict_sentences(comparison)], width)
         parts = [
             _filled([sides_line(comparison)], width),
             _listed("The environments differ:", change_lines(comparison), width),
             drawn(drawable, surface.width, surface.styled) + _filled([table.note], width),
             _listed("Notes:", notes_of(comparison), width),
             _filled(rule_sentences(comparison), width),
-            _filled([headline(comparison) + ".", *verdict_sentences(comparison)], width),
         ]
-        return "\n".join(part for part in parts if part)
+        whole = [verdict, *parts] if comparison.kind == "ab" else [*parts, verdict]
+        return "\n".join(part for part in whole if part)
 
 
 def _filled(sentences: tuple[str, ...] | list[str], width: int) -> str:

@@ -13,7 +13,7 @@ _MORE = {
     "runs": "trials a side that would decide it, {stay} (--trials in both runs). `python -m harness ab` needs fewer, "
     "because its sides take turns",
     "along": "pairs in all that would decide it, {stay} (--trials)",
-    "ab": "blocks in all that would decide it, {stay} (--pilot-blocks and --max-blocks)",
+    "ab": "blocks in all that would decide it, {stay} (--max-blocks)",
 }
 _LEAST = {"runs": "2 trials a side", "along": "2 pairs", "ab": "2 blocks"}
 

@@ -4,6 +4,7 @@ from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Margins
 from harness.record.validation import ValidationRecord
 from harness.report.comparison.words import quantity_of_rows
+from harness.report.tables.validation import pooled
 from harness.report.words.method import Method
 from harness.report.words.text import listed, plural, significant
 from harness.visible import printable
@@ -32,9 +33,10 @@ def rule_sentences(comparison: Comparison) -> tuple[str, ...]:
 FORMULAS = {
     "Ratio of throughputs": "θ = ln X_B − ln X_A, X = G ÷ τ a trial, τ = Σ window time ÷ Σ steps. Above zero B is "
     "faster. The trial is the unit of replication, never the step or the window (Hoefler & Belli, SC15).",
-    "Interval": "Sides that took turns in a block: d = θ of the block, d̄ ± t(n−1)·s_d/√n (Student 1908). Planned in "
-    "two stages: the pilot's s₀ and t(n₀−1) with all n (Stein 1945). Sides that never met: x̄_B − x̄_A with Welch's "
-    "standard error and Satterthwaite's degrees of freedom (Welch 1947).",
+    "Interval": "Sides that took turns in a block: d = θ of the block, d̄ ± t(n−1)·s_d/√n (Student 1908). At a look "
+    "(repeated t): at that look's own confidence, so that the intervals of all looks hold the truth 95 times in 100 "
+    "(Jennison & Turnbull 1989). Planned in two stages: the pilot's s₀ and t(n₀−1) with all n (Stein 1945). Sides that "
+    "never met: x̄_B − x̄_A with Welch's standard error and Satterthwaite's degrees of freedom (Welch 1947).",
     "Verdict": "In this order. Invalid: a side failed its correctness gate or gave nothing to compare. Slower, "
     "faster: the whole 95 % interval of θ lies beyond −ln(1+δ) or +ln(1+δ). Equivalent: the 90 % interval lies within "
     "±ln(1+ε), which is two one-sided tests at 5 % (Schuirmann 1987). Undecided: none of these. No difference found "
@@ -94,7 +96,6 @@ def _cpu_known(comparison: Comparison) -> str:
 def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:
     if validation is None:
         return ()
-    rates = [effect.false_alarms for effect in validation.effects if effect.false_alarms is not None]
     floors = [
         f"{significant(100 * floor, 2)} % {kind}"
         for kind, floor in (
@@ -103,11 +104,14 @@ def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:
         )
         if floor is not None
     ]
-    alarms = f"{plural(sum(rate.count for rate in rates), 'false alarm')} in {sum(rate.of for rate in rates)} A/A, "
+    again = [effect for effect in validation.effects if effect.plant is None]
+    alarms, holds = pooled(effect.false_alarms for effect in again), pooled(effect.holds for effect in again)
+    counted = f"{plural(alarms.count, 'false alarm')} in {alarms.of} A/A, " if again else ""
+    held = f"of whose intervals {holds.count} of {holds.of} hold 0, " if holds.of else ""
     quick = " (quick)" if validation.quick else ""
     return (
         printable(
-            f"validate measured on this machine, run {validation.run_id}{quick}: {alarms if rates else ''}"
+            f"validate measured on this machine, run {validation.run_id}{quick}: {counted}{held}"
             f"noise floor {listed(floors) or 'not known'}."
         ),
     )

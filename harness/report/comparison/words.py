@@ -13,6 +13,7 @@ _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""
 STAY = "were mean and spread to stay as they are"
 _NAMED = 3
+_OF_PAIRS = ("Stein t", "repeated t")
 _HEADINGS = {
     "runs": "A is run {a}; B is run {b}.",
     "along": "A is {a}; B is {b}, all else equal, in run {run}.",
@@ -27,8 +28,15 @@ def sides_line(comparison: Comparison) -> str:
 
 
 def change_lines(comparison: Comparison) -> tuple[str, ...]:
-    """How the sides' environments differ, one line each; empty when they do not."""
-    return tuple(printable(str(change)) for change in comparison.changes)
+    """How the sides' environments differ beside what was asked, one line each; empty when they do not."""
+    return tuple(printable(str(change)) for change in comparison.unasked)
+
+
+def title(comparison: Comparison) -> str:
+    """Which side is held against which: of `ab` as the person set them apart, else `B against A`."""
+    if comparison.kind != "ab":
+        return "B against A"
+    return printable(f"{comparison.title_b} against {comparison.title_a}")
 
 
 def headline(comparison: Comparison) -> str:
@@ -36,7 +44,8 @@ def headline(comparison: Comparison) -> str:
     counts = comparison.counts
     if len(comparison.rows) == 1:
         mark = " (unproved)" if comparison.rows[0].unproved else ""
-        return f"{comparison.verdict}{mark}: {printable(comparison.rows[0].name)}"
+        about = title(comparison) if comparison.kind == "ab" else printable(comparison.rows[0].name)
+        return f"{comparison.verdict}{mark}: {about}"
     return f"{comparison.verdict}: of {len(comparison.rows)} comparisons, " + listed(
         (f"{count} {verdict}" for verdict, count in counts.items()), most=9
     )
@@ -87,7 +96,7 @@ def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
     """What must be said of one row: why it is invalid, where the instruments differ, what would decide it."""
     wall = row.verdicts.wall
     notes = [text.rstrip(".") for text in (wall.reason, row.verdicts.disagreement) if text is not None]
-    if wall.verdict == "undecided":
+    if wall.verdict == "undecided" and wall.estimate is not None:
         notes.append(_what_would_decide(comparison, wall))
     return tuple(printable(f"{row.name}: {note}.") for note in notes)
 
@@ -95,7 +104,7 @@ def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
 def count_words(comparison: Comparison, row: Row) -> str:
     """The trials or pairs behind a row: `8 pairs`, `5 + 5 trials`."""
     estimate = row.verdicts.wall.estimate
-    if estimate is not None and (estimate.method.startswith("paired") or estimate.method == "Stein t"):
+    if estimate is not None and (estimate.method.startswith("paired") or estimate.method in _OF_PAIRS):
         return plural(estimate.count, "pair")
     if comparison.kind == "ab":
         return plural(comparison.blocks, "pair")
@@ -134,8 +143,8 @@ def _signed(value: float, decimals: int) -> str:
 def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:
     assert wall.estimate is not None
     if wall.estimate.standard_error is None:
-        least = "two complete blocks, and --max-blocks 12 is usual"
-        return f"the least is {least if comparison.kind == 'ab' else 'two trials a side, and --trials 5 is usual'}"
+        least = "two complete blocks" if comparison.kind == "ab" else "two trials a side, and --trials 5 is usual"
+        return f"the least is {least}"
     alone = judge(wall.estimate, wall.margins).verdict
     if alone != "undecided":
         return f"judged alone it would be {alone}, among {wall.comparisons} comparisons it is not"
@@ -146,5 +155,5 @@ def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:
         "runs": f"about {count} trials a side would decide it, {STAY} (--trials {count} in both runs); `python -m "
         "harness ab` needs fewer, because its sides take turns",
         "along": f"about {count} pairs would decide it, {STAY} (--trials {count})",
-        "ab": f"about {count} blocks in all would decide it, {STAY} (--pilot-blocks {count} --max-blocks {count})",
+        "ab": f"about {count} blocks in all would decide it, {STAY} (--max-blocks {count})",
     }[comparison.kind]

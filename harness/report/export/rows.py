@@ -12,6 +12,7 @@ from harness.record.trial import TrialRecord
 from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS, Column
 from harness.report.tables.quantities import columns_for
 from harness.report.values import plain
+from harness.report.words.headline import varying
 from harness.visible import printable
 
 Row = dict[str, Any]
@@ -41,9 +42,11 @@ def _row(columns: Sequence[Column], cell: CellSummary) -> Row:
 
 
 def answer_row(work: WorkloadSummary) -> Row:
-    """A workload's answer for machines."""
+    """A workload's answer for machines; of a key of which its ranking holds several values, the list of them."""
     answer = asdict(work.answer)
-    return {"workload": dict(work.workload.keys), "answer": plain(answer)}
+    cells = [cell.trials.cell for cell in work.cells if cell.place is not None]
+    several = {key: list(dict.fromkeys(cell.get(key) for cell in cells)) for key in varying(work)}
+    return {"workload": {**dict(work.workload.keys), **several}, "answer": plain(answer)}
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
-from harness.analysis.faults import Advice, CostSummary, FaultsSummary, ScenarioSummary, Spread
+from harness.analysis.faults import Advice, CostSummary, FaultsSummary, MedianRange, ScenarioSummary
 from harness.record.faults import FaultsPlan
 from harness.record.manifest import RunManifest
 from harness.report.figures.faults import faults_figure
@@ -216,7 +216,7 @@ def headline(summary: FaultsSummary) -> str:
     return f"{ok} of {plural(jobs, 'disturbed job')} reached the last step with the right state{tail}."
 
 
-def spread_words(spread: Spread | None) -> str:
+def spread_words(spread: MedianRange | None) -> str:
     """`3.1 s [2.8–3.4]`, all in one unit; one value alone has no range."""
     if spread is None:
         return NOTHING
@@ -235,7 +235,7 @@ def overhead_words(overhead: Interval) -> str:
     return f"{change} [{100 * (overhead.low - 1):+.1f}, {100 * (overhead.high - 1):+.1f}]"
 
 
-def _counts(spread: Spread | None) -> str:
+def _counts(spread: MedianRange | None) -> str:
     if spread is None:
         return NOTHING
     middle = f"{spread.median:g}"

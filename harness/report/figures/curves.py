@@ -28,7 +28,7 @@ from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.expand import training_base_of
 from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
-from harness.spec.naming import sayings, told_value
+from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
 Value = Callable[[CellSummary], Interval | None]
@@ -147,6 +147,8 @@ def _in_titles(bases: Collection[TrainingCell]) -> list[str]:
 
 def _title_words(base: TrainingCell, key: str) -> str:
     """`fit loop`; of an axis whose entry says no more, `prefetch 2`."""
+    if key in TOLD:
+        return value_words(base, key)
     value = getattr(base, key)
     return told_value(key, value) if TABLE[key].label is None else f"{value} {key}"
 

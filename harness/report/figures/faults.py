@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.analysis.faults import FaultsSummary, ScenarioSummary, Spread
+from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary
 from harness.report.export.rows import Row
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import plural, seconds
@@ -85,7 +85,7 @@ def _row(scenario: ScenarioSummary) -> Row:
     return row
 
 
-def _whole(scenario: ScenarioSummary) -> Spread | None:
+def _whole(scenario: ScenarioSummary) -> MedianRange | None:
     """The time to the next useful step; where training went on, the longest standstill, which may come later."""
     return scenario.useful_step_s if scenario.restart_s is not None else scenario.standstill_s
 

@@ -10,7 +10,7 @@ from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.export.rows import Row
 from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import PHASE_WORDS, STACKED, STATUS_WORDS, plural, seconds, shortened, significant
+from harness.report.words.text import PHASE_WORDS, STACKED, plural, seconds, shortened, significant
 
 MOST = 40
 _HALF = 0.34
@@ -18,9 +18,10 @@ _HALF = 0.34
 
 
 def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """Median seconds of each phase; None when no trial got through one."""
+    """Median seconds of each phase of the measured cells; None without any. The data have the others as well."""
     cells = [cell for cell in summary.cells if any(cell.trials.phases_s.get(phase) for phase in STACKED)]
-    shown = cells[:MOST]
+    measured = [cell for cell in cells if cell.measured is not None]
+    shown = measured[:MOST]
     if not shown:
         return None
     phases = [phase for phase in STACKED if any(cell.trials.phases_s.get(phase) for cell in shown)]
@@ -30,17 +31,17 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
             for look, phase in enumerate(STACKED)
             if phase in phases
         ]
-        names = {row: _label(cell) for row, cell in enumerate(shown)}
+        names = {row: shortened(cell.label) for row, cell in enumerate(shown)}
         figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=4)
         axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "seconds of one trial, median over trials")
         _draw_bars(axes, shown, phases)
     caption = (
-        f"{_found(cells)} First the fixed cost, then warm-up and what is measured; at the end of each bar its "
-        "total. A trial that failed stops where its bar ends. Waiting for a turn is not drawn: it is the others' time."
+        f"{_found(measured)} First the fixed cost, then warm-up and what is measured; at the end of each bar its "
+        "total. Waiting for a turn is not drawn: it is the others' time."
     )
-    if len(cells) > len(shown):
-        caption += f" The first {len(shown)} of {len(cells)} cells are drawn; the table and the CSV have all."
+    if len(measured) > len(shown):
+        caption += f" The first {len(shown)} of {len(measured)} cells are drawn; the table and the CSV have all."
     return picture(figure, name, "Time per phase", _describe(shown), caption.strip(), _rows(cells))
 
 
@@ -82,19 +83,12 @@ def _rows(cells: Sequence[CellSummary]) -> list[Row]:
     ]
 
 
-def _label(cell: CellSummary) -> str:
-    return shortened(cell.label) + ("" if cell.measured else f" ({STATUS_WORDS[cell.trials.status]})")
-
-
 def _found(cells: Sequence[CellSummary]) -> str:
     """How much of a measured cell's time is measurement."""
-    ok = [cell for cell in cells if cell.measured is not None and total_s(cell.trials.phases_s) > 0]
-    if not ok:
-        return "No cell was measured; the bars are of trials that ended otherwise."
-    slowest = max(ok, key=lambda cell: total_s(cell.trials.phases_s))
-    total = sum(total_s(cell.trials.phases_s) for cell in ok)
-    steady = sum(cell.trials.phases_s.get("steady_s", 0.0) for cell in ok)
-    first = sum(cell.trials.phases_s.get("first_step_s", 0.0) for cell in ok)
+    slowest = max(cells, key=lambda cell: total_s(cell.trials.phases_s))
+    total = sum(total_s(cell.trials.phases_s) for cell in cells)
+    steady = sum(cell.trials.phases_s.get("steady_s", 0.0) for cell in cells)
+    first = sum(cell.trials.phases_s.get("first_step_s", 0.0) for cell in cells)
     return (
         f"Of the measured cells' time {significant(100 * steady / total, 2)} % is steady state, which is what is "
         f"measured, and {significant(100 * first / total, 2)} % the first step (trace and compile). The longest trial "

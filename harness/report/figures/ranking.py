@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.export.rows import Row
@@ -12,6 +13,8 @@ from harness.report.words.text import plural, shortened, significant
 from harness.spec.work import quantity_of
 
 MOST = 40
+GLANCE = 8
+"""Cells of the figure that stands beside the answer."""
 _ROW = 0.27
 
 
@@ -20,6 +23,41 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     ranking = summary.ranking[:MOST]
     if not ranking:
         return None
+    left_out = len(summary.ranking) - len(ranking)
+    cut = (
+        f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
+        if left_out
+        else ""
+    )
+    alike = ", to all cells alike" if summary.linked else ""
+    caption = f"{_found(summary)} {_CAPTION.format(alike=alike)}{cut}"
+    return picture(_drawn(ranking), name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
+
+
+def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
+    """The same of the best cell of each strategy and the next fastest; None where there is nothing to compare."""
+    chosen = _at_a_glance(summary.ranking)
+    if len(chosen) < 2:
+        return None
+    caption = (
+        "A filled dot cannot be told apart from the fastest, a hollow one is slower; "
+        "limits on the right hold for all together."
+    )
+    title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else "Every cell"
+    return picture(_drawn(chosen), name, title, _describe(chosen), caption, _rows(chosen))
+
+
+def _at_a_glance(ranking: Sequence[CellSummary]) -> list[CellSummary]:
+    """In the ranking's order; no strategy on one device and on the whole machine count as two."""
+    best: dict[object, CellSummary] = {}
+    for cell in ranking:
+        of = cell.trials.cell
+        best.setdefault((getattr(of, "strategy", of.cell_id), cell.trials.all_cores), cell)
+    first = list(dict.fromkeys(cell.cell_id for cell in (*best.values(), *ranking)))[:GLANCE]
+    return [cell for cell in ranking if cell.cell_id in first]
+
+
+def _drawn(ranking: Sequence[CellSummary]) -> Figure:
     with style():
         comparing = any(cell.place is not None and cell.place.against_best is not None for cell in ranking)
         names = {row: shortened(cell.label) for row, cell in enumerate(ranking)}
@@ -27,14 +65,7 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         _absolute(panels[0], ranking)
         if comparing:
             _against_best(panels[1], ranking)
-        left_out = len(summary.ranking) - len(ranking)
-    cut = (
-        f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
-        if left_out
-        else ""
-    )
-    caption = f"{_found(summary)} {_CAPTION}{cut}"
-    return picture(figure, name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
+    return figure
 
 
 def _found(summary: WorkloadSummary) -> str:
@@ -78,9 +109,9 @@ def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
 
 
 _CAPTION = (
-    "Left: throughput of each cell on its own; its interval holds whatever the machine did between blocks, to all "
-    "cells alike. Right: the same cells relative to the fastest, which is what tells them apart; a filled dot cannot "
-    "be told apart from the fastest, a hollow one is slower. Intervals on the right are corrected for the number of "
+    "Left: throughput of each cell on its own; in its interval is what the machine did between "
+    "blocks{alike}. Right: the same cells relative to the fastest, which is what tells them apart; a filled dot cannot "
+    "be told apart from the fastest, a hollow one is slower. Intervals on the right allow for the number of "
     "comparisons; one that runs out of the figure is in the table."
 )
 
@@ -92,7 +123,7 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
     unit = quantity_of(cell.trials.cell for cell in ranking).unit
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit}, 95 % interval")
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit} in these minutes, 95 %")
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
@@ -106,7 +137,7 @@ def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     # one interval of two trials must not squeeze all others to a point: the axis follows the dots
     low, high = min(share.value for share in shares), max(share.value for share in shares)
     axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "% of the fastest, corrected interval")
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "% of the fastest, 95 % limits")
 
 
 def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import harness
 from harness.analysis.history.series import Series
 from harness.record.validation import Rate
 from harness.report.figures import Picture
@@ -20,6 +19,7 @@ from harness.report.history.words import (
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
 from harness.report.words.text import listed, plural
+from harness.version import __version__
 from harness.visible import printable
 
 MOST_FIGURES = 60
@@ -55,7 +55,7 @@ def history_page(series: Sequence[Series], between: Between, runs: int, alarms: 
             newest=max((point.created_utc for one in series for point in one.points), default=""),
             left_out=len([one for one in ordered if len(one.points) > 1]) - len(drawn),
             table=table,
-            version=harness.__version__,
+            version=__version__,
             changed=any(one.changes for one in series),
         )
         + "\n"

@@ -66,7 +66,8 @@ class ShownKind(ABC):
         """What `list` says after the run's id and status."""
         trials, planned = listing.trials or 0, listing.planned or 0
         again = f" and {trials - planned} again" if trials > planned else ""
-        return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}  {listing.cells} cells"
+        unproved = f", {listing.unproved} unproved" if listing.unproved else ""
+        return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}{unproved}  {listing.cells} cells"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """A row for each cell, as `harness.load_cells` has them."""
@@ -78,5 +79,4 @@ class ShownKind(ABC):
 
 def known_validation(run: Run, results: Path) -> ValidationRecord | None:
     """The newest validation in `results` of the machine that the run was measured on."""
-    machine = run.manifest.facts.get("machine.id")
-    return find_validation(results, machine if isinstance(machine, str) else None)
+    return find_validation(results, run.manifest.facts.get("machine.id"))

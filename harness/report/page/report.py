@@ -13,6 +13,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.export.base import write
+from harness.report.figures.ranking import glance_figure
 from harness.report.figures.svg import style
 from harness.report.page.sections import SECTIONS, PageSource
 from harness.report.page.templating import rendered
@@ -95,6 +96,7 @@ def _page_of(source: PageSource) -> str:
         machine=_machine(source.manifest),
         measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
         answers=answers(source.summary, _block_s(source.manifest, source.summary)),
+        glances=[glance_figure(work, f"glance-w{place}") for place, work in enumerate(source.summary.workloads)],
         run_sentences=run_sentences(source.summary),
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),

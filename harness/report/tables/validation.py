@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.analysis.estimates.power import clopper_pearson, upper_limit
-from harness.record.validation import ENOUGH_DECISIONS, Effect, Rate, Rule, ValidationRecord
+from harness.analysis.estimates.intervals import CONFIDENCE
+from harness.analysis.estimates.power import clopper_pearson, lower_limit, upper_limit
+from harness.record.validation import ENOUGH_DECISIONS, Effect, PlantSize, Rate, Rule, Spread, ValidationRecord
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, plural, seconds, sentence, significant
+from harness.report.words.text import NOTHING, STATUS_MEANING, plural, seconds, sentence, significant
 from harness.visible import printable
 
 GOALS = {0.03: 0.90, 0.05: 0.95}
@@ -15,6 +16,8 @@ GOALS = {0.03: 0.90, 0.05: 0.95}
 EQUIVALENT_GOAL = 0.80
 ALARM_GOAL = 0.05
 DECISION_GOAL_S = 180.0
+NOT_SHOWN = "not shown"
+OF_ZYGOTES = {1: ", one zygote", 2: ", two zygotes"}
 ENOUGH = 20
 """Decisions below which a rate says little."""
 
@@ -25,61 +28,88 @@ def validation_tables(record: ValidationRecord) -> tuple[Table, ...]:
 
 
 def goals_table(record: ValidationRecord) -> Table:
-    """What is promised beside what was measured, all cells together."""
-    again = [effect for effect in record.effects if effect.plant is None]
-    rows = []
-    if again:
-        alarms = pooled(effect.false_alarms for effect in again)
-        limit = upper_limit(alarms.count, alarms.of)
-        rows.append(
-            (
-                "A/A, false alarms",
-                f"≤ {ALARM_GOAL:.0%}",
-                f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
-                _met(alarms.count <= ALARM_GOAL * alarms.of, alarms.of, ENOUGH_DECISIONS),
-            )
-        )
-        equivalent = pooled(effect.equivalent for effect in again)
-        rows.append(
-            (
-                "A/A, called equivalent",
-                f"≥ {EQUIVALENT_GOAL:.0%}",
-                rate(equivalent),
-                _met(equivalent.count >= EQUIVALENT_GOAL * equivalent.of, equivalent.of),
-            )
-        )
+    """What is promised beside what was measured, all cells together, without plants that missed their size."""
+    counted = as_stated(record).effects
+    rows = [*_again(record), *_spreads(record.spreads)]
     for share, goal in sorted(GOALS.items(), reverse=True):
-        if any(effect.plant is not None and effect.share == share for effect in record.effects):
-            found = found_by_verdict(record.effects, share)
-            name = f"{share:.0%} planted, called slower"
-            rows.append((name, f"≥ {goal:.0%}", rate(found), _met(found.count >= goal * found.of, found.of)))
+        if any(effect.plant is not None and effect.share == share for effect in counted):
+            found = found_by_verdict(counted, share)
+            rows.append((f"{share:.0%} planted, called slower", f"≥ {goal:.0%}", rate(found), _at_least(found, goal)))
     if record.effects:
         longest = max(effect.seconds_most for effect in record.effects)
         typical = max(effect.seconds_median for effect in record.effects)
         words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
         rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, _met(longest < DECISION_GOAL_S)))
     columns = (Head("figure", False), Head("goal", False), Head("measured here", False), Head("met", False))
-    note = f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson."
+    note = (
+        f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson; of a spread, F. "
+        "A rate meets its goal where its one-sided 95 % limit does, and misses it where the limit on the other side "
+        f"does; between, {NOT_SHOWN}: there are too few decisions to say."
+    )
     return Table("The method, measured", columns, tuple(rows), note)
+
+
+def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
+    """The goals of A/A decisions."""
+    again = [effect for effect in record.effects if effect.plant is None]
+    if not again:
+        return []
+    alarms, equivalent = pooled(one.false_alarms for one in again), pooled(one.equivalent for one in again)
+    limit = upper_limit(alarms.count, alarms.of)
+    rows: list[tuple[str, ...]] = [
+        (
+            "A/A, false alarms",
+            f"≤ {ALARM_GOAL:.0%}",
+            f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
+            _shown(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
+        )
+    ]
+    holds = pooled(one.holds for one in again)
+    if holds.of:
+        inside = holds.low <= CONFIDENCE <= holds.high
+        met = _met(inside, holds.of, ENOUGH_DECISIONS)
+        rows.append(("A/A, intervals that hold 0", f"{CONFIDENCE:.0%}", rate(holds, 1), met))
+    goal = EQUIVALENT_GOAL
+    rows.append(("A/A, called equivalent", f"≥ {goal:.0%}", rate(equivalent), _at_least(equivalent, goal)))
+    return rows
+
+
+def _spreads(spreads: Sequence[Spread]) -> list[tuple[str, ...]]:
+    return [
+        (
+            f"A/A, spread² ÷ predicted{OF_ZYGOTES.get(spread.zygotes, '') if len(spreads) > 1 else ''}",
+            "1",
+            f"{spread.ratio:.2f} [{spread.low:.2f} – {spread.high:.2f}], {plural(spread.decisions, 'decision')}",
+            _met(spread.as_predicted, spread.decisions),
+        )
+        for spread in spreads
+    ]
+
+
+def as_stated(record: ValidationRecord) -> ValidationRecord:
+    """The record without decisions on plants that missed their size: what was found of those is of another size."""
+    missed = {plant.plant for plant in record.plants if plant.missed}
+    return record.model_copy(update={"effects": [effect for effect in record.effects if effect.plant not in missed]})
 
 
 def effects_table(record: ValidationRecord) -> Table:
     """One row a cell and plant."""
     fields: tuple[tuple[str, bool, Callable[[Effect], str]], ...] = (
-        ("cell", False, lambda effect: effect.cell.label),
+        ("cell", False, lambda effect: record.named(effect.cell)),
         ("planted", False, _planted),
         ("decisions", True, lambda effect: str(effect.slower.of)),
         ("slower", True, lambda effect: rate(effect.slower)),
         ("equivalent", True, lambda effect: rate(effect.equivalent)),
         ("undecided", True, lambda effect: str(effect.verdicts.get("undecided", 0))),
-        ("false alarms", True, lambda effect: rate(effect.false_alarms) if effect.false_alarms else NOTHING),
+        ("intervals that hold it", True, lambda effect: rate(effect.holds) if effect.holds else NOTHING),
         ("step time, measured", True, _measured),
         ("paired sd", True, lambda effect: NOTHING if effect.deviation is None else f"{effect.deviation:.1%}"),
         ("blocks", True, lambda effect: f"{significant(effect.blocks_median, 2)} (≤ {effect.blocks_most})"),
         ("seconds", True, lambda effect: f"{effect.seconds_median:.0f} (≤ {effect.seconds_most:.0f})"),
     )
     rows = tuple(tuple(read(effect) for _, _, read in fields) for effect in record.effects)
-    return Table("Every cell and slow-down", tuple(Head(name, number) for name, number, _ in fields), rows)
+    note = f"Unproved: {STATUS_MEANING['unproved']}." if record.unproved else ""
+    return Table("Every cell and slow-down", tuple(Head(name, number) for name, number, _ in fields), rows, note)
 
 
 def tools_table(record: ValidationRecord) -> Table:
@@ -112,16 +142,35 @@ def tools_table(record: ValidationRecord) -> Table:
     return Table("The same decisions by other tools' rules, on the same windows", columns, tuple(rows), note)
 
 
+def turn_words(record: ValidationRecord) -> str:
+    """What taking turns does to an absolute throughput, of a record that has it."""
+    each = (f"{record.named(one.cell)} {one.longer:+.1%} [{one.low:+.1%}, {one.high:+.1%}]" for one in record.turns)
+    return (
+        "a window that follows another trial's takes longer than one that follows the trial's own, by "
+        f"{'; '.join(each)}: absolute throughputs are lower by up to as much, and ratios are not"
+    )
+
+
+def _plant_words(plant: PlantSize) -> str:
+    """What a kind of slow-down came to, and whether it is counted."""
+    ends = "" if plant.low is None or plant.high is None else f" [{plant.low:.3f} – {plant.high:.3f}]"
+    missed = "; that is another size, so these are not counted with the others" if plant.missed else ""
+    name = plant.plant.replace("_", " ")
+    return (
+        f"{name} came to {plant.ratio:.3f}{ends} of what was stated, over {plural(plant.decisions, 'decision')}{missed}"
+    )
+
+
 def validation_lines(record: ValidationRecord) -> tuple[str, ...]:
     """The findings in sentences."""
-    lines = []
+    lines = [_plant_words(plant) for plant in record.plants]
+    if record.turns:
+        lines.append(turn_words(record))
     for floor in record.floors:
         unpaired = f", {floor.unpaired:.1%} for runs at different times" if floor.unpaired is not None else ""
-        smallest = min((one.share for one in record.effects if one.plant and one.cell == floor.cell), default=None)
-        most = "at most " if floor.smallest_effect == smallest else ""
-        effect = "not reached" if floor.smallest_effect is None else f"{most}{floor.smallest_effect:.1%}"
+        effect = "not known" if floor.smallest_effect is None else f"{floor.smallest_effect:.1%}"
         lines.append(
-            f"{floor.cell.label}: noise floor for δ {floor.paired:.1%} taking turns{unpaired}; "
+            f"{record.named(floor.cell)}: noise floor for δ {floor.paired:.1%} taking turns{unpaired}; "
             f"smallest slow-down found with 90 % power: {effect}"
         )
     if not record.complete:
@@ -131,11 +180,11 @@ def validation_lines(record: ValidationRecord) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def rate(value: Rate) -> str:
+def rate(value: Rate, digits: int = 0) -> str:
     """`58 of 60 [89 – 100 %]`."""
     if not value.of:
         return NOTHING
-    return f"{value.count} of {value.of} [{100 * value.low:.0f} – {100 * value.high:.0f} %]"
+    return f"{value.count} of {value.of} [{100 * value.low:.{digits}f} – {100 * value.high:.{digits}f} %]"
 
 
 def pooled(rates: Iterable[Rate | None]) -> Rate:
@@ -146,12 +195,18 @@ def pooled(rates: Iterable[Rate | None]) -> Rate:
 
 def summary_words(record: ValidationRecord) -> str:
     """One sentence for a comparison to cite: what is known of the method on this machine."""
+    return f"validated on this machine (run {record.run_id}): {again_words(record)}"
+
+
+def again_words(record: ValidationRecord) -> str:
+    """What deciding about the same thing against itself came to."""
     again = [effect for effect in record.effects if effect.plant is None]
-    alarms = pooled(effect.false_alarms for effect in again)
+    alarms, holds = pooled(effect.false_alarms for effect in again), pooled(effect.holds for effect in again)
     limit = upper_limit(alarms.count, alarms.of)
+    held = f", and {rate(holds, 1)} intervals hold 0, as 95 % should" if holds.of else ""
     return (
-        f"validated on this machine (run {record.run_id}): {alarms.count} false alarms in "
-        f"{plural(alarms.of, 'decision')} of the same thing against itself, at most {limit:.1%}"
+        f"{plural(alarms.count, 'false alarm')} in {plural(alarms.of, 'decision')} of the same thing against itself, "
+        f"at most {limit:.1%}{held}"
     )
 
 
@@ -171,6 +226,15 @@ def _measured(effect: Effect) -> str:
     if effect.measured_low is None or effect.measured_high is None:
         return change
     return f"{change} [{math.expm1(-effect.measured_high):+.1%}, {math.expm1(-effect.measured_low):+.1%}]"
+
+
+def _at_least(found: Rate, goal: float) -> str:
+    return _shown(lower_limit(found.count, found.of) >= goal, upper_limit(found.count, found.of) < goal)
+
+
+def _shown(met: bool, missed: bool) -> str:
+    """By the one-sided limits of a rate: that the goal is met, that it is missed, or neither."""
+    return "met" if met else "NOT MET" if missed else NOT_SHOWN
 
 
 def _met(met: bool, decisions: int = ENOUGH, enough: int = ENOUGH) -> str:

@@ -3,9 +3,25 @@
 It is looked at only: a sweep's plan is sealed, so nothing that is said here can end it or make it longer.
 """
 
-from harness.analysis import Interval, RunSummary, WorkloadSummary
+from collections.abc import Sequence
+
+from harness.analysis import Interval, RunSummary, WorkloadSummary, summarise
+from harness.errors import HarnessError
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
 from harness.report.words.text import plural, significant
+from harness.spec.cell import TrainingCell
 from harness.visible import printable
+
+
+def summary_so_far(manifest: RunManifest | None, trials: Sequence[TrialRecord]) -> RunSummary | None:
+    """What the records of a sweep under way come to; None where nothing may be said of them yet, or can be."""
+    if manifest is None or not trials or manifest.kind != "sweep":
+        return None  # a decision is looked at when its plan says, and no sooner
+    try:
+        return summarise(manifest, trials)
+    except HarnessError:
+        return None  # the report will say which record cannot be compared
 
 
 def so_far(summary: RunSummary) -> tuple[str, ...]:
@@ -15,7 +31,8 @@ def so_far(summary: RunSummary) -> tuple[str, ...]:
     for work in summary.workloads:
         if work.ranking:
             name = f"{work.workload.label}: " if several else ""
-            lines.append(printable(f"{name}{_leader(work)}; {_pays(work)}"))
+            training = any(isinstance(cell.trials.cell, TrainingCell) for cell in work.cells)
+            lines.append(printable(f"{name}{_leader(work)}" + (f"; {_pays(work)}" if training else "")))
     return tuple(lines)
 
 
@@ -46,6 +63,8 @@ def _pays(work: WorkloadSummary) -> str:
     match answer.verdict:
         case "pays":
             return f"distributing pays: {size}"
+        case "beats_one_device":
+            return f"{size}, of one device"
         case "do_not_distribute":
             return f"distributing does not pay: {size}"
         case _:

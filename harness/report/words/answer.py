@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.report.words.caveats import caveats, is_virtual, least_overhead
-from harness.report.words.headline import as_run, headline_words
-from harness.report.words.separation import Rival, rivals, separation_words, ties_words
+from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
+from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
-    describe,
+    described,
     listed,
     plural,
     plus_minus,
@@ -20,9 +20,12 @@ from harness.report.words.text import (
     shortened,
     significant,
 )
+from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
+from harness.spec.naming import key_words
 from harness.visible import printable
 
+_NO_WHOLE = "no strategy on all cores, which one would run instead, was not measured"
 _FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")
 
 
@@ -74,8 +77,11 @@ def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerTe
 
 
 def run_sentences(summary: RunSummary) -> tuple[str, ...]:
-    """What holds for the run as a whole: cells without a number, and a sweep that did not end."""
+    """What holds for the run as a whole: why it has several rankings, cells without a number, and a sweep that did
+    not end."""
     sentences = []
+    if reasons := _apart(summary):
+        sentences.append(f"{plural(len(summary.workloads), 'ranking')}, for {listed(reasons)}.")
     failed = [f"{summary.counts[name]} {STATUS_WORDS[name]}" for name in _FAILED if summary.counts.get(name)]
     if failed:
         total = sum(summary.counts.values())
@@ -87,6 +93,12 @@ def run_sentences(summary: RunSummary) -> tuple[str, ...]:
             f"--resume {summary.run_id} runs the rest."
         )
     return tuple(sentences)
+
+
+def _apart(summary: RunSummary) -> list[str]:
+    """Why cells are not ranked together, of each axis in which the rankings differ."""
+    scopes = [work.workload for work in summary.workloads]
+    return [axis.apart for key, axis in TABLE.items() if axis.apart and len({scope.get(key) for scope in scopes}) > 1]
 
 
 def left_out_words(work: WorkloadSummary) -> str:
@@ -118,7 +130,10 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         headline=headline_words(work),
         fastest=_fastest(work, answer.throughput),
         verdict=_verdict(work),
-        sentences=(*filter(None, [left_out_words(work)]), *caveats(work, answer.throughput, noise)),
+        sentences=(
+            *filter(None, [one_replica_words(work), left_out_words(work)]),
+            *caveats(work, answer.throughput, noise),
+        ),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),
         rivals=tied,
@@ -129,7 +144,7 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     best = next(cell for cell in work.cells if cell.cell_id == work.answer.best_id)
     trials = plural(throughput.count, "trial")
-    certainty = f"{plus_minus(throughput)}, 95 % interval {bounds(throughput)} from {trials}"
+    certainty = f"{plus_minus(throughput)} in these minutes, 95 % interval {bounds(throughput)} from {trials}"
     if not throughput.known:
         certainty = f"{trials}, so no interval"
     return f"Fastest: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
@@ -141,7 +156,8 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     name = f"{work.workload.quantity.unit}, the fastest ({shortened(work.ranking[0].label)})"
     yield Figure(name, significant(throughput.value), plus_minus(throughput))
     if answer.speed_up is not None:
-        name = "the best distributed cell, over the best without a strategy"
+        which = f"best of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
+        name = f"the {which}, over {without_strategy(work)}"
         yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
     costs = least_overhead(work)
     if costs is not None and costs.vs_none is not None:
@@ -155,19 +171,26 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
 
 def _verdict(work: WorkloadSummary) -> str:
     answer = work.answer
-    cells = {cell.cell_id: cell.trials for cell in work.cells}
-    if not any(isinstance(cell.cell, TrainingCell) for cell in cells.values()):
+    cells = {cell.cell_id: cell for cell in work.cells}
+    if not any(isinstance(cell.trials.cell, TrainingCell) for cell in work.cells):
         return ""
     done = "measured and proved" if work.unranked else "measured"
     if answer.base_id is None:
         return f"Whether distributing pays is unknown: no cell without a strategy was {done}."
     if answer.speed_up is None or answer.best_distributed_id is None:
-        return f"Whether distributing pays is unknown: no cell with more than one replica was {done}."
+        told = listed(map(key_words, varying(work)))
+        alone = any(cell.trials.cell.devices_in_sync > 1 for cell in work.ranking)
+        lacking = f" in the {told} of one without a strategy" if alone else ""
+        return f"Whether distributing pays is unknown: no cell with more than one replica was {done}{lacking}."
     base, distributed = (
-        marked(describe(cells[one].cell), cells[one]) for one in (answer.base_id, answer.best_distributed_id)
+        marked(described(cell.trials) + default_words(work, cell), cell.trials)
+        for cell in (cells[answer.base_id], cells[answer.best_distributed_id])
     )
-    against = f"{ratio(answer.speed_up)} the throughput of the fastest cell without a strategy ({base})"
-    if answer.speed_up_shared:
+    whatever = f", whatever its {listed(map(key_words, keys))}" if (keys := varying(work)) else ""
+    against = f"{ratio(answer.speed_up)} the throughput of the fastest cell without a strategy{whatever} ({base})"
+    if answer.distributed > 1:
+        against += f", chosen as the best of {answer.distributed}"
+    if answer.speed_up_shared and answer.verdict != "pays":
         against += f" ({SHARED_LABEL})"
     best = (
         "the fastest has"
@@ -179,6 +202,8 @@ def _verdict(work: WorkloadSummary) -> str:
         case "pays":
             gain = f"{answer.paying} of {answer.distributed} distributed cells gain"
             return f"{where}istributing pays: {best} {against}; {gain}."
+        case "beats_one_device":
+            return f"Whether distributing pays is unknown: {best} {against}, but {_NO_WHOLE}."
         case "do_not_distribute":
             return f"{'On these virtual devices do' if is_virtual(work) else 'Do'} not distribute: {best} {against}."
         case "undecided":
@@ -194,4 +219,4 @@ def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:
     corrected = f", undecided when corrected for {answer.distributed} comparisons" if low > 1 or high < 1 else ""
     if not answer.more_trials:
         return f"{corrected}."
-    return f"{corrected}. About {answer.more_trials} trials a cell would decide it, if the difference is real."
+    return f"{corrected}; about {answer.more_trials} trials a cell would decide it, if the difference is real."

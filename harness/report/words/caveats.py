@@ -1,21 +1,23 @@
 """What a careful reader of the answer wants to know next: what the figures do not tell, and how far to trust them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from harness.analysis import CellSummary, Interval, Noise, WorkloadSummary
-from harness.report.words.text import listed, plural, share, significant
+from harness.analysis.trends import trend_words
+from harness.report.words.headline import varying
+from harness.report.words.remedies import trend_remedy
+from harness.report.words.text import listed, plural, significant
+from harness.spec.naming import key_words
 
 _WIDE = 0.03
 _MUCH = 3.0
 _ENOUGH = 4
 """Trials from which a corrected t interval is of use."""
-_MANY_UNSTEADY = 0.1
-"""Share of unsteady trials from which it is said even where neither the fastest cell nor its base has one."""
 
 
 def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
     """A sentence each, what matters most first; `throughput` is the fastest cell's."""
-    return (*_too_few(work), *_unsteady(work), *_limits(work), *_drift(throughput, noise))
+    return (*_too_few(work), *_trends(work), *_together(work), *_limits(work), *_drift(work, throughput, noise))
 
 
 def least_overhead(work: WorkloadSummary) -> CellSummary | None:
@@ -36,52 +38,43 @@ def _too_few(work: WorkloadSummary) -> Iterator[str]:
         yield f"{plural(trials, 'trial')} a cell cannot tell so many cells apart: use --trials {_ENOUGH} or more."
 
 
-def _unsteady(work: WorkloadSummary) -> Iterator[str]:
-    """How many trials never became steady, and whether those are among them that the answer rests on."""
-    found, of = _unsteady_of(work.ranking)
+def _trends(work: WorkloadSummary) -> Iterator[str]:
+    """Cells among those that the answer rests on whose windows still change in the course of a trial."""
     leading = {work.answer.base_id: "the fastest without a strategy", work.answer.best_id: "the fastest cell"}
-    counts = [(name, _unsteady_of([cell])) for cell in work.ranking if (name := leading.get(cell.cell_id))]
-    if not found or (found < _MANY_UNSTEADY * of and not any(unsteady for _, (unsteady, _) in counts)):
-        return
-    cells = sum(cell.measured is not None and cell.measured.unsteady > 0 for cell in work.ranking)
-    if any(unsteady for _, (unsteady, _) in counts):
-        those = ", ".join(f"{unsteady or 'none'} of {trials} of {name}" for name, (unsteady, trials) in counts)
-    else:
-        names = listed(name for name, _ in counts)
-        those = f"{names} {'was' if len(counts) == 1 else 'were'} steady in every trial"
-    yield (
-        f"{found} of {plural(of, 'trial')}, in {cells} of {plural(len(work.ranking), 'cell')}, were not steady when "
-        f"warm-up was cut off, so their throughput may include warm-up ({those}). A larger --max-warmup or --window "
-        "helps."
-    )
+    for cell in work.ranking:
+        if (name := leading.get(cell.cell_id)) and cell.measured and cell.measured.trend is not None:
+            change = cell.measured.trend
+            yield f"In the course of a trial of {name} {trend_words(change)}: {trend_remedy(change)}."
 
 
-def _unsteady_of(cells: Iterable[CellSummary]) -> tuple[int, int]:
-    """(unsteady trials, trials) of the measured cells."""
-    measured = [cell.measured for cell in cells if cell.measured is not None]
-    return sum(item.unsteady for item in measured), sum(item.trials for item in measured)
+def _together(work: WorkloadSummary) -> Iterator[str]:
+    """What one ranking holds that is not only another way to distribute."""
+    keys = varying(work)
+    told = listed(map(key_words, keys))
+    if keys:
+        yield (
+            f"One ranking whatever the {told}, for the work is the same; a cell's "
+            f"efficiency and its '× no strategy' are over no strategy of its own {told}."
+        )
+    if keys and not work.linked:
+        yield (
+            f"Cells of different {told} did not take turns in this run: what the machine did in between is in their "
+            "comparison."
+        )
+    if "precision" in keys:
+        yield "Precision changes the numbers that a step computes: what that does to accuracy was not measured."
 
 
 def _limits(work: WorkloadSummary) -> Iterator[str]:
-    """What was measured is not what a reader may take it for."""
+    """What was measured is not what a reader may take it for. Where distributing pays, nothing calls it overhead."""
     answer = work.answer
-    if answer.shared:
-        yield (
-            "Cells with more replicas than processors show the strategy's overhead only, not hardware scaling: they "
-            "do not tell what more devices would give."
-        )
+    if answer.verdict == "pays" and (is_virtual(work) or answer.shared):
+        yield "The gain is of these processors: what more devices would give, replicas that share them do not tell."
+    elif is_virtual(work) and answer.distributed:
+        yield "Virtual devices: this shows overhead, not hardware scaling."
+    elif answer.shared:
+        yield "Cells with more replicas than processors show the strategy's overhead only, not hardware scaling."
     cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
-    costs = least_overhead(work)
-    if any(cell.shape.device == "virtual-cpu" and cell.replicas_in_sync > 1 for cell in cells.values()):
-        yield (
-            "These are virtual devices: a replica is about one core, and so is the case without a strategy unless "
-            "intra_op_threads says otherwise. One process on all cores (--intra-op-threads) may be faster."
-        )
-    if costs is not None and costs.vs_none is not None and is_virtual(work):
-        yield (
-            f"What a strategy costs here: the best, {costs.label}, reaches "
-            f"{share(costs.vs_none.resource_efficiency)} of what its processors allow."
-        )
     if answer.best_id is not None and answer.base_id is not None:
         ours, theirs = cells[answer.best_id].work.amount, cells[answer.base_id].work.amount
         quantity = work.workload.quantity
@@ -92,13 +85,14 @@ def _limits(work: WorkloadSummary) -> Iterator[str]:
             )
 
 
-def _drift(throughput: Interval, noise: Noise) -> Iterator[str]:
+def _drift(work: WorkloadSummary, throughput: Interval, noise: Noise) -> Iterator[str]:
     """Why a throughput may be known to ± 20 % where comparisons are known to ± 1 %."""
     half, paired, alone = throughput.relative_half_width, noise.paired_deviation, noise.cell_deviation
     if half is None or paired is None or alone is None or half < _WIDE or alone < _MUCH * paired:
         return
+    compared = "comparisons" if work.linked else "comparisons of cells that took turns"
     yield (
         f"The machine's own speed varied by {significant(100 * alone, 2)} % between blocks, which is what makes the "
-        f"interval of the throughput wide; comparisons are made within a block, where cells agree to "
+        f"interval of the throughput wide; {compared} are made within a block, where cells agree to "
         f"{significant(100 * paired, 2)} %."
     )

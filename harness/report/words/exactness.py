@@ -3,6 +3,10 @@
 from harness.analysis import Noise, WorkloadSummary
 from harness.report.words.text import significant
 
+THESE_MINUTES = (
+    "The interval of a throughput is of these minutes: later the machine may be faster or slower, which ratios do not "
+    "feel."
+)
 _CLEARLY = 1.5
 """From this ratio of the two deviations on, taking turns made comparisons more exact than throughputs."""
 
@@ -15,11 +19,13 @@ def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
         within, between = (f"{significant(100 * deviation, 2)} %" for deviation in (paired, alone))
         clearly = alone >= _CLEARLY * paired
         how = "and are more exact than the throughputs" if clearly else "but that made them no more exact here"
+        columns = "'% of fastest' and '× no strategy' compare" if work.linked else "'× no strategy' compares"
         sentences.append(
-            f"'% of fastest' and '× no strategy' compare trials that took turns, {how}: such comparisons vary by "
-            f"{within}, throughputs by {between}."
+            f"{columns} trials that took turns, {how}: such comparisons vary by {within}, throughputs by {between}."
         )
     others = len(work.ranking) - 1
     if others > 1:
-        sentences.append(f"The interval of '% of fastest' is corrected for {others:,} comparisons, hence its width.")
+        sentences.append(f"The interval of '% of fastest' allows for {others:,} comparisons, hence its width.")
+    if any(cell.measured is not None and cell.measured.throughput.known for cell in work.ranking):
+        sentences.append(THESE_MINUTES)
     return " ".join(sentences)

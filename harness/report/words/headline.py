@@ -2,26 +2,24 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.report.words.caveats import is_virtual
-from harness.report.words.text import describe, listed, plus_minus, ratio, sentence, significant
+from harness.report.words.text import described, listed, plus_minus, ratio, sentence, significant
 from harness.spec.cell import TrainingCell
+from harness.spec.naming import TOLD, untold, value_words
 from harness.visible import printable
-
-VIRTUAL = "Virtual devices: this shows overhead, not hardware scaling."
 
 
 def headline_words(work: WorkloadSummary) -> str:
     """One sentence; of a workload of which something was measured."""
     answer = work.answer
     best = next(cell for cell in work.cells if cell.cell_id == answer.best_id)
-    if is_virtual(work) and answer.distributed:
-        return VIRTUAL
-    words = f"{as_run(best)}, {_throughput(best)}"
+    words = f"{as_run(best)}{default_words(work, best)}, {_throughput(best)}"
     match answer.verdict:
         case "do_not_distribute":
             return f"Do not distribute: {words}."
         case "pays" if answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
-            return f"Distribute: {words}, {ratio(answer.speed_up)} no strategy."
+            return f"Distribute: {words}, {ratio(answer.speed_up)} {without_strategy(work)}."
+        case "beats_one_device":
+            return "Faster than one device; against the whole machine not measured."
         case "undecided":
             return "Undecided: these trials cannot tell whether distributing pays."
         case "cannot_know":
@@ -35,12 +33,31 @@ def headline_words(work: WorkloadSummary) -> str:
 def as_run(cell: CellSummary) -> str:
     """The cell in words, with the reduction that ran where choosing it was left to TensorFlow."""
     of, ran = cell.trials.cell, cell.trials.executed
-    words = marked(describe(of), cell.trials)
+    words = marked(described(cell.trials), cell.trials)
     if not isinstance(of, TrainingCell) or of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
         return words
     if ran.differs_from_request:
         return f"{words} ({printable(ran.differs_from_request)})"
     return f"{words}, op auto (ran {printable(listed(ran.operations))})" if of.cross_device_op == "auto" else words
+
+
+def without_strategy(work: WorkloadSummary) -> str:
+    """`no strategy on all 2 cores` where that is the better base case; `no strategy (float32)` where there are more."""
+    base = next(cell.trials for cell in work.cells if cell.cell_id == work.answer.base_id)
+    words = f"no strategy on all {base.all_cores} cores" if base.all_cores > 1 else "no strategy"
+    told = [value_words(base.cell, key) for key in varying(work) if isinstance(base.cell, TrainingCell)]
+    return f"{words} ({', '.join(told)})" if told else words
+
+
+def default_words(work: WorkloadSummary, cell: CellSummary) -> str:
+    """`, float32`: what its own words leave out of keys of which the ranking holds several values."""
+    of = cell.trials.cell
+    return untold(of, varying(work)) if isinstance(of, TrainingCell) else ""
+
+
+def varying(work: WorkloadSummary) -> list[str]:
+    """Keys beside how the work is distributed of which the ranking holds several values, and its name says so."""
+    return [key for key in TOLD if len({cell.trials.cell.get(key) for cell in work.ranking}) > 1]
 
 
 def _throughput(cell: CellSummary) -> str:

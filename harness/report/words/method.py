@@ -1,16 +1,16 @@
 """How each figure was computed: the protocol's formulas with this run's numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.analysis import RunSummary
-from harness.analysis.estimates.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
+from harness.analysis.estimates.trend import LEVEL, MATTERS
+from harness.analysis.estimates.windows import FENCE
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
-from harness.report.tables.validation import summary_words
+from harness.report.tables.validation import summary_words, turn_words
 from harness.report.words.text import listed, percent, plural, seconds, sentence, significant
-from harness.spec.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,14 @@ class Method:
     here: str = ""
 
 
-def methods(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
+def methods(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
     """Every figure on the page, in the order of the page."""
-    return (*_design(manifest, trials, summary), *_timing(manifest, summary), *_estimates(summary), _noise(summary))
+    return (
+        *_design(manifest, trials, summary),
+        *_timing(manifest, trials, summary),
+        *_estimates(summary),
+        _noise(summary),
+    )
 
 
 def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
@@ -55,16 +60,25 @@ def _unproved_words(summary: RunSummary) -> str:
     return f"; {plural(count, 'cell')} passed it and {'is' if count == 1 else 'are'} unproved" if count else ""
 
 
-def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
+def _warm_up(trials: Iterable[TrialRecord]) -> str:
+    """How many windows of warm-up trials had: earlier versions ended it when a trial seemed steady."""
+    found = sorted({trial.windows.measured_from for trial in trials if trial.measured and trial.windows is not None})
+    if not found:
+        return "no window"
+    return plural(found[0], "window") if len(found) == 1 else f"{found[0]} to {plural(found[-1], 'window')}"
+
+
+def _timing(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
     windows = [cell.measured.windows for cell in summary.cells if cell.measured and cell.measured.windows]
     sweep = manifest.sweep
-    unsteady = sum(cell.measured.unsteady for cell in summary.cells if cell.measured)
-    measured = sum(cell.measured.trials for cell in summary.cells if cell.measured)
+    trends = sum(cell.measured.trend is not None for cell in summary.cells if cell.measured)
+    measured = sum(cell.measured is not None for cell in summary.cells)
     steps = "no window was measured"
     if windows:
         low, high = min(item.steps[0] for item in windows), max(item.steps[1] for item in windows)
-        typical = sorted(item.window_s for item in windows)[len(windows) // 2]
-        steps = f"{low} to {high} steps a window, typically {seconds(typical)}"
+        lasting = sorted(item.window_s for item in windows)
+        shortest, longest = seconds(lasting[0]), seconds(lasting[-1])
+        steps = f"{low} to {high} steps a window, which last {shortest} to {longest} (medians of cells)"
     count, outliers = sum(item.count for item in windows), sum(item.outliers for item in windows)
     return (
         Method(
@@ -73,11 +87,12 @@ def _timing(manifest: RunManifest, summary: RunSummary) -> tuple[Method, ...]:
             f"{sweep.windows} windows of {seconds(sweep.window)} a trial asked for; measured: {steps}.",
         ),
         Method(
-            "Steady state",
-            f"From the first window where two adjacent groups of {GROUP} windows agree in median within "
-            f"{percent(AGREEMENT)} and show no slope at the {percent(SIGNIFICANCE)} level. Trials that take turns are "
-            "first divided by the geometric mean of the others in the same round.",
-            f"{warmup_words(sweep)}: {unsteady} of {plural(measured, 'measured trial')}.",
+            "Warm-up, and trends within trials",
+            "The first windows of a trial are warm-up. A trend in the rest is looked for in all trials of a cell: the "
+            "rank correlation of windows with their order, each divided by its group's median in the round. Student's "
+            f"t over trials, {percent(LEVEL)} in all cells together (Holm). Told where it changes windows by "
+            f"{percent(MATTERS)} or more.",
+            f"{_warm_up(trials)} of warm-up a trial; a trend in {trends} of {plural(measured, 'cell')}.",
         ),
         Method(
             "Outlying windows",
@@ -110,20 +125,22 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
         Method(
             "Order, and cells that cannot be told apart from the fastest",
             "Ordered by ln X = cell + group (least squares), which takes out the machine's drift. A cell is told apart "
-            "when its ratio to the fastest lies below 1 with its whole interval, at 1 − 0.05/(k − 1) (Bonferroni, k "
-            "cells): the truly fastest cell is among those that are marked at least 95 times in 100.",
+            "when it and all below it lie below the fastest with their whole intervals: Hsu's comparison with the "
+            "best, by Dunnett's one-sided 95 % limit for k − 1 comparisons and moderated variances (Smyth). The truly "
+            "fastest cell is among those that are marked 95 times in 100.",
             f"Comparisons with the fastest: {compared or 'none'}.",
         ),
         Method(
             "What would separate two cells",
-            "The fewest trials P with t(P − 1)·s/√P ≤ |d|, d the log ratio seen and s the deviation of its pairs, at "
-            "the corrected confidence: enough in about half of such repetitions, if d is real.",
+            "The fewest trials P with q·s/√P ≤ |d|, d the log ratio seen, s what a trial of each adds to it and q the "
+            "limit above: enough in about half of such repetitions, if d is real.",
         ),
         Method(
             "Whether distributing pays",
             "Every cell with more than one replica against the fastest cell without a strategy, whatever its batch; "
             "p-values adjusted by Benjamini–Hochberg at 5 %. It pays if one is faster, does not if all are slower, "
-            "and is undecided otherwise.",
+            "and is undecided otherwise. The speed-up of the fastest of them is averaged from blocks that did not "
+            "choose it, and its interval allows for the choice (Dunnett).",
         ),
     )
 
@@ -136,14 +153,6 @@ def recorded_words(summary: RunSummary) -> str:
     why = [f"{left:,} did not run"] if left > 0 else []
     why += [f"{again:,} are of cells that are not supported here, which are not tried again"] if again else []
     return f"{text}; {listed(why)}" if why else text
-
-
-def warmup_words(sweep: Sweep) -> str:
-    """Where the steady state may begin, and what becomes of a trial that does not reach it."""
-    return (
-        f"it may begin after at most {plural(sweep.max_warmup, 'window')} of warm-up, and a trial that is not steady "
-        "by then is measured from there and flagged unsteady"
-    )
 
 
 def noise_words(summary: RunSummary) -> str:
@@ -171,10 +180,15 @@ def _noise(summary: RunSummary) -> Method:
     )
 
 
+def _found(record: ValidationRecord) -> str:
+    said = [summary_words(record), *([turn_words(record)] if record.turns else [])]
+    return " ".join(f"{sentence(words)}." for words in said)
+
+
 def validated(record: ValidationRecord | None) -> Method:
     """What `validate` found on the machine that measured."""
     return Method(
         "How often a verdict is wrong here",
         "harness validate compares a cell with itself, and with itself slowed down on purpose, many times.",
-        f"{sentence(summary_words(record))}." if record else "No validation of this machine was found.",
+        _found(record) if record else "No validation of this machine was found.",
     )

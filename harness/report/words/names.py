@@ -7,13 +7,15 @@ from typing import Any
 
 from harness.spec.axes import TABLE
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.naming import UNLABELLED
+from harness.spec.naming import TOLD, UNLABELLED
 
 NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
 """Keys that are in a benchmark's name only where there are several values of them."""
 IN_HEAD = ("model", "data", "device")
 """Keys that the name of a series begins with."""
-SPELLED = tuple(key for key, axis in TABLE.items() if (key in UNLABELLED and key not in IN_HEAD) or axis.series)
+SPELLED = tuple(
+    key for key, axis in TABLE.items() if (key in (*UNLABELLED, *TOLD) and key not in IN_HEAD) or axis.series
+)
 """Keys that the name of a series has as KEY=VALUE, where they are not at their default."""
 
 
@@ -48,7 +50,7 @@ def series_name(cell: Cell) -> str:
     defaults = {key: TrainingCell.model_fields[key].default for key in SPELLED}
     rest = [f"{key}={getattr(cell, key)}".lower() for key in SPELLED if getattr(cell, key) != defaults[key]]
     many = [f"replicas={cell.replicas}"] if cell.ps and cell.replicas > 1 else []  # a label with servers counts workers
-    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.label, *many, *rest])
+    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.named(without=TOLD), *many, *rest])
 
 
 def slug(text: str) -> str:

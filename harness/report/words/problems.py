@@ -1,13 +1,15 @@
-"""Every cell that is wrong, unsupported, unsteady or ended early, in plain words with its evidence."""
+"""Every cell that is wrong, unsupported, still warming up or ended early, in plain words with its evidence."""
 
+import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis import CellSummary, Problem, RunSummary
+from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
-from harness.report.words.remedies import LOST, UNSTEADY, remedy
-from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural
+from harness.report.words.remedies import LOST, remedy, trend_remedy
+from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural, significant
 from harness.visible import printable
 
 _CHECK_WORDS = {
@@ -21,6 +23,8 @@ _CHECK_WORDS = {
     "losses_agree": "the losses are not those of the same step run without compiling",
     "own_check": "its own check failed",
 }
+OTHER_LENGTH = 1.5
+"""From this factor on windows are told to be of another length than most."""
 _ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
 
 
@@ -75,9 +79,12 @@ def explained(summary: RunSummary) -> tuple[Explained, ...]:
 def remarks(summary: RunSummary) -> tuple[Remark, ...]:
     """Cells with a throughput that deserve a second look, those with one reason together."""
     grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for cell in summary.cells:
-        for text, of_cell, todo in _remarks_on(cell, summary):
-            grouped[text, todo].append(printable(cell.trials.cell.label) + (f" ({of_cell})" if of_cell else ""))
+    for work in summary.workloads:
+        lasted = [cell.measured.windows.window_s for cell in work.cells if cell.measured and cell.measured.windows]
+        typical_s = statistics.median(lasted) if lasted else 0.0
+        for cell in work.cells:
+            for text, of_cell, todo in _remarks_on(cell, summary, typical_s):
+                grouped[text, todo].append(printable(cell.trials.cell.label) + (f" ({of_cell})" if of_cell else ""))
     return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 
@@ -109,17 +116,20 @@ def _reason(problem: Problem) -> str:
     return "" if problem.reason in repeated else problem.reason
 
 
-def _remarks_on(cell: CellSummary, summary: RunSummary) -> Iterator[tuple[str, str, str]]:
-    """(what to know, how it is with this cell, what to do about it)."""
+def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Iterator[tuple[str, str, str]]:
+    """(what to know, how it is with this cell, what to do about it); windows typically last `typical_s`."""
     measured = cell.measured
     if measured is None:
         return
-    if measured.unsteady:
+    if measured.trend is not None:
+        words = "Windows that still change in the course of a trial, relative to those of the other trials"
+        yield words, trend_words(measured.trend), trend_remedy(measured.trend)
+    lasts = measured.windows.window_s / typical_s if measured.windows is not None and typical_s else 1.0
+    if not 1 / OTHER_LENGTH <= lasts <= OTHER_LENGTH:
         words = (
-            "Trials that met the cap on warm-up before two adjacent groups of windows agreed. They are kept, and their "
-            "throughput may include warm-up"
+            "Windows of another length than most cells', on which what a window costs beside its steps weighs otherwise"
         )
-        yield words, f"unsteady: {measured.unsteady} of {plural(measured.trials, 'trial')}", UNSTEADY
+        yield words, f"{significant(lasts, 2)} times as long", "use a larger --window"
     for problem in cell.trials.problems:
         if problem.status == "unproved":
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"

@@ -28,7 +28,6 @@ _UNSUPPORTED = (
     ("tpu", "leave tpu out of --strategy here, or name a TPU with --tpu"),
     ("gpu", "measure where there are GPUs, or leave it out of the sweep here"),
 )
-UNSTEADY = "raise --max-warmup or --window, and see with doctor what disturbs this machine"
 LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
 
 
@@ -42,3 +41,10 @@ def remedy(problem: Problem) -> str:
         other = "leave it out of the sweep here; doctor says what this machine can run"
         return next((words for word, words in _UNSUPPORTED if word in reason), other)
     return _OF_STATUS[problem.status]
+
+
+def trend_remedy(change: float) -> str:
+    """What to do about windows that become shorter (`change` < 0) or longer in the course of a trial."""
+    if change < 0:
+        return "raise --max-warmup: its throughput includes warm-up"
+    return "its throughput falls with the length of a trial: look for what it accumulates, and use --windows 50"

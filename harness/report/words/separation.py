@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.analysis import CellSummary, WorkloadSummary
-from harness.report.words.text import describe, listed, plural, share, significant
+from harness.analysis import WorkloadSummary
+from harness.report.words.text import described, listed, plural, share, significant
 from harness.visible import printable
 
 AFFORDABLE = 50
@@ -39,16 +39,13 @@ def rivals(work: WorkloadSummary) -> tuple[Rival, ...]:
         if not known and not trials:
             words = "two trials a cell or more, to know anything"
         against = share(place.against_best)
-        found.append(Rival(printable(describe(cell.trials.cell)), against, known, trials, words))
+        found.append(Rival(printable(described(cell.trials)), against, known, trials, words))
     return tuple(found)
 
 
 def ties_words(work: WorkloadSummary) -> str:
-    """How many cells tie with the fastest, and which of them to take: the simplest.
-
-    Where distributing pays, the simplest that distributes: a tie of one replica is named with what taking it may cost,
-    for it is there because its interval is wide.
-    """
+    """How many cells tie with the fastest, and which of them to take: the simplest; where distributing pays, the
+    simplest that distributes."""
     answer = work.answer
     if not answer.tied_ids:
         return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
@@ -59,18 +56,22 @@ def ties_words(work: WorkloadSummary) -> str:
     if simplest is None or simplest.cell_id == answer.best_id:
         return f"{text}: {listed((cells[other].label for other in answer.tied_ids), most=3)}."
     if answer.verdict == "pays" and distributed is not None and distributed is not simplest:
-        which = f"; the simplest that distributes is {describe(distributed.trials.cell)}"
+        which = f"; the simplest that distributes is {described(distributed.trials)}"
         if distributed.cell_id == answer.best_id:
             which = ", which is itself the simplest that distributes"
-        return f"{text}{which}. {_on_one_replica(simplest)}"
+        return f"{text}{which}."
     among = "the simpler of the two" if count == 1 else "the simplest of them"
-    return f"{text}; {among} is {describe(simplest.trials.cell)}."
+    return f"{text}; {among} is {described(simplest.trials)}."
 
 
-def _on_one_replica(cell: CellSummary) -> str:
-    """A tie of one replica where distributing pays."""
+def one_replica_words(work: WorkloadSummary) -> str:
+    """A tie of one replica where distributing pays, with what taking it may cost: its interval is wide."""
+    answer = work.answer
+    cell = next((cell for cell in work.ranking if cell.cell_id == answer.simplest_id), None)
+    if answer.verdict != "pays" or cell is None or answer.simplest_id == answer.simplest_distributed_id:
+        return ""
     against = cell.place.against_best if cell.place is not None else None
-    words = f"Among those that tie, on one replica: {describe(cell.trials.cell)}"
+    words = f"Among those that tie, on one replica: {described(cell.trials)}"
     if against is None:
         return f"{words}."
     risk = ""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from harness.analysis import Interval
-from harness.analysis.cells import CellStatus
+from harness.analysis.cells import CellStatus, CellTrials
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.naming import sayings
 from harness.visible import one_line, printable
@@ -141,8 +141,8 @@ def plural(count: int, noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital at its beginning; `package.module:function` is a name and stays as it is."""
+    return text if ":" in text.split(" ", 1)[0][:-1] else text[:1].upper() + text[1:]
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:
@@ -153,19 +153,26 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]])) if items else ""
 
 
-def describe(cell: Cell) -> str:
+def described(cell: CellTrials) -> str:
+    """As `describe`; *no strategy on all 2 cores* where the records show that one process had them all."""
+    return describe(cell.cell, cell.all_cores)
+
+
+def describe(cell: Cell, all_cores: int = 0) -> str:
     """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
     if not isinstance(cell, TrainingCell):
         return printable(f"{cell.subject}, {cell.work.amount:,} {cell.work.quantity.many} a step")
-    return printable(_describe(cell))
+    return printable(_describe(cell, all_cores))
 
 
-def _describe(cell: TrainingCell) -> str:
+def _describe(cell: TrainingCell, all_cores: int) -> str:
     of = "worker" if cell.asynchronous else "replica"
     batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a {of}"
     if cell.strategy == "none":
-        parts = ["no strategy", "one device", f"batch {cell.batch_size}"]
-        return ", ".join([*parts, *sayings(cell, in_words=True)])
+        wide = all_cores > 1
+        parts = [f"no strategy on all {all_cores} cores"] if wide else ["no strategy", "one device"]
+        rest = sayings(cell, without=("intra_op_threads",) if wide else (), in_words=True)
+        return ", ".join([*parts, f"batch {cell.batch_size}", *rest])
     parts = [cell.strategy]
     if cell.asynchronous:
         parts += [plural(cell.workers, "worker"), plural(cell.ps, "parameter server")]

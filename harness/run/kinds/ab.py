@@ -1,8 +1,7 @@
 """`ab`: two sides measured alive together, block after block, by a plan that is sealed before it runs.
 
-Stein's two stages (`docs/protocol.md#how-many-trials`): a pilot gives the spread, the spread gives the number
-of blocks, and that number is written down before the second stage begins. Nothing here looks at which
-side is ahead.
+It is looked at after numbers of blocks, and by boundaries, that are written down and sealed before the first of
+them (`docs/protocol.md#how-many-blocks`), and never in between.
 """
 
 import contextlib
@@ -10,16 +9,16 @@ import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-from harness.analysis.comparison.pairs import blocks_wanted, pairs_of
+from harness.analysis.comparison.looked import Looked, looked_at
+from harness.analysis.estimates.verdict import Margins
 from harness.plan.estimate import estimate
-from harness.record.manifest import ComparisonRecord, PlanRecord, RunManifest
+from harness.record.manifest import ComparisonRecord, LooksRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
 from harness.run.kinds.base import Arm, TrialRun
-from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import (
     SIDE_NAMES,
     Side,
@@ -46,11 +45,17 @@ class AbRun(TrialRun):
         self._arms: list[Arm] = []
         self._blocks = ArmBlocks.of(self)
         self._began = time.monotonic()
+        self._ran = 0
+        """Blocks of this sitting."""
 
     def check(self) -> None:
-        """The machine, the interpreters and the commits are those that the run was begun with."""
+        """The machine, the interpreters and the commits are those that the run was begun with, and it has looks."""
+        sealed_looks(self.store)
         check_machine(self.store.manifest)
         self._sides = sides_of_record(self.store.manifest)
+
+    def check_versions(self) -> None:
+        """Each side's own process tells its versions once it is there, see `ready`."""
 
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
@@ -72,66 +77,84 @@ class AbRun(TrialRun):
             self.store.update_manifest(manifest)
 
     def announce(self) -> None:
-        """What is left of the plans, and about how long that takes. The limit on time begins here."""
+        """What is left up to the next look, and about how long that takes. The limit on time begins here."""
         self._began = time.monotonic()
-        sweep, left = self.store.manifest.sweep, self._left(self.store.manifest.plans)
+        sweep, left = self.store.manifest.sweep, self._left()
         each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
         self.progress.started(self.store.manifest.run_id, len(SIDE_NAMES) * len(left), each * len(left))
 
     def execute(self) -> None:
-        """Run both stages, unless it makes no sense to go on or the time is over."""
-        plans = self.store.manifest.plans
-        if self._run_stage(plans) and len(plans) == 1 and (second := self._second_stage()):
-            self.store.update_manifest(self.store.manifest.model_copy(update={"plans": [*plans, second]}))
-            self.progress.more(len(SIDE_NAMES) * len(second.blocks))
-            self._run_stage(self.store.manifest.plans)
+        """Measure up to one look after the other, until one decides or it makes no sense to go on."""
+        after = self._looks.after
+        for number, blocks in enumerate(after, start=1):
+            if not self._plan_up_to(blocks):
+                return
+            self.progress.look(number, len(after), blocks)
+            if not self._run() or self._looked().decided:
+                return
 
-    def _run_stage(self, plans: Sequence[PlanRecord]) -> bool:
+    def _plan_up_to(self, after: int) -> bool:
+        """Seal the blocks up to a look, unless they are; False when the time left has no room for them."""
+        manifest = self.store.manifest
+        planned = sum(len(plan.blocks) for plan in manifest.plans)
+        if planned >= after:
+            return True
+        if not self._affordable(after - planned):
+            return False
+        plans = [*manifest.plans, plan_blocks(manifest.plans[0].seed, range(planned, after))]
+        self.store.update_manifest(manifest.model_copy(update={"plans": plans}))
+        self.progress.more(len(SIDE_NAMES) * (after - planned))
+        return True
+
+    def _run(self) -> bool:
         """Run the blocks that are left; False when it makes no sense to go on, or the time is over."""
-        left = self._left(plans)
+        planned = sum(len(plan.blocks) for plan in self.store.manifest.plans)
+        left = self._left()
+        if self._ran and left:
+            self.renew_zygotes()
         for block in left:
             if self._out_of_time(block):
                 return False
-            self.progress.block(block, sum(len(plan.blocks) for plan in plans), len(SIDE_NAMES))
+            self.progress.block(block, planned, len(SIDE_NAMES))
             ended = self._blocks.run(block, self._arms, [SIDE_NAMES])
+            self._ran += 1
             if any(map(is_hopeless, ended)):
                 return False
             if self._blocks.failed_in_a_row >= PATIENCE:
-                self.gave_up = len(plans) == 1 or bool(self._left(plans))
+                self.gave_up = not self._looked().ended
                 return False
         return True
 
-    def _left(self, plans: Sequence[PlanRecord]) -> list[int]:
+    def _left(self) -> list[int]:
+        plans = self.store.manifest.plans
         numbers = [plan.first_block + offset for plan in plans for offset in range(len(plan.blocks))]
         return [number for number in numbers if not self._blocks.complete(number, [SIDE_NAMES])]
 
     def _out_of_time(self, block: int) -> bool:
-        """The limit on time, looked at between blocks. The first two run in any case: one pair has no spread."""
+        """The limit on time, looked at between blocks. The first runs in any case."""
         limit = self._set_out.time_s
-        return limit is not None and block >= 2 and time.monotonic() - self._began >= limit
+        return limit is not None and block >= 1 and time.monotonic() - self._began >= limit
 
-    def _second_stage(self) -> PlanRecord | None:
-        """Stein's second stage from the pilot's spread, within the caps; None when there is none to run."""
-        first = self.store.manifest.plans[0]
-        values = [pair.wall for pair in pairs_of(self.trials)]
-        if len(values) < 2:
-            return None
-        wanted = blocks_wanted(values, self._set_out.half_width, self._set_out.max_blocks) - len(values)
-        extra = max(0, min(wanted, self._set_out.max_blocks - len(first.blocks), self._affordable(len(first.blocks))))
-        return plan_blocks(first.seed, 2, extra, len(first.blocks)) if extra else None
+    @property
+    def _looks(self) -> LooksRecord:
+        return sealed_looks(self.store)
 
-    def _affordable(self, done: int) -> int:
-        """Blocks that the time left has room for, at the pace of the first stage."""
-        if self._set_out.time_s is None:
-            return self._set_out.max_blocks
+    def _looked(self) -> Looked:
+        margins = Margins(self._set_out.delta, self._set_out.epsilon)
+        return looked_at(self.trials, range(self._looks.after[-1]), SIDE_NAMES, self._looks, margins)
+
+    def _affordable(self, blocks: int) -> bool:
+        """Whether the time left has room for so many blocks at the pace of those that ran in this sitting."""
+        if self._set_out.time_s is None or not self._ran:
+            return True
         spent = time.monotonic() - self._began
-        return int((self._set_out.time_s - spent) // (spent / done))
+        return blocks * spent / self._ran <= self._set_out.time_s - spent
 
 
-def plan_blocks(seed: int, stage: Literal[1, 2], count: int, first: int) -> PlanRecord:
-    """`count` blocks of both sides from number `first` on, the order of their start drawn from the seed, sealed."""
-    blocks = [[start_order(seed, number, SIDE_NAMES)] for number in range(first, first + count)]
-    return PlanRecord.sealed(seed, stage, blocks, first)
+def plan_blocks(seed: int, numbers: range, looks: LooksRecord | None = None) -> PlanRecord:
+    """Blocks of both sides with these numbers, the order of their start drawn from the seed, sealed."""
+    blocks = [[start_order(seed, number, SIDE_NAMES)] for number in numbers]
+    return PlanRecord.sealed(seed, 1, blocks, numbers.start, looks)
 
 
 def decide(
@@ -158,13 +181,12 @@ def _manifest(sides: tuple[Side, Side], settings: AbSettings, command: Sequence[
         command,
         sweep=sweep,
         cells=list(cells.values()),
-        plans=[plan_blocks(sweep.seed, 1, settings.pilot_blocks, 0)],
+        plans=[plan_blocks(sweep.seed, range(settings.looks[0]), settings.planned())],
         comparison=ComparisonRecord(
             sides=side_records(sides),
             delta=settings.margins.delta,
             epsilon=settings.margins.epsilon,
             margins_source=settings.margins.source,
-            half_width=settings.target,
             max_blocks=settings.max_blocks,
             time_s=settings.time_s,
             remarks=side_remarks(sides),

@@ -69,7 +69,7 @@ class ArmBlocks:
                 trial.start()
                 trial.set_up()
                 trial.take_turn(0)
-                trial.measure_from(0, steady=False)
+                trial.measure_from(0)
                 trial.finish()
             if trial.status not in MEASURED:
                 raise HarnessError(f"{trial.cell.label}, {arm.name}: {trial.status}: {trial.reason}")
@@ -94,7 +94,7 @@ class ArmBlocks:
             kept.append(record)
 
         # all at the same time: of six that were set up two by two the first two were 1 to 2 % slower to their end
-        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), together=len(arms))
+        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), len(arms), len(arms))
         while order:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
             trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from harness.errors import HarnessError
+from harness.environment.software import other_versions
+from harness.errors import HarnessError, UsageError
 from harness.protocol.messages import Request
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
-from harness.run.process.zygote import Zygote
+from harness.run.process.zygote import Zygote, renew
 from harness.run.progress.base import Progress
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
@@ -73,6 +74,13 @@ class LiveRun(ABC, Generic[Listener]):
     def check(self) -> None:
         """Raise UsageError where a run that was begun earlier cannot be gone on with here and now."""
 
+    def check_versions(self) -> None:
+        """UsageError where Python or a package has another version by now: records would be of two programs."""
+        if changed := other_versions(self.store.manifest.machine.facts):
+            raise UsageError(
+                f"--resume: versions are other than when the run was begun ({', '.join(changed)}); begin a new run"
+            )
+
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
@@ -97,6 +105,10 @@ class LiveRun(ABC, Generic[Listener]):
     @abstractmethod
     def execute(self) -> None:
         """Do what is missing and append a record of each; Interrupted when the person asked to stop."""
+
+    def renew_zygotes(self) -> None:
+        """Another preloaded process in the place of each, off the clock: what trials share is then drawn again."""
+        renew(dict.fromkeys(self.zygotes.values()))
 
     def over(self) -> None:
         """Tell the listener that it is over, however it ended."""

@@ -11,9 +11,10 @@ from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
 from harness.run.kinds.sweep import SweepRun, live_limits
 from harness.run.progress.base import Progress, Quiet
+from harness.run.request import check_launcher
 from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell
-from harness.spec.expand import Matrix, base_of
+from harness.spec.expand import Matrix, bases_of, expand
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -29,9 +30,17 @@ def measure(
     cannot be used, Interrupted, with how to go on, when the person asked to stop.
     """
     wanted = {cell.cell_id: cell for cell in cells}
-    bases = {base.cell_id: base for base in map(base_of, cells) if base.cell_id not in wanted}
+    catalogue = catalogue_of(sweep.engine)
+    every = (base for cell in cells for base in bases_of(cell, catalogue))
+    bases = {base.cell_id: base for base in every if base.cell_id not in wanted}
     matrix = Matrix((*bases.values(), *wanted.values()), added_base=frozenset(bases))
     return load_run(measure_matrix(sweep, matrix, results, command, progress or Quiet()))
+
+
+def measure_asked(sweep: Sweep, results: Path, command: Sequence[str], progress: Progress) -> Path:
+    """Measure and record the whole matrix of `sweep`; returns the run's folder. Raises what `measure` does."""
+    check_launcher(sweep)
+    return measure_matrix(sweep, expand(sweep, catalogue_of(sweep.engine)), results, command, progress)
 
 
 def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: Progress) -> Path:

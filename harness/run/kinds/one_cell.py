@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.spec.axes import SETTINGS
-from harness.spec.cell import TrainingCell, trained
+from harness.spec.cell import Cell
 from harness.spec.expand import expand
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_of
@@ -74,7 +74,7 @@ def refuse_what_is_of_the_comparison(keys: Collection[str], flag: str = "") -> N
             raise UsageError(f"{name}: {OF_THE_COMPARISON[key]}")
 
 
-def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) -> tuple[Sweep, TrainingCell]:
+def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) -> tuple[Sweep, Cell]:
     """The only cell of `base` with `settings` laid over it, and the sweep that it is all of.
 
     An axis that nobody gave takes the first of its default values. UsageError, which names the side,
@@ -94,7 +94,7 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
             if any(key in item.reason for key in settings):
                 raise UsageError(f"{item.combination}: {item.reason}")
     [cell] = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    return sweep, trained(cell)
+    return sweep, cell
 
 
 @contextlib.contextmanager

@@ -5,14 +5,14 @@ import hashlib
 import re
 from pathlib import Path
 
-import harness
 from harness.errors import UsageError
 from harness.files import read_whole
 from harness.record.imported import ImportedRecord
 from harness.record.manifest import Machine, RunManifest
 from harness.record.published import read_figures
 from harness.record.store import RunStore, new_run_id
-from harness.spec.sweep import NAME, NAME_WORDS, Sweep
+from harness.spec.sweep import NAME, PATTERNS, Sweep
+from harness.version import __version__
 from harness.visible import quoted
 
 LARGEST_BYTES = 16 * 2**20
@@ -29,7 +29,7 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
     figures, left_out = read_figures(data.decode("utf-8-sig", "strict"), path.name, source)
     record = ImportedRecord(file=path.name, sha256=hashlib.sha256(data).hexdigest(), figures=figures, left_out=left_out)
     if name is not None and not re.fullmatch(NAME, name):
-        raise UsageError(f"--name: given {quoted(name)}, expected {NAME_WORDS}")
+        raise UsageError(f"--name: given {quoted(name)}, expected {PATTERNS['name']}")
     called = name or (_NAME.sub("-", path.stem).strip("-._") or "table")[:64]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     manifest = RunManifest(
@@ -38,7 +38,7 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
         finished_utc=now,
         status="finished",
         command=["harness", "import", path.name],
-        harness_version=harness.__version__,
+        harness_version=__version__,
         sweep=Sweep(name=called),
         cells=[],
         plans=[],

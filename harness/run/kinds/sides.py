@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.errors import UsageError
-from harness.protocol.engine import IMPORT_S
 from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.worktrees import Repository
-from harness.run.process.zygote import Zygote
+from harness.run.process.zygote import Zygote, packages_of
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
@@ -243,7 +242,7 @@ def with_versions(manifest: RunManifest, zygotes: Mapping[str, Zygote]) -> RunMa
     record = manifest.part(ComparisonRecord)
     sides = []
     for side in record.sides:
-        now = {key: value for key, value in zygotes[side.name].versions.items() if key != IMPORT_S}
+        now = packages_of(zygotes[side.name])
         for name, then in side.versions.items():
             if now.get(name) != then:
                 raise UsageError(

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.estimates.intervals import stein_trials
+from harness.environment import usable_cores
 from harness.errors import UsageError
 from harness.plan import beside_bases, estimate, make_plan, missing_groups
 from harness.protocol.messages import Request, TraceRequest
@@ -24,6 +25,8 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
+MOST_TOGETHER = 8
+"""Trials that are set up at the same time, on however many cores: each compiles, and takes memory while it does."""
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
 
@@ -95,6 +98,8 @@ class SweepRun(TrialRun):
         blocks = sum(len(p.blocks) for p in self.store.manifest.plans)
         for offset, planned in enumerate(plan.blocks):
             block = plan.first_block + offset
+            if all(zygote.due for zygote in self.zygotes.values()):
+                self.renew_zygotes()
             for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
                 # What an earlier group of this block found unsupported may be a base case of this one too.
                 group = [cell_id for cell_id in planned_group if cell_id not in self._unsupported]
@@ -112,7 +117,7 @@ class SweepRun(TrialRun):
         while waiting:
             trials = self._live_trials(block, waiting)
             before = len(self.trials)
-            left = TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
+            left = self._group(trials, block, part).run()
             if len(waiting) - len(left) > 1:
                 short = [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
                 crowded += [cell_id for cell_id in short if cell_id not in self._too_large()]
@@ -121,8 +126,7 @@ class SweepRun(TrialRun):
             part += 1
         self.progress.more(len(crowded))
         for cell_id in crowded:
-            trials = self._live_trials(block, [cell_id])
-            TurnGroup(trials, self._rules(block, part), self._keep, self.progress, self._steps.agree).run()
+            self._group(self._live_trials(block, [cell_id]), block, part).run()
             part += 1
 
     def _too_large(self) -> set[str]:
@@ -164,8 +168,18 @@ class SweepRun(TrialRun):
         trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
         return request.model_copy(update={"trace": trace})
 
-    def _rules(self, block: int, part: int) -> TurnRules:
-        return TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)))
+    def _group(self, trials: Sequence[LiveTrial], block: int, part: int) -> TurnGroup:
+        """As many trials are set up at the same time as there are cores; of several processes, one trial.
+
+        On accelerators too: kernels that are chosen by their times, in company, would be kept for the whole trial.
+        """
+        devices = catalogue_of(self.sweep.engine).devices
+        shapes = [trial.cell.shape for trial in trials]
+        of_cores = all(shape.device in devices and devices[shape.device].cores for shape in shapes)
+        alone = not of_cores or any(shape.workers + shape.servers > 1 for shape in shapes)
+        together = 1 if alone else min(MOST_TOGETHER, usable_cores())
+        rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
+        return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree)
 
     def _keep(self, record: TrialRecord) -> None:
         note_hosts(self.store, record, self._arms[record.cell_id].zygote.hosts)

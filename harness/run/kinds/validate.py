@@ -1,26 +1,29 @@
 """`validate`: the method itself, measured on this machine.
 
-A round takes one cell in three arms: the cell, the cell again (A/A), and the cell with a slow-down planted. The first
-two hold the placebo of that slow-down, so that what it does anyway is on both sides. They are set up together, alive
-together and take turns as the two sides of an `ab` are, in the same two stages. The two decisions of a round share side
-A and its cost.
+A round takes one cell twice (A/A), in every other round from two preloaded processes, as where two interpreters or
+revisions are compared. In every third there is a third arm, with a slow-down planted; the others hold the placebo of
+that slow-down, so that what it does anyway is on both sides. They are set up together, alive together and take turns
+as the two sides of an `ab` are, with the same looks: blocks go on until all decisions of a round have stopped. These
+share side A and its cost. The preloaded processes up to each look are new ones.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.analysis.comparison.pairs import blocks_wanted, pairs_of
+from harness.analysis.comparison.looked import Looked, looked_at
+from harness.analysis.estimates.verdict import Margins
 from harness.engines.tensorflow.plants import PLACEBO
 from harness.errors import HarnessError, UsageError
-from harness.plan.blocks import Blocks
 from harness.plan.estimate import estimate
-from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
+from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
 from harness.run.kinds.base import Arm, TrialRun
-from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.decision import AbSettings, sealed_looks
+from harness.run.process.zygote import Zygote, renew
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
@@ -28,11 +31,15 @@ from harness.spec.sweep import Sweep
 
 SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
 """Planted in turn, one a round: those that have a goal twice as often."""
+APART = "apart"
+"""The second preloaded process."""
 ALIKE = 2
 """Rounds of a cell in a row with one kind of slow-down: their placebo is the same, so that they can be compared."""
 SLOW_DOWNS = ("device_work", "input_stall", "slow_replica")
 QUICK_ROUNDS = 2
 QUICK_SHARE = 0.05
+PLANTED_EVERY = 3
+"""Rounds of a cell to one with a slow-down: what is asked first is whether nothing is called nothing."""
 FULL_ROUNDS = 60
 """60 A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
 
@@ -48,12 +55,11 @@ class ValidateSettings:
     quick: bool = False
 
     def plan(self) -> ValidationPlan:
-        """Every round with its arms and the blocks of its pilot."""
+        """Every round with its arms and the blocks up to its first look."""
         return ValidationPlan(
             quick=self.quick,
             delta=self.ab.margins.delta,
             epsilon=self.ab.margins.epsilon,
-            half_width=self.ab.target,
             max_blocks=self.ab.max_blocks,
             placebo=PLACEBO,
             rounds=[self._round(number) for number in range(self.rounds)],
@@ -63,27 +69,31 @@ class ValidateSettings:
         turn, which = divmod(number, len(self.cells))
         cell = self.cells[which]
         kinds = [kind for kind in SLOW_DOWNS if kind != "slow_replica" or cell.shape.replicas > 1]
-        cycle, phase = divmod(turn, len(SHARES))
+        cycle, phase = divmod(turn // PLANTED_EVERY, len(SHARES))
         # a kind further with each cycle, so that every kind is planted in every size
         plant = Plant(kind=kinds[(cycle + phase // ALIKE) % len(kinds)], share=SHARES[phase])
         if self.quick:
             plant = Plant(kind=kinds[-1], share=QUICK_SHARE)
-        first = number * self.ab.pilot_blocks
+        first = number * self.ab.max_blocks
         return RoundRecord(
             cell_id=cell.cell_id,
-            arms=_arms(plant),
-            pilot=list(range(first, first + self.ab.pilot_blocks)),
+            arms=_arms(plant, self.quick or turn % PLANTED_EVERY == 0, turn % 2 == 1 and self._two_zygotes),
+            blocks=list(range(first, first + self.ab.looks[0])),
         )
 
+    @property
+    def _two_zygotes(self) -> bool:
+        """Whether a second one would be alike: agents on other hosts fork from their own."""
+        return self.sweep.launcher == "local"
 
-def _arms(plant: Plant) -> list[ArmRecord]:
-    """The cell, the cell again, and the cell with `plant`."""
+
+def _arms(plant: Plant, planted: bool, apart: bool) -> list[ArmRecord]:
+    """The cell, the cell again, here or from the second preloaded process, and where it is `planted`, with `plant`."""
     placebo = Plant(kind=plant.kind, share=0.0)
-    return [
-        ArmRecord(name="a", plant=placebo),
-        ArmRecord(name="a-again", against="a", plant=placebo),
-        ArmRecord(name=f"{plant.kind}-{plant.share:.0%}".removesuffix("%"), against="a", plant=plant),
-    ]
+    again = ArmRecord(name="a-apart" if apart else "a-again", against="a", plant=placebo, apart=apart)
+    name = f"{plant.kind}-{plant.share:.0%}".removesuffix("%")
+    slow = [ArmRecord(name=name, against="a", plant=plant)] if planted else []
+    return [ArmRecord(name="a", plant=placebo), again, *slow]
 
 
 class ValidationRun(TrialRun):
@@ -95,20 +105,39 @@ class ValidationRun(TrialRun):
         super().__init__(store, listener)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
         self._blocks = ArmBlocks.of(self)
+        self._served = False
+        """Whether blocks have run with the preloaded processes that there are."""
 
     @property
     def plan(self) -> ValidationPlan:
-        """The plan as it stands: second stages are added as they are planned."""
+        """The plan as it stands: a round's blocks after a look are added as they are planned."""
         return self.store.manifest.part(ValidationPlan)
 
     def check(self) -> None:
-        """The placebo is the one that it was begun with, and so is the machine."""
+        """The placebo is the one that it was begun with, and so is the machine; and it has looks."""
+        sealed_looks(self.store)
         _check_placebos(self.plan, self.store.path)
         check_machine(self.store.manifest)
 
+    @contextlib.contextmanager
+    def environments(self) -> Iterator[Mapping[str, Zygote]]:
+        """Two that are alike, where some round is to show what layout alone does."""
+        with super().environments() as one:
+            if not self._apart:
+                yield one
+                return
+            with super().environments() as other:
+                yield {**one, APART: other[""]}
+
     def arms(self) -> Sequence[Arm]:
-        """A cell each."""
-        return [self._arm(cell_id, ArmRecord(name="a")) for cell_id in self._cells]
+        """A cell each, from every preloaded process."""
+        processes = (False, True) if self._apart else (False,)
+        return [self._arm(cell_id, ArmRecord(name="a", apart=apart)) for cell_id in self._cells for apart in processes]
+
+    @property
+    def _apart(self) -> bool:
+        """Whether some arm comes from the second preloaded process."""
+        return any(arm.apart for of in self.plan.rounds for arm in of.arms)
 
     def announce(self) -> None:
         """What is left of the rounds, and about how long that takes."""
@@ -128,56 +157,73 @@ class ValidationRun(TrialRun):
         return [self._arm(cell_id, arm) for (cell_id, _), arm in found.items()]
 
     def _run_round(self, number: int) -> None:
-        self._run_blocks(number, self.plan.rounds[number].pilot)
-        if self.plan.rounds[number].second is None:
-            self._plan_second_stage(number)
-        self._run_blocks(number, self.plan.rounds[number].second or [])
+        for look, after in enumerate(self._looks.after, start=1):
+            if self.plan.rounds[number].stopped:
+                return
+            self._plan_up_to(number, after)
+            self.progress.look(look, len(self._looks.after), after)
+            self._run_blocks(number)
+            self._note_stops(number)
 
-    def _run_blocks(self, number: int, blocks: Sequence[int]) -> None:
+    def _run_blocks(self, number: int) -> None:
         of = self.plan.rounds[number]
         arms = [self._arm(of.cell_id, arm) for arm in of.arms]
-        for block in blocks:
+        if self._served and not all(self._blocks.complete(block, _pairs(of)) for block in of.blocks):
+            renew(dict.fromkeys(arm.zygote for arm in arms))
+        for block in of.blocks:
             if not self._blocks.complete(block, _pairs(of)):
                 self.progress.block(number, len(self.plan.rounds), len(arms))
                 ended = self._blocks.run(block, arms, _pairs(of))
+                self._served = True
                 failed = [trial for trial in ended if not trial.measured]
                 hopeless = [trial for trial in failed if is_hopeless(trial)]
                 if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
                     trial = (hopeless or failed)[0]
                     raise HarnessError(f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}")
 
-    def _plan_second_stage(self, number: int) -> None:
-        """As many blocks more as the noisiest decision of the round wants, written down before they run."""
-        of, plan = self.plan.rounds[number], self.plan
-        trials = [trial for trial in self._blocks.trials if trial.block in of.pilot]
-        wanted = len(of.pilot)
-        for arm in of.decisions:
-            values = [pair.wall for pair in pairs_of(trials, arm.against or "", arm.name)]
-            if len(values) >= 2:
-                wanted = max(wanted, blocks_wanted(values, plan.half_width, plan.max_blocks))
-        first = 1 + max(max([*item.pilot, *(item.second or [])]) for item in plan.rounds)
-        second = list(range(first, first + wanted - len(of.pilot)))
-        rounds = [
-            item.model_copy(update={"second": second}) if index == number else item
-            for index, item in enumerate(plan.rounds)
-        ]
-        plans = [*self.store.manifest.plans]
-        if second:
-            seed = self.store.manifest.sweep.seed
-            plans.append(PlanRecord.sealed(seed, 2, _groups(seed, of, second), first))
-            self.progress.more(len(second) * len(of.arms))
-        changes = {"plans": plans, "validation": plan.model_copy(update={"rounds": rounds})}
+    def _plan_up_to(self, number: int, after: int) -> None:
+        """Seal the blocks of a round up to a look, unless they are."""
+        of, manifest = self.plan.rounds[number], self.store.manifest
+        first = of.blocks[0]
+        new = list(range(first + len(of.blocks), first + after))
+        if new:
+            more = of.model_copy(update={"blocks": [*of.blocks, *new]})
+            plan = _sealed(manifest.sweep.seed, of, new)
+            self._update(number, more, [*manifest.plans, plan])
+            self.progress.more(len(new) * len(of.arms))
+
+    def _note_stops(self, number: int) -> None:
+        """Write down where each decision of a round stopped, once all have."""
+        of = self.plan.rounds[number]
+        looked = {arm.name: self._looked(of, arm) for arm in of.decisions}
+        if all(one.ended for one in looked.values()):
+            stopped = {name: self._looks.after[one.number - 1] for name, one in looked.items()}
+            self._update(number, of.model_copy(update={"stopped": stopped}), self.store.manifest.plans)
+
+    def _looked(self, of: RoundRecord, arm: ArmRecord) -> Looked:
+        margins = Margins(self.plan.delta, self.plan.epsilon)
+        trials = [trial for trial in self._blocks.trials if trial.block in of.blocks]
+        return looked_at(trials, of.blocks, (arm.against or "", arm.name), self._looks, margins)
+
+    def _update(self, number: int, changed: RoundRecord, plans: Sequence[PlanRecord]) -> None:
+        rounds = [changed if index == number else of for index, of in enumerate(self.plan.rounds)]
+        validation = self.plan.model_copy(update={"rounds": rounds})
+        changes = {"plans": list(plans), "validation": validation}
         self.store.update_manifest(self.store.manifest.model_copy(update=changes))
 
+    @property
+    def _looks(self) -> LooksRecord:
+        return sealed_looks(self.store)
+
     def _arm(self, cell_id: str, arm: ArmRecord) -> Arm:
-        [zygote] = self.zygotes.values()
+        zygote = self.zygotes[APART if arm.apart else ""]
         return Arm.of(arm.name, self._cells[cell_id], self.store.manifest.sweep, zygote, arm.plant)
 
     def _left(self) -> int:
         return sum(
             len(of.arms)
             for of in self.plan.rounds
-            for block in [*of.pilot, *(of.second or [])]
+            for block in of.blocks
             if not self._blocks.complete(block, _pairs(of))
         )
 
@@ -190,14 +236,13 @@ def validate(
     Raises UsageError when a user's own model cannot be loaded (nothing is then left), StorageError,
     HarnessError when a cell cannot be validated since it fails, Interrupted; each with how to go on.
     """
-    plan, seed = settings.plan(), settings.sweep.seed
-    pilot = [block for of in plan.rounds for block in _groups(seed, of, of.pilot)]
+    plan, seed, looks = settings.plan(), settings.sweep.seed, settings.ab.planned()
     manifest = new_manifest(
         "validation",
         command,
         sweep=settings.sweep,
         cells=list(settings.cells),
-        plans=[PlanRecord.sealed(seed, 1, pilot)],
+        plans=[_sealed(seed, of, of.blocks, looks) for of in plan.rounds],
         validation=plan,
     )
     return begin(ValidationRun, results, manifest, progress or Quiet())
@@ -224,8 +269,9 @@ def _pairs(of: RoundRecord) -> list[tuple[str, str]]:
     return [(arm.against or "", arm.name) for arm in of.decisions]
 
 
-def _groups(seed: int, of: RoundRecord, blocks: Sequence[int]) -> Blocks:
-    return [[start_order(seed, block, [arm.name for arm in of.arms])] for block in blocks]
+def _sealed(seed: int, of: RoundRecord, blocks: Sequence[int], looks: LooksRecord | None = None) -> PlanRecord:
+    names = [arm.name for arm in of.arms]
+    return PlanRecord.sealed(seed, 1, [[start_order(seed, block, names)] for block in blocks], blocks[0], looks)
 
 
 KIND = ValidationRun

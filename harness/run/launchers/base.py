@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TextIO
 
 from harness.errors import HarnessError
-from harness.protocol.hosting import Host
+from harness.protocol.hosting import ForkServer
 from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
 from harness.run.process.zygote import Zygote
@@ -35,7 +35,7 @@ class Seat:
     """One process's place: its membership, and the preloaded process that it is forked from, here or elsewhere."""
 
     member: Membership
-    host: Host
+    fork_server: ForkServer
 
 
 class Links(Protocol):
@@ -93,7 +93,7 @@ class Launcher(ABC):
         What cannot be had is told by `place`, as every trial's reason.
         """
 
-    def host_for(self, request: Request, zygote: Zygote) -> Host:
+    def fork_server_for(self, request: Request, zygote: Zygote) -> ForkServer:
         """What a trial of one process is forked from, where `elsewhere`; raises what `place` does."""
         return zygote
 

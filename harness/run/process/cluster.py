@@ -195,6 +195,7 @@ def spawn_cluster(request: Request, zygote: Zygote) -> Child:
     except CannotPlace as error:
         return RefusedChild(error)
     processes = [
-        Process(seat, seat.host.spawn(request.model_copy(update={"member": seat.member}))) for seat in placement.seats
+        Process(seat, seat.fork_server.spawn(request.model_copy(update={"member": seat.member})))
+        for seat in placement.seats
     ]
     return ClusterChild(Merged(processes, placement, request.launcher))

@@ -18,6 +18,7 @@ class Process:
     seat: Seat
     child: Child
     phase: str = "start"
+    set_up: bool = False
     ready: Report | None = None
     window: WindowTimes | None = None
     outcome: Outcome | None = None
@@ -44,7 +45,7 @@ class Merged:
     placement: Placement
     launcher: str
     out: list[Report] = field(default_factory=list)
-    asked: Literal["window", "finish", "usage", "leave"] | None = None
+    asked: Literal["pilot", "window", "finish", "usage", "leave"] | None = None
     """What the workers were told last; None before their first turn."""
     _outcome_due: bool = False
 
@@ -59,9 +60,10 @@ class Merged:
             process.phase = report.phase
             if process.member.leads:
                 self.out.append(report)
-        elif report.ready:
-            process.ready = report
-            self._when_all_are_ready()
+        elif report.set_up or report.ready:
+            process.set_up = True
+            process.ready = report if report.ready else None
+            self._when_all_are_set_up()
         elif report.window is not None:
             process.window = report.window
             if self._window_is_over():
@@ -83,10 +85,13 @@ class Merged:
         """Give out the failure that was reported, without waiting for those that cannot go on."""
         self.out.append(Report(outcome=self._failure()))
 
-    def _when_all_are_ready(self) -> None:
+    def _when_all_are_set_up(self) -> None:
+        """Servers are ready as soon as they listen; the workers are when their pilot is over."""
         if all(process.ready for process in self.processes):
             self._ask_servers()
             self._when_servers_have_answered()
+        elif all(process.set_up for process in self.processes) and not any(worker.ready for worker in self.workers):
+            self.out.append(Report(set_up=True))
 
     def _window_is_over(self) -> bool:
         """Whether every worker has told its window; else the servers are asked before the first."""
@@ -106,8 +111,8 @@ class Merged:
                 worker.window = None
         else:
             sync = max((worker.ready.sync_seconds or 0.0) for worker in self.workers if worker.ready)
-            steps = self._lead.ready.steps if self._lead.ready else None
-            self.out.append(Report(ready=True, sync_seconds=sync, steps=steps))
+            ready = self._lead.ready or Report(ready=True)
+            self.out.append(ready.model_copy(update={"sync_seconds": sync}))
 
     def _window(self) -> WindowTimes:
         """Every worker's time of the same steps: the largest is the window's, processor time adds up."""

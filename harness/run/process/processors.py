@@ -26,7 +26,7 @@ def resources_of(processes: Iterable[Computing], lead: Resources) -> Resources:
     replicas: Counter[str] = Counter()
     for process in processes:
         if process.seat.member.task == "worker" and process.outcome is not None:
-            own, host = process.outcome.resources, process.seat.host.machine
+            own, host = process.outcome.resources, process.seat.fork_server.machine
             physical[host] = max(physical.get(host, 0), own.physical_devices)
             # A worker that serves does not name its devices; it has one replica.
             replicas[host] += max(1, len(own.logical_devices))

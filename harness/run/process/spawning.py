@@ -18,10 +18,10 @@ def spawn(request: Request, zygote: Zygote) -> Child:
     if request.task != "trial" or launcher is None or not launcher.elsewhere:
         return zygote.spawn(request)
     try:
-        host = launcher.host_for(request, zygote)
+        fork_server = launcher.fork_server_for(request, zygote)
     except CannotPlace as error:
         return RefusedChild(error)
-    return host.spawn(request)
+    return fork_server.spawn(request)
 
 
 def several_processes(request: Request, engine: str) -> bool:

@@ -9,10 +9,10 @@ def awaited(merged: Merged) -> list[Process]:
     """The processes that have not said what they were asked for, servers only where the workers have."""
     silent = [process for process in merged.processes if process.outcome is None]
     if merged.asked is None:
-        return [process for process in silent if process.ready is None]
+        return [process for process in silent if not process.set_up]
     workers = [process for process in silent if not process.member.serves]
-    if merged.asked == "window":
-        late = [process for process in workers if process.window is None]
+    if merged.asked in ("pilot", "window"):
+        late = [p for p in workers if (p.ready if merged.asked == "pilot" else p.window) is None]
         return late or [process for process in silent if process.member.serves and process.used_cpu_s is None]
     return workers or silent
 

@@ -1,25 +1,28 @@
 """The parent's end of a zygote: spawn a trial, signal it, learn how it ended."""
 
 import contextlib
+import itertools
 import json
 import os
+import secrets
 import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import harness
 from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel, encode
+from harness.protocol.engine import IMPORT_S
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
 from harness.record.cluster import ClusterRecord
+from harness.record.trial import ZygoteRecord
 from harness.run.process.interpreters import inherited
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
@@ -32,7 +35,13 @@ START_LIMIT_S = 180.0
 SLICE_S = 0.2
 """How often who waits for long looks whether the person asked to stop."""
 LOG = "zygote.log"
-PACKAGE = Path(harness.__file__).resolve().parent
+RENEWED_AFTER = 20
+"""Times what its start took: to start another one then costs less than 5 % of the time."""
+HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
+PADDING_BYTES = 4096
+"""A page, below which the size of the environment moves a program's stack (Mytkowicz et al. 2009)."""
+_numbers = itertools.count(1)
+PACKAGE = Path(__file__).resolve().parents[2]
 """This harness, which also trials in another interpreter run."""
 
 
@@ -170,6 +179,9 @@ class Zygote:
         self.scratch = str(self._scratch.path)
         """A folder for what trials share, removed with the zygote."""
         self.versions: dict[str, str] = {}
+        self.layout: ZygoteRecord | None = None
+        """Which process it is by now, and what each has for itself; None before the first."""
+        self._launched = self._ready = 0.0
 
     def _path(self, path: Sequence[Path], not_from: Path | None) -> str:
         """PYTHONPATH: this package alone, then `path`, then what was there before."""
@@ -198,14 +210,25 @@ class Zygote:
         self._scratch.close()
 
     def launch(self) -> None:
-        """Start the process and do not wait. Two that are launched one after the other import side by side."""
+        """Start the process and do not wait. Two that are launched one after the other import side by side.
+
+        All its trials share its address layout, the size of its environment and its hash seed, which can make a step
+        faster or slower. So each process has others, and says which; a hash seed that is given stays.
+        """
+        self._launched = time.monotonic()
+        padding = secrets.randbelow(PADDING_BYTES)
+        environment = {HASH_SEED: str(secrets.randbelow(2**32)), **self._environment, PADDING: "x" * padding}
+        seed = environment[HASH_SEED]
+        self.layout = ZygoteRecord(
+            number=next(_numbers), padding_bytes=padding, hash_seed=int(seed) if seed.isdecimal() else None
+        )
         ours, theirs = socket.socketpair()
         module = ["-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())]
         with theirs, self._log(self._scratch.path / LOG) as stderr:
             try:
                 self._process = subprocess.Popen(
                     [self._python, *self._flags, *module, *self._arguments],
-                    env=self._environment,
+                    env=environment,
                     cwd=self._folder,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -243,6 +266,12 @@ class Zygote:
                 f"{tail[-1] if tail else 'no answer'}"
             )
         self.versions = json.loads(line)["ready"]
+        self._ready = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether it has served for so long that another one in its place costs little."""
+        return time.monotonic() - self._ready > RENEWED_AFTER * (self._ready - self._launched)
 
     @property
     def connection(self) -> socket.socket:
@@ -347,3 +376,26 @@ class Zygote:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
             if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return
+
+
+def renew(zygotes: Iterable[Zygote]) -> None:
+    """Another process in the place of each, imported side by side; no trial of theirs may be alive.
+
+    Raises what `Zygote.start` does, and ZygoteError where what was imported then is not what there is now.
+    """
+    several = [(zygote, packages_of(zygote)) for zygote in zygotes]
+    for zygote, _ in several:
+        zygote.stop()
+        zygote.launch()
+    for zygote, before in several:
+        zygote.start()
+        if (now := packages_of(zygote)) != before:
+            changed = [
+                f"{name} {before.get(name)} became {new}" for name, new in now.items() if new != before.get(name)
+            ]
+            raise ZygoteError(f"packages changed while the run was under way ({', '.join(changed)}); begin a new run")
+
+
+def packages_of(zygote: Zygote) -> dict[str, str]:
+    """The versions that its own process tells: Python's and the packages'."""
+    return {name: version for name, version in zygote.versions.items() if name != IMPORT_S}

@@ -24,17 +24,20 @@ class Progress:
     def block(self, number: int, blocks: int, trials: int) -> None:
         """A group of `trials` trials of block `number` (from 0) of `blocks` begins."""
 
+    def look(self, number: int, looks: int, after: int) -> None:
+        """The blocks up to look `number` (from 1) of at most `looks` run next; it is after `after` of them in all."""
+
     def phase(self, cell: Cell, phase: str) -> None:
         """A trial of `cell` enters a phase."""
 
-    def round(self, number: int, most: int, trials: int) -> None:
-        """Round `number` of at most `most` begins; each of `trials` trials takes one window.
+    def round(self, number: int, rounds: int, trials: int) -> None:
+        """Round `number` of `rounds` begins; each of `trials` trials takes one window."""
 
-        `most` falls to the exact number of rounds once the steady state is reached.
+    def turn(self, cell: Cell, side: str | None = None) -> None:
+        """A trial of `cell`, of that side of a comparison, is to take a window next.
+
+        From the return to `window` nothing may use the processor.
         """
-
-    def turn(self, cell: Cell) -> None:
-        """A trial of `cell` is to take a window next. From the return to `window` nothing may use the processor."""
 
     def window(self, cell: Cell, seconds: float, steps: int) -> None:
         """It took `seconds` for `steps` steps."""
@@ -50,6 +53,11 @@ class Progress:
 
     def finished(self) -> None:
         """The sweep is over, however it ended."""
+
+
+def on_side(label: str, side: str | None) -> str:
+    """A cell's label with its side: `A, mirrored ×2`; of a validation the arm's name."""
+    return label if side is None else f"{side.upper() if len(side) == 1 else side}, {label}"
 
 
 class Quiet(Progress):

@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from harness.analysis.estimates.steady import GROUP
-from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WARMUP_SHARE, WINDOW_OVERHEAD
+from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WINDOW_OVERHEAD
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress
@@ -49,13 +48,14 @@ class Timed(Progress):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.done = self.total = 0
+        self.ahead = ""
+        """The look that comes after the blocks that are planned, in words."""
         self._clock = clock
         self._estimate_s = self._since = 0.0
         self._sweep = Sweep()
         self._set_up = Costs(lambda cell: FIXED_S + FIXED_PER_REPLICA_S * cell.replicas_in_sync)
         self._window = Costs(lambda _: self._sweep.window * WINDOW_OVERHEAD)
         self._exit = Costs(lambda _: FIRST_EXIT_S)
-        self._rounds_of_groups: list[int] = []
         self._without_window: set[Cell] = set()
         """Cells whose latest trial took no window: they cost their set-up only."""
         self._begin_group((), ())
@@ -66,8 +66,11 @@ class Timed(Progress):
         """The trial whose set-up is under way, and since when."""
         self._round_starts: list[float] = []
         """When each round began; once a trial leaves, also when the last one ended."""
-        self._first_most = self._most = 0
         self._exits: dict[Cell, float] = {}
+
+    def look(self, number: int, looks: int, after: int) -> None:
+        """Name it."""
+        self.ahead = f"look {number} of {looks} after {after}"
 
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
         """Learn what trials took before."""
@@ -78,16 +81,13 @@ class Timed(Progress):
                 pilot = max(0.0, (record.phases.warmup_s or 0.0) - before)
                 self._set_up.add(record.cell, record.phases.fixed_s - (record.phases.exit_s or 0.0) + pilot)
                 self._window.add(record.cell, *record.windows.seconds)
-                self._rounds_of_groups.append(len(record.windows.seconds))
 
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Begin to count."""
         self.total, self._estimate_s, self._since, self.done = total, estimate_s, self._clock(), 0
 
     def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
-        """Keep how many rounds the last group took, and learn what is left."""
-        rounds = len(self._round_starts) - bool(self._exits)
-        self._rounds_of_groups += [rounds] if rounds > 0 else []
+        """Learn what is left."""
         self._begin_group(cells, later)
 
     def phase(self, cell: Cell, phase: str) -> None:
@@ -102,13 +102,11 @@ class Timed(Progress):
                 self._round_starts.append(now)
             self._exits[cell] = now
 
-    def round(self, number: int, most: int, trials: int) -> None:
-        """Learn how many rounds there are."""
+    def round(self, number: int, rounds: int, trials: int) -> None:
+        """Learn when a round begins."""
         now = self._clock()
         if number == 0:
             self._end_set_up(now)
-            self._first_most = most
-        self._most = most
         self._round_starts.append(now)
 
     def window(self, cell: Cell, seconds: float, steps: int) -> None:
@@ -167,7 +165,7 @@ class Timed(Progress):
         if over >= 2:  # what rounds take now, should the machine have become slower
             one = (self._round_starts[-1] - self._round_starts[0]) / over
         present = min(one, self._clock() - self._round_starts[-1])
-        return left + (self._expected_rounds(over) - over) * one - present
+        return left + (self._rounds() - over) * one - present
 
     def _of_set_ups(self) -> float:
         left = sum(map(self._set_up.of, self._waiting))
@@ -176,21 +174,8 @@ class Timed(Progress):
             left += max(0.0, self._set_up.of(cell) - (self._clock() - since))
         return left
 
-    def _expected_rounds(self, over: int) -> float:
-        """Rounds of this group, of which `over` are over: exact once its steady state is known.
-
-        Where it begins is known two groups of windows later, so that what is not known yet is not before then.
-        """
-        if self._most < self._first_most:
-            return self._most
-        least = max(over + 1, self._sweep.windows + max(0, over + 1 - 2 * GROUP))
-        usual = [rounds for rounds in self._rounds_of_groups if rounds >= least]
-        return min(self._most, fmean(usual) if usual else max(self._rounds(), least))
-
-    def _rounds(self) -> float:
-        if self._rounds_of_groups:
-            return fmean(self._rounds_of_groups)
-        return self._sweep.windows + WARMUP_SHARE * self._sweep.max_warmup
+    def _rounds(self) -> int:
+        return self._sweep.max_warmup + self._sweep.windows
 
     def _round_s(self, cells: Sequence[Cell]) -> float:
         return sum(self._window.of(cell) for cell in cells if cell not in self._without_window)

@@ -4,7 +4,7 @@ import sys
 from typing import TextIO
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import duration, say_line
+from harness.run.progress.base import duration, on_side, say_line
 from harness.run.progress.eta import Timed
 
 
@@ -23,12 +23,14 @@ class PlainLines(Timed):
     def block(self, number: int, blocks: int, trials: int) -> None:
         """Announce a group."""
         left = duration(self.left_s())
-        self._say(f"block {number + 1} of {blocks}: {trials} trials take turns, about {left} left")
+        ahead = f" ({self.ahead})" if self.ahead else ""
+        turns = "1 trial" if trials == 1 else f"{trials} trials take turns"
+        self._say(f"block {number + 1} of {blocks}{ahead}: {turns}, about {left} left")
 
     def ended(self, record: TrialRecord) -> None:
         """One line with the trial's figure or what went wrong."""
         super().ended(record)
-        self._say(f"[{self.done}/{self.total}] {record.cell.label}: {figure(record)}")
+        self._say(f"[{self.done}/{self.total}] {on_side(record.cell.label, record.side)}: {figure(record)}")
 
     def _say(self, text: str) -> None:
         say_line(text, self._out)

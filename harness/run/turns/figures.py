@@ -15,14 +15,14 @@ class Taken:
 
     windows: list[WindowTimes] = field(default_factory=list)
     measured_from: int | None = None
-    """The round from which its windows are measured; None before its group has agreed on one."""
-    steady: bool = False
-    """Whether it was in steady state by then."""
+    """The round from which its windows are measured; None during warm-up."""
     sync_seconds: float = 0.0
+    after_own: list[int] = field(default_factory=list)
+    """Indices of windows before which no other trial had a turn."""
 
     @property
     def first_measured(self) -> int:
-        """Index of the first measured window; a trial that ended before the steady state has none."""
+        """Index of the first measured window; a trial that ended in its warm-up has none."""
         taken = len(self.windows)
         return taken if self.measured_from is None else min(self.measured_from, taken)
 
@@ -38,8 +38,8 @@ def windows_of(taken: Taken) -> Windows | None:
         cpu_seconds=[window.cpu_seconds for window in windows],
         rounds=[window.round for window in windows],
         measured_from=taken.first_measured,
-        steady=taken.steady,
         sync_seconds=taken.sync_seconds,
+        after_own=taken.after_own,
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in windows),
         workers=[list(times) for times in zip(*(window.workers for window in windows), strict=True)],
     )

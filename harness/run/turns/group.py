@@ -1,4 +1,4 @@
-"""A group of live trials: set up one after the other, then a window each in turn, then seen out."""
+"""A group of live trials: set up a few at a time, then a pilot and windows each in turn, then seen out."""
 
 import random
 import select
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.estimates.steady import block_steady_from, trials_steady_from
 from harness.environment import available_memory_bytes
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
@@ -19,14 +18,16 @@ MEMORY_RESERVE = 0.15
 
 @dataclass(frozen=True)
 class TurnRules:
-    """How many windows, at most how many of them warm-up, and the seed of the order of turns."""
+    """How many windows are measured, how many of warm-up come before them, and the seed of the order of turns."""
 
     windows: int
-    max_warmup: int
+    warmup: int
     seed: int
     together: int = 1
-    """Trials that are set up at the same time. More than one saves time on a machine with idle cores, but
-    then what each phase of the set-up took is what it took in company."""
+    """Trials that are set up, and seen out, at the same time. More than one saves time on a machine with idle cores,
+    but then what each of these phases took is what it took in company."""
+    at_first: int = 2
+    """Of them, those that begin before it is known how much memory one takes."""
 
 
 class TurnGroup:
@@ -49,56 +50,95 @@ class TurnGroup:
         self._keep = keep
         self._progress = progress
         self._live: list[LiveTrial] = []
-        self._largest = 0.0
+        self._each_takes = 0.0
+        """Bytes of memory that a trial takes, as far as is known; 0 is not known yet."""
         self._shuffler = random.Random(rules.seed)
+        self._latest: LiveTrial | None = None
+        """Whose window was the last one."""
 
     def run(self) -> list[LiveTrial]:
         """Run the group; returns the trials that memory had no room for, to run as a group of their own."""
         try:
             self._set_up()
+            self._pilots()
             if self._agree is not None:
                 self._agree(self._live)
             self._take_turns()
-            for trial in list(self._live):
-                self._progress.phase(trial.cell, "exit")
-                trial.finish()
-                self._ended(trial)
+            self._see_out()
         except (Interrupted, KeyboardInterrupt):
             self._interrupt()
             raise
         return self._waiting
 
     def _set_up(self) -> None:
-        while self._waiting and self._room_for_one_more():
-            before = available_memory_bytes()
-            setting_up: list[LiveTrial] = []
-            while self._waiting and len(setting_up) < self._rules.together and self._room_for_one_more():
+        before = available_memory_bytes()
+        setting_up: list[LiveTrial] = []
+        while setting_up or self._another_fits(before, 0):
+            at_once = self._rules.together if self._each_takes else min(self._rules.at_first, self._rules.together)
+            while len(setting_up) < at_once and self._another_fits(before, len(setting_up)):
                 trial = self._waiting.pop(0)
                 trial.watch = self._progress.phase
+                trial.company = self._company(len(self._live) + len(self._waiting))
                 trial.start()
                 self._live.append(trial)
                 setting_up.append(trial)
-            started = len(setting_up)
-            while setting_up:
-                self._follow(setting_up)
-            self._largest = max(self._largest, (before - available_memory_bytes()) / started)
+            begun = len(setting_up)
+            self._follow(setting_up, LiveTrial.set_up_step)
+            if len(self._live) > len(setting_up) < begun:
+                self._each_takes = max(self._each_takes, (before - available_memory_bytes()) / len(self._live))
 
-    def _follow(self, setting_up: list[LiveTrial]) -> None:
-        """Take in what has been reported; take those out of the list that are ready or have ended."""
-        for trial in _with_news(setting_up):
+    def _follow(self, trials: list[LiveTrial], take_in: Callable[[LiveTrial], bool]) -> None:
+        """Take in what has been reported; take those out of the list that are through or have ended."""
+        for trial in _with_news(trials):
             try:
-                done = trial.set_up_step()
+                through = take_in(trial)
             except Ended:
                 self._ended(trial)
-                done = True
-            if done:
-                setting_up.remove(trial)
+                through = True
+            if through:
+                trials.remove(trial)
 
-    def _room_for_one_more(self) -> bool:
-        """As many trials as fit memory, but at least two: the room is what the largest so far took."""
-        if len(self._live) < 2:
+    def _pilots(self) -> None:
+        """How many steps a window has is found out in turn: a pilot in company would make every window too short."""
+        for trial in list(self._live):
+            try:
+                trial.take_pilot()
+            except Ended:
+                self._ended(trial)
+
+    def _see_out(self) -> None:
+        """What can only be proved afterwards, and the end, of a few at a time."""
+        waiting, leaving = list(self._live), list[LiveTrial]()
+        while waiting or leaving:
+            while waiting and self._may_leave(waiting[0], leaving):
+                trial = waiting.pop(0)
+                trial.company = 1 if trial.timed_at_its_end else self._company(len(waiting) + len(leaving))
+                self._progress.phase(trial.cell, "exit")
+                trial.begin_to_finish()
+                leaving.append(trial)
+            self._follow(leaving, LiveTrial.finish_step)
+
+    def _may_leave(self, trial: LiveTrial, leaving: Sequence[LiveTrial]) -> bool:
+        """Whether a trial may be seen out beside others: one that is timed once more has nobody beside it."""
+        if not leaving:
             return True
-        return available_memory_bytes() > self._largest + self._reserve()
+        alone = any(one.timed_at_its_end for one in (trial, *leaving))
+        room = available_memory_bytes() > self._each_takes + self._reserve()  # what proves has a model of its own
+        return len(leaving) < self._rules.together and not alone and room
+
+    def _another_fits(self, before: float, setting_up: int) -> bool:
+        """As many trials as fit memory, but at least two: the room is what each has taken so far of what was free.
+
+        The `setting_up` that are under way may still take theirs.
+        """
+        if len(self._live) < 2 or not self._waiting:
+            return bool(self._waiting)
+        by_now = available_memory_bytes() - setting_up * self._each_takes
+        return min(by_now, before - len(self._live) * self._each_takes) > self._each_takes + self._reserve()
+
+    def _company(self, others: int) -> int:
+        """Trials that share the cores while they are set up or seen out, of which there are `others` at most."""
+        return min(self._rules.together, 1 + others)
 
     def _reserve(self) -> float:
         import psutil
@@ -106,45 +146,30 @@ class TurnGroup:
         return MEMORY_RESERVE * psutil.virtual_memory().total
 
     def _take_turns(self) -> None:
-        measured_from: int | None = None
-        cap = self._rules.max_warmup
-        for number in range(cap + self._rules.windows):
-            if not self._live:
-                return
-            self._round(number, (cap if measured_from is None else measured_from) + self._rules.windows)
-            if measured_from is None:
-                measured_from = self._judge(number + 1)
-            if measured_from is not None and number + 1 - measured_from >= self._rules.windows:
-                return
+        for number in range(self._rules.warmup + self._rules.windows):
+            if number == self._rules.warmup:
+                for trial in self._live:
+                    trial.measure_from(number)
+            if self._live:
+                self._round(number)
 
-    def _round(self, number: int, most: int) -> None:
+    def _round(self, number: int) -> None:
         """One window of every live trial, in a fresh random order."""
         order = self._shuffler.sample(self._live, len(self._live))
-        self._progress.round(number, most, len(order))
+        self._progress.round(number, self._rules.warmup + self._rules.windows, len(order))
         for trial in order:
-            self._progress.turn(trial.cell)
+            self._progress.turn(trial.cell, trial.side)
             try:
                 trial.take_turn(number)
             except Ended:
                 self._ended(trial)
                 continue
+            finally:
+                after_own, self._latest = trial is self._latest, trial
             if trial.taken.windows:
+                if after_own:
+                    trial.taken.after_own.append(len(trial.taken.windows) - 1)
                 self._progress.window(trial.cell, trial.taken.windows[-1].seconds, trial.taken.windows[-1].steps)
-
-    def _judge(self, rounds: int) -> int | None:
-        """The round from which windows are measured: steady state of all, or the cap on warm-up."""
-        times = {_name(trial): [window.seconds for window in trial.taken.windows] for trial in self._live}
-        cap = self._rules.max_warmup
-        start = block_steady_from(times)
-        if start is not None and start > cap:
-            start = None
-        if start is None and rounds < cap + self._rules.windows:
-            return None
-        steady = trials_steady_from(times)
-        for trial in self._live:
-            own = steady.get(_name(trial))
-            trial.measure_from(cap if start is None else start, start is not None or (own is not None and own <= cap))
-        return cap if start is None else start
 
     def _ended(self, trial: LiveTrial) -> None:
         if trial in self._live:
@@ -174,8 +199,3 @@ def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:
     now = time.monotonic()
     heard = set(readable)
     return [t for t in trials if heard & set(t.child.channel.connections) or now >= t.deadline]
-
-
-def _name(trial: LiveTrial) -> str:
-    """Tells the trials of a group apart, also where one cell is measured against itself."""
-    return f"trial {trial.slot.order}, {trial.cell.label}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from harness.protocol.messages import Outcome, Report, Request, Turn
+from harness.protocol.messages import PROOF_PHASES, Outcome, Report, Request, Turn
 from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
@@ -65,6 +65,10 @@ class LiveTrial:
     taken: Taken = field(default_factory=Taken)
     steps: int | None = None
     """Steps of a window: what the trial's pilot chose, unless the group agreed on another number."""
+    pilot: Report | None = None
+    """What its pilot found, once it waits for its first window."""
+    company: int = 1
+    """Trials that are set up, or seen out, beside each other, with itself: a phase may take as many times longer."""
     watch: Callable[[Cell, str], None] | None = None
     """Told of every phase that the trial enters."""
 
@@ -76,26 +80,41 @@ class LiveTrial:
         self._since = time.perf_counter()
         self._taking_turns = False
         self.zygote.check = self.interrupts.check
-        alone = self.slot.block < ALONE_BLOCKS
-        self.child = spawn(self.request.model_copy(update={"times_alone": alone}), self.zygote)
-        self.deadline = time.monotonic() + self.timeout_s
+        of_block = {
+            "times_alone": self.slot.block < ALONE_BLOCKS,
+            "proof_phase": self.slot.block % PROOF_PHASES,
+        }
+        self.child = spawn(self.request.model_copy(update=of_block), self.zygote)
+        self.deadline = self._limit()
         """When its phase counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
 
     def set_up(self) -> None:
-        """Follow the trial through build, gate and pilot until it waits for its first turn."""
+        """Follow the trial through build, gate and pilot until it waits for its first window."""
         while not self.set_up_step():
             pass
+        self.take_pilot()
 
     def set_up_step(self) -> bool:
-        """Take in one report of a trial being set up; True once it waits for its first turn."""
+        """Take in one report of a trial being set up; True once it waits for its pilot."""
         report = self._receive()
-        if report.ready:
+        if report.set_up:
             self._close_phase()
             self._taking_turns = True
-            self.taken.sync_seconds = report.sync_seconds or 0.0
-            self.steps = report.steps
-            self._unproved_s, self._prove_after_s = 0.0, PROVE_EVERY_S
-        return bool(report.ready)
+        return bool(report.set_up)
+
+    def take_pilot(self) -> None:
+        """Let the trial find out how many steps a window has, while nobody else computes."""
+        self._close_phase()
+        self._taking_turns, self.company = False, 1
+        self._tell(Turn(do="pilot"))
+        self.deadline = self._limit()
+        while not (report := self._receive()).ready:
+            pass
+        self._close_phase()
+        self._taking_turns = True
+        self.taken.sync_seconds = report.sync_seconds or 0.0
+        self.pilot, self.steps = report, report.steps
+        self._unproved_s, self._prove_after_s = 0.0, PROVE_EVERY_S
 
     def take_turn(self, round_number: int) -> None:
         """One window; now and then an update is proved before it."""
@@ -110,18 +129,33 @@ class LiveTrial:
                 self._prove_after_s = max(PROVE_EVERY_S, report.window.check_seconds / PROVE_SHARE)
             self._unproved_s += report.window.seconds
 
-    def measure_from(self, first_round: int, steady: bool) -> None:
-        """From this round on its windows are measured; `steady` says whether it was in steady state by then."""
-        self.taken.measured_from, self.taken.steady = first_round, steady
+    def measure_from(self, first_round: int) -> None:
+        """From this round on its windows are measured."""
+        self.taken.measured_from = first_round
         self.phase = "steady"
 
     def finish(self) -> None:
         """Let the trial prove what can only be shown afterwards, and see it out."""
+        self.begin_to_finish()
+        with contextlib.suppress(Ended):
+            self._see_through()
+
+    def begin_to_finish(self) -> None:
+        """Ask for what can only be proved afterwards."""
         self._since = time.perf_counter()
         self._taking_turns = False
-        with contextlib.suppress(Ended):
-            self._tell(Turn(do="finish"))
-            self._see_through()
+        self._tell(Turn(do="finish"))
+        self.deadline = self._limit()
+
+    def finish_step(self) -> bool:
+        """Take in one report of a trial that finishes; Ended is raised by the last."""
+        self._receive()
+        return False
+
+    @property
+    def timed_at_its_end(self) -> bool:
+        """Whether something is still timed once it is told to finish: a profile, or what each worker computes alone."""
+        return self.request.trace is not None or self.cell.shape.workers > 1
 
     def finish_task(self) -> None:
         """See out a task that takes no turns, such as preparing data."""
@@ -129,7 +163,7 @@ class LiveTrial:
             self._see_through()
 
     def _see_through(self) -> None:
-        self.deadline = time.monotonic() + self.timeout_s
+        self.deadline = self._limit()
         while True:
             self._receive()
 
@@ -151,17 +185,24 @@ class LiveTrial:
         )
 
     def interrupt(self) -> None:
-        """End the trial because the person asked; what it measured is kept."""
+        """End the trial because the person asked; what it measured is kept. Ended is raised."""
         if self.status is None:
+            with contextlib.suppress(EOFError):
+                while line := self.child.channel.receive_line(0.0):  # it may be through already
+                    if (window := self._take_in(line).window) is not None:
+                        self.taken.windows.append(window)
             self._close_phase()
             self.child.kill()
             self._end("interrupted", "interrupted before it was complete")
 
     def _tell(self, turn: Turn) -> None:
-        try:
+        """Of one that is gone, what it said last, or which of its processes went, is still to be read."""
+        with contextlib.suppress(OSError):
             self.child.channel.send(turn)
-        except OSError:
-            self._died()
+
+    def _limit(self) -> float:
+        """When a phase that begins now counts as hung."""
+        return time.monotonic() + self.timeout_s * self.company
 
     def _receive(self) -> Report:
         while True:
@@ -174,11 +215,14 @@ class LiveTrial:
                 break
             if time.monotonic() >= self.deadline:
                 self._hung()
+        return self._take_in(line)
+
+    def _take_in(self, line: str) -> Report:
         report = Report.model_validate_json(line)
         if report.phase is not None:
             self._close_phase()
             self.phase = report.phase
-            self.deadline = time.monotonic() + self.timeout_s
+            self.deadline = self._limit()
             if self.watch is not None:
                 self.watch(self.cell, report.phase)
         if report.outcome is not None:
@@ -195,7 +239,7 @@ class LiveTrial:
     def _see_out(self, outcome: Outcome) -> NoReturn:
         self._close_phase()
         failed_in, self.phase = self.phase, "exit"
-        self._taking_turns = False
+        too_early, self._taking_turns = self._taking_turns or self.taken.measured_from is None, False
         self.outcome = outcome
         if self.child.wait() is None:
             self.child.kill()
@@ -203,8 +247,8 @@ class LiveTrial:
         self.phase = failed_in
         self.evidence = outcome.evidence
         if outcome.well and self.request.task == "trial":
-            if self.taken.measured_from is None:
-                self._end("crashed", f"it ended by itself during {self.phase}, before it was measured")
+            if too_early:
+                self._end("crashed", f"it ended by itself during {self.phase}, before all its windows were measured")
             together = None if outcome.updates is None else outcome.updates.unproved(self.cell.shape.workers)
             left = "; ".join(filter(None, (outcome.checks.unproved, together)))
             if outcome.status == "ok" and left:
@@ -234,6 +278,8 @@ class LiveTrial:
         self.evidence = settled(self.child.stderr_tail) or None
         self.child.kill()
         reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
+        if self.company > 1:
+            reason += f", nor within {self.timeout_s * self.company:g} s, as {self.company} may share the cores"
         self._end("timeout", f"{reason}: {missing}" if missing else reason)
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
@@ -247,6 +293,8 @@ class LiveTrial:
         windows = windows_of(self.taken)
         ended_well = self.status in MEASURED
         figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
+        cluster = outcome.cluster or self.child.cluster()
+        here = cluster is None and self.child.host is None
         return TrialRecord(
             run_id=self.slot.run_id,
             cell_id=self.cell.cell_id,
@@ -272,7 +320,8 @@ class LiveTrial:
             executed=outcome.executed,
             resources=outcome.resources,
             host=self.child.host,
-            cluster=outcome.cluster or self.child.cluster(),
+            zygote=self.zygote.layout if here else None,
+            cluster=cluster,
             updates=outcome.updates,
             trace=outcome.trace,
             evidence=self.evidence,

@@ -161,11 +161,12 @@ def test_what_sets_the_sides_environments_apart_is_named() -> None:
     b = b.model_copy(update={"versions": {"tensorflow": "2.22.0"}, "environment": {"TF_ENABLE_ONEDNN_OPTS": "0"}})
     a = a.model_copy(update={"versions": {"tensorflow": "2.21.0"}})
     manifest = run.manifest.model_copy(update={"comparison": record.model_copy(update={"sides": [a, b]})})
-    changes = comparison_of_ab(replace(run, manifest=manifest)).changes
-    assert [str(change) for change in changes] == [
-        "version.tensorflow: 2.21.0 → 2.22.0",
-        "env.TF_ENABLE_ONEDNN_OPTS: unknown → 0",
+    found = comparison_of_ab(replace(run, manifest=manifest))
+    assert [(str(change), change.severity) for change in found.changes] == [
+        ("version.tensorflow: 2.21.0 → 2.22.0", "note"),
+        ("env.TF_ENABLE_ONEDNN_OPTS: unknown → 0", "asked"),
     ]
+    assert [change.key for change in found.unasked] == ["version.tensorflow"], "what was asked for is no warning"
 
 
 def test_sides_of_two_cells_are_named_by_both() -> None:
@@ -212,3 +213,62 @@ def test_a_summary_of_an_ab_run_counts_what_its_plan_holds() -> None:
     assert planned_trials(run.manifest) == {MIRRORED.cell_id: 8}
     summary = summarise(run.manifest, run.trials)
     assert (summary.trials, summary.planned) == (8, 8)
+
+
+# looks
+
+
+CLEAR = [-0.06, -0.062, -0.058, -0.061, -0.06]
+UNCLEAR = [0.3, -0.3, 0.2, -0.2, 0.1]
+LOOKS = (5, 8, 12)
+
+
+def under_way(differences: list[float], status: str = "interrupted", live: bool = False) -> Run:
+    """A run with looks that holds so many blocks."""
+    run = ab_run(differences, looks=LOOKS)
+    return replace(run, manifest=run.manifest.model_copy(update={"status": status}), live=live)
+
+
+@pytest.mark.parametrize(("status", "live"), [("interrupted", False), ("running", True), ("finished", False)])
+def test_before_the_first_look_there_is_no_verdict_however_clear_it_looks(status: str, live: bool) -> None:
+    comparison = comparison_of_ab(under_way(CLEAR[:4], status, live))
+    wall = comparison.rows[0].verdicts.wall
+    assert (wall.verdict, wall.ratio, comparison.blocks) == ("undecided", None, 0)
+    assert wall.reason == "no verdict before the first look, which is after 5 blocks"
+    assert comparison.exit_code() == 0
+    assert comparison.exit_code(strict=True) == 3
+
+
+def test_between_two_looks_it_says_what_the_completed_one_did_and_no_more() -> None:
+    at_look, later = comparison_of_ab(under_way(UNCLEAR)), comparison_of_ab(under_way([*UNCLEAR, -0.9, -0.9]))
+    assert later.rows[0].verdicts == at_look.rows[0].verdicts
+    assert later.blocks == 5
+    assert "Not decided at look 1 of 3, after 5 blocks; the next look is after 8, and 7 are there." in later.remarks
+
+
+def test_a_look_that_decided_is_the_verdict_whatever_came_after_it() -> None:
+    decided = comparison_of_ab(under_way([*CLEAR, 0.3, 0.3, 0.3]))
+    assert (decided.verdict, decided.blocks) == ("slower", 5)
+    assert decided.rows[0].verdicts == comparison_of_ab(under_way(CLEAR)).rows[0].verdicts
+
+
+def test_other_margins_are_judged_at_the_look_at_which_the_run_stopped() -> None:
+    wide = Margins(0.10, 0.15, "the command line")
+    comparison = comparison_of_ab(under_way(CLEAR), wide)
+    assert (comparison.verdict, comparison.blocks) == ("equivalent", 5)
+
+
+def test_processor_time_is_judged_at_the_same_look() -> None:
+    [row] = comparison_of_ab(ab_run(CLEAR, cpu=CLEAR, looks=LOOKS)).rows
+    assert row.verdicts.cpu is not None
+    assert row.verdicts.cpu.ratio is not None
+    assert row.verdicts.cpu.ratio == row.verdicts.wall.ratio
+
+
+@pytest.mark.parametrize("status", ["interrupted", "running"])
+def test_an_older_plan_without_looks_has_no_verdict_before_it_is_complete(status: str) -> None:
+    older = ab_run(CLEAR)
+    stopped = replace(older, manifest=older.manifest.model_copy(update={"status": status}))
+    assert comparison_of_ab(older).verdict == "slower"
+    assert comparison_of_ab(stopped).verdict == "undecided"
+    assert "no verdict before its plan is complete" in (comparison_of_ab(stopped).rows[0].verdicts.wall.reason or "")

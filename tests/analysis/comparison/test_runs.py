@@ -1,6 +1,7 @@
 """Two runs: what is compared with what, what refuses it, and what is never a verdict."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -268,11 +269,30 @@ def test_the_time_between_the_runs_and_the_missing_validation_are_remarked() -> 
     assert "python -m harness validate" not in " ".join(cited.remarks)
 
 
-def test_runs_that_overlapped_on_one_machine_or_did_not_finish_are_remarked() -> None:
-    a, b = pair_of_runs(manifest={"status": "interrupted"})
-    said = " ".join(compare_runs(a, b, MARGINS).remarks)
-    assert "overlapped in time" in said
-    assert "B (run-b) did not finish" in said
+@pytest.mark.parametrize(
+    ("live", "status", "says"),
+    [
+        (True, "running", "'results/run-b' is still being measured: a sweep has no verdict before it is finished"),
+        (
+            False,
+            "interrupted",
+            "did not finish, and has no verdict before that; `python -m harness sweep --resume",
+        ),
+        (False, "running", "did not finish"),
+    ],
+)
+def test_a_sweep_that_is_under_way_or_was_stopped_is_not_judged(live: bool, status: str, says: str) -> None:
+    a, b = pair_of_runs(manifest={"status": status})
+    stopped = replace(b, live=live)
+    with pytest.raises(StorageError, match=re.escape(says)):
+        compare_runs(a, stopped, MARGINS)
+    with pytest.raises(StorageError, match=re.escape(says)):
+        compare_along(stopped, "replicas", MARGINS)
+
+
+def test_runs_that_overlapped_on_one_machine_are_remarked() -> None:
+    a, b = pair_of_runs()
+    assert "overlapped in time" in " ".join(compare_runs(a, b, MARGINS).remarks)
     elsewhere = sweep_run("run-c", seed=2, facts={"machine.id": "ba9876543210"})
     assert "overlapped" not in " ".join(compare_runs(a, elsewhere, MARGINS).remarks)
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.analysis.comparison import compare_along, compare_runs
-from harness.analysis.comparison.sides import log_ratio_of, welch
-from harness.analysis.estimates.intervals import LogEstimate, Sample, stein_estimate
+from harness.analysis.estimates.intervals import LogEstimate, Sample, log_mean, own_estimate, stein_estimate, welch
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import StorageError
 from harness.record import TrialRecord
@@ -45,7 +44,7 @@ def test_a_figure_that_is_no_positive_number_is_never_a_verdict(value: float) ->
 def test_welch_after_a_second_stage_keeps_each_sides_own_pilot() -> None:
     a = Sample((0.0, 0.1, 0.05, 0.5), tuple("abcd"), (0, 1, 2, 3))
     b = Sample((1.0, 1.2, 1.1), tuple("efg"), (0, 1, 2))
-    estimate = log_ratio_of(a, b, pilots=(3, None))
+    estimate = welch(own_estimate(b, None), own_estimate(a, 3))
     pilot = stein_estimate(a.values, 3)
     assert pilot.standard_error is not None
     assert estimate.standard_error == pytest.approx(math.hypot(pilot.standard_error, np.std(b.values, ddof=1) / 3**0.5))
@@ -70,14 +69,13 @@ def test_welch_of_two_stage_sides_covers_the_truth_95_times_in_100() -> None:
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=6), st.lists(st.floats(-1, 1), min_size=2, max_size=6))
 @settings(max_examples=60)
 def test_welch_is_antisymmetric_and_shifts_with_either_side(left: list[float], right: list[float]) -> None:
-    def sample(values: list[float], mark: str, shift: float = 0.0) -> Sample:
-        return Sample(tuple(value + shift for value in values), tuple(f"{mark}{index}" for index in range(len(values))))
+    def of(values: list[float], shift: float = 0.0) -> LogEstimate:
+        return log_mean([value + shift for value in values], "t")
 
-    there = log_ratio_of(sample(left, "l"), sample(right, "r"))
-    back = log_ratio_of(sample(right, "r"), sample(left, "l"))
+    there, back = welch(of(right), of(left)), welch(of(left), of(right))
     assert there.mean == pytest.approx(-back.mean)
     assert there.standard_error == pytest.approx(back.standard_error)
-    shifted = log_ratio_of(sample(left, "l"), sample(right, "r", 0.5))
+    shifted = welch(of(right, 0.5), of(left))
     assert shifted.mean == pytest.approx(there.mean + 0.5)
     assert shifted.standard_error == pytest.approx(there.standard_error, rel=1e-6, abs=1e-9)
 

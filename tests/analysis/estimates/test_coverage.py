@@ -4,11 +4,7 @@ A short form of `benchmarks/goals/coverage.py`, whose own code runs here; the se
 repetitions the standard deviation of a coverage of 95 % is 0.6 %.
 """
 
-import importlib.util
 import math
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -18,29 +14,15 @@ from harness.analysis.estimates import intervals
 from harness.analysis.estimates.intervals import log_mean
 from harness.analysis.estimates.power import clopper_pearson
 from harness.analysis.estimates.verdict import Margins, judge, judge_all
+from tests.goals import load
 
-GOALS = Path(__file__).parents[3] / "benchmarks" / "goals"
 REPETITIONS = 1200
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"goals_{name}", GOALS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their own module up
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def goal() -> Iterator[ModuleType]:
-    """`coverage.py`, which imports its neighbours as a script in that folder does."""
-    sys.path.insert(0, str(GOALS))
-    try:
-        yield _load("coverage")
-    finally:
-        sys.path.remove(str(GOALS))
+def goal() -> ModuleType:
+    """`coverage.py`."""
+    return load("coverage")
 
 
 def covered(goal: ModuleType, method: str, series: str, blocks: int, repetitions: int = REPETITIONS) -> float:
@@ -53,6 +35,7 @@ def covered(goal: ModuleType, method: str, series: str, blocks: int, repetitions
 
 IN_USE = [
     "paired t",
+    "repeated t of pairs",
     "Stein t of pairs",
     "paired t through the base",
     "Welch t, trials alternate",
@@ -77,7 +60,7 @@ def test_the_interval_of_the_equivalence_test_covers_90_per_cent(goal: ModuleTyp
 
 
 @pytest.mark.parametrize("series", ["linear drift", "slow sine", "autocorrelated", "spikes"])
-@pytest.mark.parametrize("method", ["paired t", "Stein t of pairs", "paired t through the base"])
+@pytest.mark.parametrize("method", ["paired t", "repeated t of pairs", "Stein t of pairs", "paired t through the base"])
 def test_what_the_sides_share_does_no_harm_to_pairs(goal: ModuleType, method: str, series: str) -> None:
     assert 0.93 <= covered(goal, method, series, 5) <= 0.975
 

@@ -90,70 +90,24 @@ def test_a_noise_floor_with_a_value_that_is_no_number_is_an_error(bad: float) ->
         noise_floor([0.01, bad, 0.02])
 
 
-def test_the_smallest_effect_lies_between_the_planted_ones_in_the_logarithm_of_the_share() -> None:
-    points = [(0.02, found(20)), (0.05, found(40))]
-    part = (0.9 - 0.5) / (1 - 0.5)
-    assert smallest_effect(points) == pytest.approx(0.02 ** (1 - part) * 0.05**part)
-    assert smallest_effect(points[::-1]) == smallest_effect(points)
-    assert smallest_effect(points, power=0.5) == 0.02
+@pytest.mark.parametrize("deviation", [0.008, 0.022])
+def test_the_smallest_effect_is_called_slower_nine_times_in_ten(deviation: float) -> None:
+    effect = smallest_effect(deviation, 12, 0.01)
+    assert effect is not None
+    chance = np.random.default_rng(17)
+    drawn = chance.normal(math.log1p(effect), deviation, (4000, 12))
+    low = drawn.mean(axis=1) - stats.t.ppf(0.975, 11) * drawn.std(axis=1, ddof=1) / math.sqrt(12)
+    assert (low > math.log1p(0.01)).mean() == pytest.approx(0.9, abs=0.02)
 
 
-def test_a_share_that_has_the_power_exactly_is_the_smallest_effect() -> None:
-    assert smallest_effect([(0.02, found(20)), (0.03, found(36)), (0.05, found(40))]) == pytest.approx(0.03)
-
-
-def test_a_power_that_falls_by_chance_is_pooled_with_its_neighbour() -> None:
-    points = [(0.02, found(30)), (0.03, found(20)), (0.05, found(40))]
-    level = 50 / 80
-    part = (0.9 - level) / (1 - level)
-    assert smallest_effect(points) == pytest.approx(0.03 ** (1 - part) * 0.05**part)
-
-
-def test_pooling_weighs_by_the_number_of_decisions() -> None:
-    points = [(0.02, found(9, 10)), (0.03, found(70, 90)), (0.05, found(40))]
-    level = 79 / 100
-    part = (0.9 - level) / (1 - level)
-    assert smallest_effect(points) == pytest.approx(0.03 ** (1 - part) * 0.05**part)
-
-
-def test_when_the_smallest_share_is_always_found_it_is_the_answer() -> None:
-    assert smallest_effect([(0.02, found(40)), (0.05, found(40))]) == 0.02
-
-
-def test_an_effect_that_is_never_found_often_enough_is_none() -> None:
-    assert smallest_effect([(0.02, found(0)), (0.1, found(35))]) is None
-    assert smallest_effect([]) is None
-    assert smallest_effect([(0.02, found(0, 0))]) is None
-
-
-def test_kinds_of_the_same_share_count_together_and_untried_shares_not_at_all() -> None:
-    apart = [(0.02, found(0)), (0.03, found(20)), (0.03, found(30)), (0.05, found(40)), (0.04, found(0, 0))]
-    together = [(0.02, found(0)), (0.03, found(50, 80)), (0.05, found(40))]
-    assert smallest_effect(apart) == smallest_effect(together)
-
-
-@pytest.mark.parametrize("share", [0.0, -0.02, math.nan, math.inf])
-def test_a_planted_share_that_is_no_share_is_an_error(share: float) -> None:
-    with pytest.raises(HarnessError, match="planted share"):
-        smallest_effect([(share, found(1))])
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([0.01, 0.02, 0.03, 0.05, 0.1]), st.integers(0, 40)), max_size=8),
-    st.floats(0.05, 1),
-)
-def test_the_smallest_effect_lies_among_the_shares_and_grows_with_the_power(
-    points: list[tuple[float, int]], power: float
-) -> None:
-    rates = [(share, found(count)) for share, count in points]
-    effect, harder = smallest_effect(rates, power), smallest_effect(rates, 1.0)
-    if effect is None:
-        assert harder is None
-    else:
-        shares = [share for share, _ in points]
-        assert min(shares) <= effect * (1 + 1e-9)
-        assert effect <= max(shares) * (1 + 1e-9)
-        assert harder is None or harder >= effect * (1 - 1e-9)
+def test_more_noise_fewer_pairs_and_a_larger_margin_each_want_a_larger_effect() -> None:
+    usual = smallest_effect(0.01, 12, 0.01)
+    assert usual is not None
+    for worse in (smallest_effect(0.02, 12, 0.01), smallest_effect(0.01, 6, 0.01), smallest_effect(0.01, 12, 0.02)):
+        assert worse is not None
+        assert worse > usual
+    assert smallest_effect(0.0, 12, 0.01) == pytest.approx(0.01)
+    assert smallest_effect(0.01, 1, 0.01) is None
 
 
 def test_the_later_is_compared_with_the_earlier_one_pair_at_a_time() -> None:

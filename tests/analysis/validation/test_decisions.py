@@ -2,15 +2,16 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from harness.analysis.comparison import comparison_of_ab
-from harness.analysis.comparison.pairs import pairs_of
+from harness.analysis.comparison.pairs import estimate_of, pairs_of
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.validation.decisions import decisions_of, judge_pairs
+from harness.analysis.validation.decisions import Estimator, decisions_of, judge_pairs
 from harness.record import Run
 from harness.record.trial import Phases, Plant
 from tests.comparisons import ab_run, sweep_run
@@ -151,9 +152,14 @@ def test_one_pair_is_a_decision_that_cannot_be_known() -> None:
 # judging
 
 
+def by(pilot: int | None) -> Estimator:
+    """Stein's estimator after a first stage of so many blocks."""
+    return partial(estimate_of, pilot=pilot)
+
+
 def test_the_second_stage_keeps_the_pilots_interval() -> None:
     pairs = pairs_of(ab_run([*NOISY, 0.0, 0.0]).trials)
-    stein, plain = judge_pairs(pairs, 6, MARGINS).wall.estimate, judge_pairs(pairs, None, MARGINS).wall.estimate
+    stein, plain = (judge_pairs(pairs, by(pilot), MARGINS).wall.estimate for pilot in (6, None))
     assert stein is not None
     assert plain is not None
     assert (stein.method, stein.degrees_of_freedom) == ("Stein t", 5)
@@ -164,15 +170,15 @@ def test_the_second_stage_keeps_the_pilots_interval() -> None:
 def test_processor_time_is_judged_only_where_every_pair_has_it() -> None:
     run = ab_run([value - 0.05 for value in QUIET], cpu=QUIET)
     pairs = pairs_of(run.trials)
-    verdicts = judge_pairs(pairs, None, MARGINS)
+    verdicts = judge_pairs(pairs, by(None), MARGINS)
     assert (verdicts.wall.verdict, verdicts.cpu_verdict) == ("slower", "equivalent")
     blind = pairs[0].b.model_copy(update={"cpu_seconds_per_example": 0.0})
-    without = judge_pairs([replace(pairs[0], b=blind), *pairs[1:]], None, MARGINS)
+    without = judge_pairs([replace(pairs[0], b=blind), *pairs[1:]], by(None), MARGINS)
     assert (without.wall.verdict, without.cpu) == ("slower", None)
 
 
 def test_without_a_pair_there_is_no_verdict() -> None:
-    assert judge_pairs([], 0, MARGINS).wall.verdict == "invalid"
+    assert judge_pairs([], by(0), MARGINS).wall.verdict == "invalid"
 
 
 def test_what_a_decision_took_is_all_its_trials_did_but_wait() -> None:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from harness.analysis.estimates.power import smallest_effect
 from harness.analysis.validation.summary import validation_of
 from harness.errors import HarnessError
 from harness.record import Run
+from harness.record.manifest import ValidationPlan
 from harness.record.trial import Phases, Plant
 from harness.record.validation import Effect, Rate, ValidationRecord, load_validation, write_validation
 from tests.comparisons import FACTS, MIRRORED
@@ -174,18 +176,21 @@ def test_a_steady_machine_raises_no_alarm_between_rounds() -> None:
     assert is_rate(floor.unpaired_false_alarms, 0, 2)
 
 
-def test_the_smallest_effect_is_interpolated_between_the_shares_over_all_kinds() -> None:
-    rounds = [
-        Round([Arm(WIGGLE), slow("device_work", 0.03, around(-0.03)), slow("input_stall", 0.05, around(-0.05))]),
-        Round([Arm(WIGGLE), slow("input_stall", 0.03, WILD), slow("device_work", 0.05, around(-0.05))]),
-    ]
-    [floor] = validation_of(validation_run(rounds)).floors
-    assert floor.smallest_effect == pytest.approx(math.exp(math.log(0.03) * 0.2 + math.log(0.05) * 0.8))
+def test_the_smallest_effect_follows_from_the_spread_of_pairs_and_the_most_blocks() -> None:
+    run = validation_run([Round([Arm(WIGGLE), slow("device_work", 0.03, WILD)])] * 2)
+    [floor] = validation_of(run).floors
+    plan = run.manifest.part(ValidationPlan)
+    [again] = [effect for effect in validation_of(run).effects if effect.plant is None]
+    assert again.deviation is not None
+    assert floor.smallest_effect == smallest_effect(again.deviation, plan.max_blocks, plan.delta)
 
 
-def test_a_power_that_was_not_reached_is_no_effect() -> None:
-    rounds = [Round([Arm(WIGGLE), slow("device_work", 0.03, WILD)])] * 2
-    [floor] = validation_of(validation_run(rounds)).floors
+@pytest.mark.parametrize("deviation", [1.0, 100.0])
+def test_on_a_machine_so_noisy_that_nothing_planted_would_be_found_there_is_no_smallest_effect(
+    deviation: float,
+) -> None:
+    rounds = [Round([Arm([deviation, -deviation])], pilot=2)] * 2
+    [floor] = validation_of(validation_run(rounds, max_blocks=2)).floors
     assert floor.smallest_effect is None
 
 

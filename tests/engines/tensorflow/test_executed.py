@@ -72,6 +72,16 @@ def test_the_fingerprint_depends_on_structure_and_not_on_names(tf: Any) -> None:
     assert one.fingerprint != packed.fingerprint
 
 
+def test_the_clusters_show_xla_and_the_fingerprint_of_kept_records_stays(tf: Any) -> None:
+    def program(compiled: bool) -> Any:
+        part = tf.function(lambda: tf.ones([4]) * 2.0, jit_compile=compiled)
+        return tf.function(lambda: part()).get_concrete_function()
+
+    plain, compiled = (inspect(program(xla), cell(replicas=1)) for xla in (False, True))
+    assert (plain.xla_clusters, compiled.xla_clusters) == (0, 1)
+    assert plain.fingerprint == compiled.fingerprint
+
+
 def test_a_program_without_what_was_asked_for_says_so(tf: Any) -> None:
     executed = inspect(traced(tf, 2, tf.distribute.ReductionToOneDevice()), cell("nccl"))
     assert executed.differs_from_request is not None

@@ -15,6 +15,7 @@ from harness.record.trial import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
 from harness.spec.expand import base_of
+from harness.spec.sweep import AXES, sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
@@ -69,10 +70,31 @@ def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> Non
     assert base_of(cell) == cell
 
 
-def test_a_sweep_over_own_steps_is_refused_in_one_line() -> None:
-    with pytest.raises(UsageError, match=r"loop: 'own' is a training step of your own, .* expected custom or fit") as e:
+def test_a_sweep_of_an_own_step_has_that_cell_and_no_axes() -> None:
+    sweep = sweep_from({"step": "mine:make", "amount": 4096, "quantity": "tokens"})
+    assert expand(sweep, catalogue_of()).cells == (OwnStepCell(step="mine:make", amount=4096, quantity="tokens"),)
+    assert sweep.asked("strategy") == sweep.asked("model") == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"step": "mine:make", "strategy": "mirrored"}, "strategy: a step of your own decides that itself"),
+        ({"step": "mine"}, "step: given 'mine', expected package.module:function"),
+        ({"step": "mine:make", "check": "mine:moves"}, r"check: is given a model's state, .* have a check\(\)"),
+        ({"amount": 64}, "amount: belongs to step, a step of your own; for a model give batch_size"),
+        ({"step": "mine:make", "quantity": "Tok ens"}, "quantity: given 'Tok ens', expected what a step is counted in"),
+    ],
+)
+def test_what_an_own_step_cannot_have_is_refused_in_one_line(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        sweep_from(keys)
+    assert "\n" not in str(error.value)
+
+
+def test_the_loop_that_earlier_runs_had_in_its_place_is_refused_with_the_flag_for_it() -> None:
+    with pytest.raises(UsageError, match=r"loop: 'own' is .* give --step package\.module:function; expected custom or"):
         expand(Sweep(loop=["own"], model=["mine:make"]), catalogue_of())
-    assert "\n" not in str(e.value)
 
 
 def own_record(**checks: Any) -> TrialRecord:
@@ -232,7 +254,8 @@ def test_a_step_that_cannot_be_built_stops_the_run_before_it_begins(tmp_path: Pa
 @pytest.mark.slow
 def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
     with handed_in():
-        [record] = measure(SMALL, [OwnStepCell(step="benchmarks.own_step:make_step", amount=128)], tmp_path).trials
+        sweep = sweep_from({**SMALL.model_dump(exclude=AXES), "step": "benchmarks.own_step:make_step", "amount": 128})
+        [record] = measure(sweep, expand(sweep, catalogue_of()).cells, tmp_path).trials
     assert record.status == "ok", record.reason
     assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
     assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]

@@ -10,6 +10,7 @@ import pytest
 
 from harness.engines.tensorflow.loops.custom import make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
+from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import build_model
@@ -55,10 +56,10 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, **options: Any) -
     )  # fmt: skip
 
 
-def check(of: Any, tolerance: float = 1e-5) -> tuple[list[Any], list[Any]]:
+def check(of: Any, tolerance: float = 1e-5, traced: bool = False) -> tuple[list[Any], list[Any]]:
     """Two updates both ways; every variable of every replica agrees after each. What the strategy has in the end, and
     the shares of the last update."""
-    device, step = SingleDevice(of), make_step(of)
+    device, step = SingleDevice(of, traced), make_step(of)
     own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
     shares: list[Any] = []
     for x, y in BATCHES:
@@ -89,27 +90,31 @@ def placed(of: Any, *arrays: Any) -> list[Any]:
     return [of.strategy.experimental_distribute_values_from_function(part(array)) for array in arrays]
 
 
-def test_sparse_gradients_stay_sparse_so_that_adam_squares_each_of_an_index(tf: Any) -> None:
+@pytest.mark.parametrize("traced", [False, True])
+def test_sparse_gradients_stay_sparse_so_that_adam_squares_each_of_an_index(tf: Any, traced: bool) -> None:
     import keras
 
     def layers() -> list[Any]:
         few = keras.layers.Lambda(lambda x: tf.cast(x * 4, tf.int32))
         return [few, keras.layers.Embedding(4, 5), keras.layers.Flatten()]
 
-    _, shares = check(training(tf, layers, 2, kind="Adam"))
+    _, shares = check(training(tf, layers, 2, kind="Adam"), traced=traced)
     assert isinstance(shares[0].gradients[0], tf.IndexedSlices)
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_synchronised_batch_normalisation_sees_the_whole_batch_and_all_else_its_share(tf: Any, n: int) -> None:
+@pytest.mark.parametrize(("n", "traced"), [(2, False), (2, True), (3, False)])
+def test_synchronised_batch_normalisation_sees_the_whole_batch_and_all_else_its_share(
+    tf: Any, n: int, traced: bool
+) -> None:
     import keras
 
     def layers() -> list[Any]:
         normal = keras.layers.BatchNormalization
         parts = [normal(synchronized=True), keras.layers.Dropout(0.4, seed=3), normal(synchronized=True)]
-        return [keras.layers.Dense(8, "tanh"), *parts, keras.layers.Dense(8, "tanh"), normal()]
+        first = keras.layers.Dense(8, "tanh", activity_regularizer="l2")
+        return [first, *parts, keras.layers.Dense(8, "tanh"), normal()]
 
-    check(training(tf, layers, n, momentum=0.9))
+    check(training(tf, layers, n, momentum=0.9), traced=traced)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,40 @@ def test_an_untrained_variable_is_aggregated_as_it_was_declared(tf: Any, aggrega
     assert np.array_equal(mean.copies[0], mean.copies[2]) == (aggregation != "none")
 
 
-def test_a_weight_without_a_gradient_stays_as_it_is(tf: Any) -> None:
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_layer_may_ask_which_replica_it_is_on(tf: Any, traced: bool) -> None:
+    import keras
+
+    class Apart(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            context = tf.distribute.get_replica_context()  # None where a model is built under a strategy
+            return x if context is None else x * (1 + tf.cast(context.replica_id_in_sync_group, x.dtype))
+
+    check(training(tf, lambda: [Apart()], 3), traced=traced)
+
+
+def test_traced_shares_are_runs_of_one_program(tf: Any) -> None:
+    import keras
+
+    calls = []
+
+    class Called(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            calls.append(tf.inside_function())
+            return x
+
+    of = training(tf, lambda: [Called()], 3)
+    for traced, expected in ((True, [True]), (False, [False] * 6)):
+        device = SingleDevice(of, traced)
+        own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+        calls.clear()
+        for batch in BATCHES:
+            device.shares(batch, own)
+        assert calls == expected
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_weight_without_a_gradient_stays_as_it_is(tf: Any, traced: bool) -> None:
     import keras
 
     class Unused(keras.layers.Layer):  # type: ignore[misc]
@@ -143,7 +181,7 @@ def test_a_weight_without_a_gradient_stays_as_it_is(tf: Any) -> None:
         def call(self, x: Any) -> Any:
             return x
 
-    _, shares = check(training(tf, lambda: [Unused()], 2, kind="Adam"))
+    _, shares = check(training(tf, lambda: [Unused()], 2, kind="Adam"), traced=traced)
     assert shares[0].gradients[0] is None
 
 
@@ -169,6 +207,31 @@ def test_keras_clips_what_each_replica_has_before_it_is_summed_and_so_does_the_r
     tf: Any, clip: dict[str, float]
 ) -> None:
     check(training(tf, lambda: [], 2, **clip))
+
+
+def of_two_workers(tf: Any, layer: Callable[[], Any]) -> tuple[Any, Any]:
+    """What one of two workers with a replica each has of such a training, and its state."""
+    of = training(tf, lambda: [layer()], 2)
+    of.cell.workers, of.cell.replicas, of.cell.asynchronous = 2, 1, False
+    of.late_batch, of.devices = BATCHES[1], types.SimpleNamespace(reference="CPU:0", names=())
+    return of, capture(of.model, of.optimizer)
+
+
+def test_statistics_of_another_worker_that_its_share_is_computed_with_leave_a_late_update_unproved(tf: Any) -> None:
+    import keras
+
+    of, state = of_two_workers(tf, lambda: keras.layers.BatchNormalization(renorm=True))
+    with pytest.raises(Unprovable, match="what another worker's replica computes depends on its own untrained state"):
+        must_not_need_others(of, state)
+    of.cell.workers, of.cell.replicas = 1, 2  # whose statistics this process has
+    must_not_need_others(of, state)
+
+
+def test_statistics_of_another_worker_that_are_only_kept_are_no_obstacle(tf: Any) -> None:
+    import keras
+
+    for layer in (keras.layers.BatchNormalization, lambda: keras.layers.Dropout(0.5)):
+        must_not_need_others(*of_two_workers(tf, layer))
 
 
 @pytest.mark.usefixtures("tf")

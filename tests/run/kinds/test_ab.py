@@ -1,16 +1,16 @@
 """`ab`: both sides take turns, by a plan that is sealed before it runs, whatever happens on the way."""
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from scipy import stats
+from pydantic import ValidationError
 
 from harness.analysis.comparison import comparison_of_ab
 from harness.analysis.comparison.pairs import pairs_of
+from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.verdict import Margins
 from harness.protocol.messages import Request
 from harness.record import Run
@@ -20,8 +20,10 @@ from harness.run.kinds.decision import AbSettings
 from tests.run.fakes import Play, Plays
 from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting, steady
 
-SPREAD = (0.012, -0.011, 0.004, -0.013, 0.009, -0.001)
-"""Logs of six trials' window times that a pilot of six blocks differs by."""
+WILD = (0.12, -0.11, 0.04, -0.13, 0.09, -0.01)
+"""Logs of six trials' window times that decide nothing."""
+SLOWER = (0.101, 0.102, 0.1, 0.099, 0.1, 0.098)
+"""Those that decide at once."""
 
 
 def steps_of(run: Run) -> list[tuple[str | None, int]]:
@@ -36,13 +38,8 @@ def differences(run: Run) -> list[float]:
     return [pair.wall for pair in pairs_of(run.trials)]
 
 
-def wanted(logs: Sequence[float], half_width: float) -> int:
-    """⌈(t_5·s/h)²⌉, by scipy."""
-    return math.ceil((stats.t.ppf(0.975, len(logs) - 1) * np.std(logs, ddof=1) / half_width) ** 2)
-
-
-def caps(**changes: float) -> AbSettings:
-    return AbSettings(Margins(), **{"pilot_blocks": 6, **changes})  # type: ignore[arg-type]
+def caps(**changes: object) -> AbSettings:
+    return AbSettings(Margins(), **{"looks": (6,), **changes})  # type: ignore[arg-type]
 
 
 # turns
@@ -51,7 +48,7 @@ def caps(**changes: float) -> AbSettings:
 def test_both_sides_of_a_block_are_ready_before_either_begins_and_then_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = AbBench(tmp_path, monkeypatch, settings=caps(pilot_blocks=3))
+    bench = AbBench(tmp_path, monkeypatch, settings=caps(looks=(3,)))
     run = bench.start()
     happened = [(who, what) for who, what in bench.diary if what.split()[0] in ("ready", "window", "done")]
     each = 2 + 2 * 2 * 5
@@ -76,7 +73,9 @@ def test_the_sides_start_in_the_order_of_the_sealed_plan_which_follows_from_the_
     started = []
     for name, seed in (("one", 1), ("again", 1), ("other", 2)):
         (tmp_path / name).mkdir()
-        bench = AbBench(tmp_path / name, monkeypatch, b=lasting(SPREAD), sweep={"seed": seed})
+        bench = AbBench(
+            tmp_path / name, monkeypatch, b=lasting(WILD), sweep={"seed": seed}, settings=caps(looks=(6, 9))
+        )
         run = bench.start()
         planned = [side for plan in run.manifest.plans for block in plan.blocks for group in block for side in group]
         assert len(run.manifest.plans) == 2
@@ -93,7 +92,7 @@ def test_a_record_says_which_side_it_is_of_and_the_run_what_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     margins = Margins(0.02, 0.05, "the command line")
-    settings = AbSettings(margins, pilot_blocks=2, max_blocks=9, half_width=0.015, time_s=900)
+    settings = AbSettings(margins, looks=(2, 9), time_s=900)
     run = AbBench(tmp_path, monkeypatch, cells=(TWO, OTHER_OP), settings=settings).start()
     assert {(trial.side, trial.cell) for trial in run.trials} == {("a", TWO), ("b", OTHER_OP)}
     assert run.manifest.status == "finished"
@@ -101,7 +100,7 @@ def test_a_record_says_which_side_it_is_of_and_the_run_what_was_compared(
     kept = run.manifest.comparison
     assert kept is not None
     assert (kept.delta, kept.epsilon, kept.margins_source) == (0.02, 0.05, "the command line")
-    assert (kept.half_width, kept.max_blocks, kept.time_s) == (0.015, 9, 900)
+    assert (kept.half_width, kept.max_blocks, kept.time_s) == (None, 9, 900)
     assert [(side.name, side.cell_id) for side in kept.sides] == [("a", TWO.cell_id), ("b", OTHER_OP.cell_id)]
     assert kept.sides[0].versions["tensorflow"] == "2.21.0"
 
@@ -119,7 +118,7 @@ def test_windows_have_the_same_number_of_steps_unless_the_pilots_are_far_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a: int, b: int, expected: tuple[int, int]
 ) -> None:
     plays = [lasting([0.0], steps=steps) for steps in (a, b)]
-    run = AbBench(tmp_path, monkeypatch, *plays, cells=(TWO, OTHER_OP), settings=caps(pilot_blocks=2)).start()
+    run = AbBench(tmp_path, monkeypatch, *plays, cells=(TWO, OTHER_OP), settings=caps(looks=(2,))).start()
     assert set(steps_of(run)) == {("a", expected[0]), ("b", expected[1])}
 
 
@@ -130,75 +129,90 @@ def test_the_steps_of_the_first_block_hold_for_the_whole_run(tmp_path: Path, mon
     assert {steps for _, steps in steps_of(run)} == {6}
 
 
-# stages
+# looks
 
 
-def test_a_pilot_without_spread_needs_no_second_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = AbBench(tmp_path, monkeypatch, b=lasting([0.05])).start()
-    assert differences(run) == pytest.approx([-0.05] * 6)
-    assert [plan.stage for plan in run.manifest.plans] == [1]
-    assert comparison_of_ab(run).verdict == "slower"
+def test_a_look_that_decides_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = AbBench(tmp_path, monkeypatch, b=lasting(SLOWER), settings=caps(looks=(5, 8, 12))).start()
+    assert blocks_of(run) == list(range(5))
+    assert run.manifest.status == "finished"
+    comparison = comparison_of_ab(run)
+    assert (comparison.verdict, comparison.blocks) == ("slower", 5)
+    assert "Decided at look 1 of 3, after 5 blocks." in comparison.remarks
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.3, -0.05])
-def test_the_second_stage_follows_from_the_spread_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mean: float
+def test_what_is_within_epsilon_ends_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = [value / 1000 for value in WILD]
+    run = AbBench(tmp_path, monkeypatch, b=lasting(alike), settings=caps(looks=(5, 8, 12))).start()
+    assert blocks_of(run) == list(range(5))
+    assert comparison_of_ab(run).verdict == "equivalent"
+
+
+def test_blocks_go_on_to_the_look_that_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [0.012, 0.06, 0.03, 0.06, 0.012, 0.036, 0.036, 0.036]
+    run = AbBench(tmp_path, monkeypatch, b=lasting(logs), settings=caps(looks=(5, 8, 12))).start()
+    assert blocks_of(run) == list(range(8))
+    comparison = comparison_of_ab(run)
+    assert (comparison.verdict, comparison.blocks) == ("slower", 8)
+    first_five = comparison_of_ab(replace(run, trials=[trial for trial in run.trials if trial.block < 5]))
+    assert first_five.verdict == "undecided"
+
+
+def test_a_run_that_nothing_decides_ends_at_the_last_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = AbBench(tmp_path, monkeypatch, b=lasting(WILD), settings=caps(looks=(4, 7))).start()
+    assert blocks_of(run) == list(range(7))
+    comparison = comparison_of_ab(run)
+    assert comparison.verdict == "undecided"
+    assert "Not decided at look 2 of 2, after 7 blocks, the last." in comparison.remarks
+
+
+def test_after_each_look_that_does_not_decide_trials_come_from_other_preloaded_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logs = [value + mean for value in SPREAD]
-    half_width = 0.008
-    planned = wanted(SPREAD, half_width)
-    assert 6 < planned < 20
-    settings = caps(half_width=half_width, max_blocks=20)
-    run = AbBench(tmp_path, monkeypatch, b=lasting(logs), settings=settings).start()
-    assert differences(run)[:6] == pytest.approx([-value for value in logs])
-    assert blocks_of(run) == list(range(planned))
-    assert [len(plan.blocks) for plan in run.manifest.plans] == [6, planned - 6]
+    run = AbBench(tmp_path, monkeypatch, b=lasting(WILD), settings=caps(looks=(4, 7))).start()
+    numbers = {(trial.side, trial.block): trial.zygote.number for trial in run.trials if trial.zygote}
+    for side in "ab":
+        first, second = ({numbers[side, block] for block in blocks} for blocks in (range(4), range(4, 7)))
+        assert len(first) == len(second) == 1
+        assert first != second
 
 
-def test_a_wider_spread_wants_more_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = [1.3 * value for value in SPREAD]
-    run = AbBench(tmp_path, monkeypatch, b=lasting(wide), settings=caps(half_width=0.008, max_blocks=50)).start()
-    assert len(pairs_of(run.trials)) == wanted(wide, 0.008) > wanted(SPREAD, 0.008)
-
-
-def test_the_second_stage_is_on_disk_and_sealed_before_its_first_trial_is_spawned(
+def test_the_looks_are_on_disk_and_sealed_before_the_first_trial_and_each_block_before_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans_when_spawned = []
-    usual = lasting(SPREAD)
+    usual = lasting(WILD)
 
     def watching(request: Request) -> Play:
         if request.task == "trial":
             plans_when_spawned.append(load_manifest(bench.path).plans)
         return usual(request)
 
-    bench = AbBench(tmp_path, monkeypatch, b=watching)
+    bench = AbBench(tmp_path, monkeypatch, b=watching, settings=caps(looks=(5, 8)))
     run = bench.start()
     one, two = run.manifest.plans
-    assert [len(plans) for plans in plans_when_spawned] == [1] * 6 + [2] * len(two.blocks)
-    assert plans_when_spawned[6] == [one, two]
-    assert (two.stage, two.first_block) == (2, 6)
-    for plan in (one, two):
-        assert PlanRecord.sealed(plan.seed, plan.stage, plan.blocks, plan.first_block) == plan
-    assert one.sha256 != two.sha256
+    assert [len(plans) for plans in plans_when_spawned] == [1] * 5 + [2] * 3
+    assert plans_when_spawned[0] == [one]
+    assert one.looks is not None
+    planned = Looks.planned((5, 8))
+    assert (one.looks.after, one.looks.different, one.looks.equivalent) == (
+        [5, 8],
+        list(planned.different),
+        list(planned.equivalent),
+    )
+    assert (two.first_block, two.looks) == (5, None)
+    looser = one.looks.model_copy(update={"different": [0.025, 0.025]})
+    with pytest.raises(ValidationError, match="sha256 does not seal this plan"):
+        PlanRecord.model_validate({**one.model_dump(), "looks": looser.model_dump()})
 
 
-def test_no_more_blocks_are_measured_than_the_cap_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wild = lasting([10 * value for value in SPREAD])
-    run = AbBench(tmp_path, monkeypatch, b=wild, settings=caps(pilot_blocks=4, max_blocks=7)).start()
-    assert blocks_of(run) == list(range(7))
-    assert comparison_of_ab(run).verdict == "undecided"
-
-
-def test_blocks_that_gave_no_pair_are_made_up_for_within_the_cap(
+def test_a_block_that_gave_no_pair_is_missing_from_its_look_and_not_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logs = [*SPREAD, *SPREAD]
-    run = AbBench(tmp_path, monkeypatch, b=at([3], dies(), lasting(logs)), settings=caps(half_width=0.009)).start()
-    kept = [value for index, value in enumerate(SPREAD) if index != 3]
-    planned = min(wanted(kept, 0.009), 11)
-    assert len(pairs_of(run.trials)) == planned > 5
-    assert len(run.manifest.plans[1].blocks) == planned - 5
+    bench = AbBench(tmp_path, monkeypatch, b=at([3], dies(), lasting(SLOWER)), settings=caps(looks=(5, 8)))
+    run = bench.start()
+    assert blocks_of(run) == list(range(5))
+    assert comparison_of_ab(run).blocks == 4
 
 
 class Ticking:
@@ -216,15 +230,18 @@ class Ticking:
         return in_turn(make)
 
 
-@pytest.mark.parametrize(("time_s", "measured"), [(1, 2), (20, 2), (25, 3), (35, 4), (60, 6), (69, 6), (85, 8)])
-def test_no_block_begins_once_the_time_is_over_but_two_always_do(
+@pytest.mark.parametrize(("time_s", "measured"), [(1, 1), (20, 2), (25, 3), (55, 6), (79, 6), (85, 8), (115, 8)])
+def test_no_block_begins_once_the_time_is_over_but_one_always_does_and_no_look_that_there_is_no_time_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time_s: float, measured: int
 ) -> None:
     clock = Ticking(monkeypatch)
-    wild = [10 * value for value in SPREAD]
-    bench = AbBench(tmp_path, monkeypatch, clock.plays([0.0]), clock.plays(wild), settings=caps(time_s=time_s))
+    settings = caps(looks=(6, 8, 12), time_s=time_s)
+    bench = AbBench(tmp_path, monkeypatch, clock.plays([0.0]), clock.plays(WILD), settings=settings)
     run = bench.start()
     assert blocks_of(run) == list(range(measured))
     assert run.manifest.status == "finished"
-    # what is planned for the second stage is what there is time for
     assert sum(len(plan.blocks) for plan in run.manifest.plans) == max(6, measured)
+    comparison = comparison_of_ab(run)
+    assert (comparison.verdict, comparison.blocks) == ("undecided", measured if measured > 5 else 0)
+    wall = comparison.rows[0].verdicts.wall
+    assert (wall.ratio is None) is (measured < 6), "what no look was taken at has no interval"

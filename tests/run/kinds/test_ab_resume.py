@@ -12,6 +12,7 @@ from harness.analysis.comparison.pairs import pairs_of
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import Interrupted, UsageError
 from harness.record import Run, RunStore, TrialRecord
+from harness.record.manifest import PlanRecord
 from harness.run.kinds.decision import AbSettings
 from harness.run.progress.base import Quiet
 from harness.run.runner import resume
@@ -20,7 +21,7 @@ from tests.record.examples import manifest
 from tests.run.fakes import Actor, FakeZygote, Play
 from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting, says
 
-SPREAD = (0.012, -0.011, 0.004, -0.013, 0.009, -0.001)
+WILD = (0.12, -0.11, 0.04, -0.13, 0.09, -0.01)
 
 
 def press_ctrl_c(actor: Actor) -> None:
@@ -39,13 +40,11 @@ def statuses(run: Run, block: int) -> list[tuple[str | None, int, str]]:
     return sorted((t.side, t.attempt, t.status) for t in run.trials if t.block == block)
 
 
-def killed_after(bench: AbBench, records: int, *, torn: bool = False, stage_two: bool = True) -> list[TrialRecord]:
+def killed_after(bench: AbBench, records: int, *, torn: bool = False, plans: int = 9) -> list[TrialRecord]:
     """Make a finished run look as `kill -9` would have left it; the records that are left."""
     stored = bench.stored
-    plans = stored.manifest.plans if stage_two else stored.manifest.plans[:1]
-    (bench.path / "run.json").write_text(
-        stored.manifest.model_copy(update={"status": "running", "finished_utc": None, "plans": plans}).model_dump_json()
-    )
+    changes = {"status": "running", "finished_utc": None, "plans": stored.manifest.plans[:plans]}
+    (bench.path / "run.json").write_text(stored.manifest.model_copy(update=changes).model_dump_json())
     lines = (bench.path / "trials.jsonl").read_text().splitlines()
     tail = lines[records][:100] if torn else ""
     (bench.path / "trials.jsonl").write_text("\n".join(lines[:records]) + "\n" + tail)
@@ -86,6 +85,8 @@ def test_a_side_that_had_ended_well_runs_again_beside_the_one_that_had_not(
     def in_second_place(actor: Actor) -> None:
         seen_out.append(1)
         if len(seen_out) == 4:  # the second to be seen out in block 1
+            while len(bench.stored.trials) < 3 and not actor.killed.wait(0.01):
+                pass
             press_ctrl_c(actor)
 
     plays = [in_turn(lambda _: Play("finish", in_second_place)) for _ in "ab"]
@@ -135,20 +136,43 @@ def test_a_run_that_was_killed_goes_on_from_its_last_whole_block(
     assert not run.torn
 
 
-@pytest.mark.parametrize("stage_two", [True, False], ids=["in the second stage", "between the stages"])
-def test_the_second_stage_of_a_run_that_was_killed_is_the_one_that_it_would_have_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage_two: bool
+@pytest.mark.parametrize("planned", [True, False], ids=["after a look", "before the next blocks are planned"])
+def test_a_run_that_was_killed_goes_on_with_the_looks_of_its_sealed_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: bool
 ) -> None:
-    settings = AbSettings(Margins(), pilot_blocks=6, half_width=0.008)
-    bench = AbBench(tmp_path, monkeypatch, b=lasting(SPREAD), settings=settings)
+    bench = AbBench(tmp_path, monkeypatch, b=lasting(WILD), settings=AbSettings(Margins(), looks=(4, 7, 9)))
     plans = bench.start().manifest.plans
-    assert len(plans) == 2
-    killed_after(bench, 16 if stage_two else 12, stage_two=stage_two)
-    run = bench.resume()
+    assert len(plans) == 3
+    killed_after(bench, 12 if planned else 8, plans=2 if planned else 1)
+    run = bench.resume(b=lasting(WILD))
     assert run.manifest.plans == plans
-    blocks = sum(len(plan.blocks) for plan in plans)
-    assert [pair.block for pair in pairs_of(run.trials)] == list(range(blocks))
-    assert len(bench.spawned()) == 2 * (blocks - (8 if stage_two else 6))
+    assert [pair.block for pair in pairs_of(run.trials)] == list(range(9))
+    assert len(bench.spawned()) == 2 * (9 - (6 if planned else 4))
+
+
+def test_a_run_that_was_killed_after_the_look_that_decides_measures_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = AbSettings(Margins(), looks=(4, 7))
+    bench = AbBench(tmp_path, monkeypatch, b=lasting([0.1, 0.101, 0.102, 0.1]), settings=settings)
+    bench.start()
+    killed_after(bench, 8)
+    run = bench.resume()
+    assert bench.spawned() == []
+    assert run.manifest.status == "finished"
+    assert comparison_of_ab(run).verdict == "slower"
+
+
+def test_a_plan_in_two_stages_is_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = AbBench(tmp_path, monkeypatch)
+    [plan] = bench.start().manifest.plans
+    killed_after(bench, 4)
+    older = bench.stored.manifest.model_copy(
+        update={"plans": [PlanRecord.sealed(plan.seed, 1, plan.blocks, plan.first_block)]}
+    )
+    (bench.path / "run.json").write_text(older.model_dump_json())
+    with pytest.raises(UsageError, match=r"in two stages instead of looks; begin a new one: python -m harness ab"):
+        bench.resume()
 
 
 def test_a_block_in_which_a_side_had_crashed_is_not_tried_again(

@@ -103,7 +103,7 @@ def test_the_order_of_starting_follows_from_seed_and_block_and_loses_nobody() ->
 def test_pairs_that_memory_parted_run_again_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[str, str]], room: int
 ) -> None:
-    monkeypatch.setattr(turns.TurnGroup, "_room_for_one_more", lambda group: len(group._live) < room)
+    monkeypatch.setattr(turns.TurnGroup, "_another_fits", lambda group, *_: group._waiting and len(group._live) < room)
     arms = Arms(tmp_path)
     for block in range(4):
         ended = arms.run(block, pairs)
@@ -186,8 +186,8 @@ def test_a_rehearsal_is_a_trial_of_each_arm_alone_of_which_nothing_is_recorded(t
     arms = Arms(tmp_path)
     arms.blocks.rehearse([with_plant(arm) for arm in arms.arms[2:]])
     happened = [what for _, what in arms.diary]
-    assert [who for who, _ in arms.diary] == ["c"] * 4 + ["d"] * 4
-    assert happened == ["trial is spawned", "ready", "window 0", "done 0"] * 2
+    assert [who for who, _ in arms.diary] == ["c"] * 5 + ["d"] * 5
+    assert happened == ["trial is spawned", "ready", "pilot", "window 0", "done 0"] * 2
     assert [request.plant for request in arms.zygotes["c"].spawned] == [Plant(kind="device_work", share=0.05)]
     assert load_run(arms.store.path).trials == arms.blocks.trials == []
 

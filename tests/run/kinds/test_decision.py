@@ -1,4 +1,4 @@
-"""How a decision is reached: what settings make sense, and what the second stage is planned for."""
+"""How a decision is reached: what settings make sense, and when it is looked at."""
 
 import math
 
@@ -6,17 +6,18 @@ import pytest
 
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
-from harness.run.kinds.decision import AbSettings
+from harness.looks import looks_within
+from harness.run.kinds.decision import AbSettings, most_blocks
+from tests.comparisons import validation
 
 
 @pytest.mark.parametrize(
     ("changes", "says_"),
     [
-        ({"pilot_blocks": 1}, "pilot_blocks: given 1, expected at least 2"),
-        ({"pilot_blocks": 8, "max_blocks": 4}, "max_blocks: given 4, expected at least pilot_blocks, 8"),
-        ({"half_width": math.nan}, "half_width: given nan"),
-        ({"half_width": 0.0}, "half_width: given 0.0"),
-        ({"half_width": 1.0}, "half_width: given 1.0"),
+        ({"looks": (1,)}, "looks: given 1, expected rising numbers of blocks"),
+        ({"looks": (8, 5)}, "looks: given 8,5, expected rising"),
+        ({"looks": (5, 5)}, "looks: given 5,5, expected rising"),
+        ({"looks": ()}, "looks: given , expected rising"),
         ({"time_s": math.nan}, "time: given nan"),
         ({"time_s": math.inf}, "time: given inf"),
         ({"time_s": 0}, "time: given 0"),
@@ -28,12 +29,15 @@ def test_settings_that_no_plan_can_follow_are_bad_usage(changes: dict[str, float
     assert says_ in str(caught.value)
 
 
-def test_the_half_width_that_is_planned_for_leaves_room_for_both_answers() -> None:
-    margins = Margins(0.01, 0.03)
-    assert AbSettings(margins).target == pytest.approx((math.log(1.03) - math.log(1.01)) / 2)
-    assert AbSettings(margins, half_width=0.004).target == 0.004
+@pytest.mark.parametrize(
+    ("most", "after"),
+    [(12, (5, 8, 12)), (18, (5, 8, 12, 18)), (24, (5, 7, 11, 16, 24)), (8, (5, 8)), (6, (6,)), (2, (2,))],
+)
+def test_looks_come_at_half_as_many_blocks_again_and_none_before_five(most: int, after: tuple[int, ...]) -> None:
+    assert looks_within(most) == after
 
 
-def test_margins_without_room_between_them_still_give_a_plan_with_an_end() -> None:
-    assert AbSettings(Margins(0.03, 0.03)).target == pytest.approx(math.log(1.03) / 2)
-    assert AbSettings(Margins(0.0, 0.0001)).target == 0.001
+def test_twelve_blocks_are_the_most_only_where_the_machine_is_known_to_be_quiet() -> None:
+    assert most_blocks(validation(paired=0.010)) == 12
+    assert most_blocks(validation(paired=0.011)) == 18
+    assert most_blocks(None) == 18

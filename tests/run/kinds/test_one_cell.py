@@ -62,7 +62,7 @@ def test_environment_variables_are_told_from_keys() -> None:
         ({}, ["replicas=2"], "side a: no combination is left to run (none × 2 replicas"),
         (MIRRORED, ["num_packs=2"], "side a: mirrored with auto, num_packs=2: auto takes no num_packs"),
         ({}, ["trials=9"], "--a: trials: both sides have one trial a block; for the most blocks give --max-blocks"),
-        ({}, ["half-width=0.1"], "--a: half_width: the interval is that of both sides; give --half-width"),
+        ({}, ["half-width=0.1"], "--a: half_width: a comparison has looks instead of stages"),
         ({}, ["max_trials=9"], "--a: max_trials: both sides have one trial a block"),
         ({}, ["live_trials=1"], "--a: live_trials: both sides are always alive at once"),
     ],

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.protocol.engine import IMPORT_S
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
-from harness.run.kinds.sides import IMPORT_S, Side, side_records, side_zygotes, sides_of
+from harness.run.kinds.sides import Side, side_records, side_zygotes, sides_of
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
 from harness.run.turns.live import Ended, LiveTrial, Slot
@@ -43,9 +44,8 @@ def trial(side: Side, zygote: Zygote, folder: Path) -> TrialRecord:
     live = LiveTrial(side.cell, slot, zygote, request, 120.0, Interrupts())
     live.start()
     with contextlib.suppress(Ended):
-        while not live.set_up_step():
-            pass
-        live.measure_from(0, steady=False)
+        live.set_up()
+        live.measure_from(0)
         for number in range(2):
             live.take_turn(number)
         live.finish()

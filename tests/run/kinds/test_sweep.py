@@ -1,27 +1,22 @@
-"""A sweep from its plan to its last record: what is run again, what is not, and what Ctrl-C leaves."""
+"""A sweep from its plan to its last record: what is run again, and what is not."""
 
 import itertools
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.errors import Interrupted, StorageError, UsageError
+from harness.errors import UsageError
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record import RunStore, TrialRecord, load_run
 from harness.run.launchers import launchers
 from harness.run.progress.base import Quiet
 from harness.run.request import request_for
 from harness.spec import sweep_from
-from harness.spec.expand import base_of
 from tests.record.examples import cell
-from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
+from tests.run.fakes import Actor, Bench, Play, Plays, only
+from tests.run.swept import BASE, CELLS, THREE, TWO
 
-TWO, THREE = cell(), cell(replicas=3, global_batch_size=96)
-BASE = base_of(TWO)
-CELLS = [BASE, TWO, THREE]
 OUT_OF_MEMORY = Outcome(status="out_of_memory", reason="ResourceExhaustedError: OOM")
 
 
@@ -46,16 +41,6 @@ class Listening(Quiet):
 
 def statuses(trials: list[TrialRecord], item: Any) -> list[str]:
     return [record.status for record in trials if record.cell == item]
-
-
-def press_ctrl_c() -> Play:
-    """A trial during whose third window Ctrl-C is pressed."""
-
-    def press(actor: Actor) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        actor.hang()
-
-    return Play(2, press)
 
 
 def test_every_planned_trial_is_recorded_once_and_the_run_is_finished(tmp_path: Path) -> None:
@@ -186,7 +171,7 @@ def test_data_are_prepared_here_only_for_trials_that_run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, tasks: list[str]
 ) -> None:
     monkeypatch.setattr("harness.run.runner.open_launchers", lambda *_: None)  # which would wait for hosts to join
-    monkeypatch.setattr(launchers()["attach"], "host_for", lambda _, zygote: zygote)
+    monkeypatch.setattr(launchers()["attach"], "fork_server_for", lambda _, zygote: zygote)
     bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
     bench.start()
     assert [request.task for request in bench.zygote.spawned] == tasks
@@ -233,109 +218,6 @@ def test_data_are_prepared_once_for_each_data_set_before_any_trial(tmp_path: Pat
     prepared = [(request.task, request.cell.data) for request in bench.zygote.spawned[:2]]
     assert prepared == [("prepare", "digits"), ("prepare", "synthetic")]
     assert all(request.task == "trial" for request in bench.zygote.spawned[2:])
-
-
-def test_an_interruption_ends_live_trials_and_keeps_their_windows(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()), sweep={"trials": 2})
-    with pytest.raises(Interrupted):
-        bench.start()
-    stored = load_run(bench.path)
-    assert stored.manifest.status == "interrupted"
-    assert {t.status for t in stored.trials} == {"interrupted"}
-    assert sorted(t.cell_id for t in stored.trials) == sorted(item.cell_id for item in CELLS)
-    for record in stored.trials:
-        assert record.windows is not None
-        assert len(record.windows.seconds) >= 2
-        assert record.throughput_examples_per_s is None
-
-
-def test_short_windows_do_not_keep_an_interruption_waiting(tmp_path: Path) -> None:
-    press = Play(2, lambda _: os.kill(os.getpid(), signal.SIGINT))
-    bench = Bench(tmp_path, CELLS, only(TWO, press), sweep={"windows": 100})
-    with pytest.raises(Interrupted):
-        bench.start()
-    longest = max(len(t.windows.seconds) for t in load_run(bench.path).trials if t.windows)
-    assert 2 <= longest <= 4
-
-
-def test_a_second_ctrl_c_while_trials_are_being_ended_ends_it_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()))
-    monkeypatch.setattr(bench.zygote, "killing", lambda: os.kill(os.getpid(), signal.SIGINT))
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(Interrupted):
-        bench.start()
-    assert signal.getsignal(signal.SIGINT) is before
-    assert load_run(bench.path).manifest.status == "interrupted"
-
-
-def test_a_resumed_run_measures_only_what_is_missing_and_is_then_complete(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, CELLS, sweep={"trials": 3})
-    good_trials = {"left": 4}
-
-    def plays(request: Request) -> Play:
-        if request.task == "trial":
-            good_trials["left"] -= 1
-        return press_ctrl_c() if good_trials["left"] < 0 else Play()
-
-    bench.zygote.plays = plays
-    with pytest.raises(Interrupted):
-        bench.start()
-    before = load_run(bench.path).trials
-    finished = [(t.cell_id, t.block) for t in before if t.status == "ok"]
-    assert len(finished) == 3
-
-    bench.zygote.spawned.clear()
-    bench.zygote.plays = all_play(Play())
-    bench.resume()
-    after = load_run(bench.path)
-    ok = [(t.cell_id, t.block) for t in after.trials if t.status == "ok"]
-    assert sorted(ok) == sorted((item.cell_id, block) for item in CELLS for block in range(3))
-    assert len(bench.zygote.trials()) == 6
-    assert after.trials[: len(before)] == before
-    assert after.manifest.status == "finished"
-    assert len({(t.cell_id, t.block, t.attempt) for t in after.trials}) == len(after.trials)
-
-
-def test_a_cell_that_is_missing_is_measured_again_beside_its_base_case(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, CELLS)
-    with RunStore.create(tmp_path / "results", bench.manifest()):
-        pass
-    bench.resume()
-    lines = (bench.path / "trials.jsonl").read_text().splitlines()
-    kept = [line for line in lines if THREE.cell_id not in line]
-    (bench.path / "trials.jsonl").write_text("\n".join(kept) + "\n")
-
-    bench.resume()
-    stored = load_run(bench.path).trials
-    assert [t.cell_id for t in stored[2:]].count(THREE.cell_id) == 1
-    assert sorted(t.cell_id for t in stored[2:]) == sorted([BASE.cell_id, THREE.cell_id])
-    assert {t.group for t in stored[2:]}.isdisjoint({t.group for t in stored[:2]})
-    assert next(t.attempt for t in stored[2:] if t.cell_id == BASE.cell_id) == 2
-
-
-def test_a_full_disk_ends_the_run_with_everything_before_it_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, appended = RunStore.append, []
-
-    def append(store: RunStore, record: TrialRecord) -> None:
-        if len(appended) == 2:
-            raise StorageError("cannot append: No space left on device")
-        appended.append(record)
-        real(store, record)
-
-    monkeypatch.setattr(RunStore, "append", append)
-    bench = Bench(tmp_path, CELLS, sweep={"trials": 2})
-    with pytest.raises(StorageError, match="No space left"):
-        bench.start()
-    assert load_run(bench.path).trials == appended
-    monkeypatch.setattr(RunStore, "append", real)
-    run = bench.resume()
-    assert sorted((t.cell_id, t.block) for t in run.trials if t.attempt == 1) == sorted(
-        (item.cell_id, block) for item in CELLS for block in range(2)
-    )
 
 
 def test_a_virtual_replica_has_one_thread_and_the_other_pool_is_left_to_the_trials_host(tmp_path: Path) -> None:
@@ -403,3 +285,30 @@ def test_threads_are_those_of_the_cell_or_of_a_run_in_which_they_were_a_setting(
         for of, asked in ((plain, 0), (plain.model_copy(update={"intra_op_threads": 3}), [0, 3]), (plain, 2))
     ]
     assert threads == [1, 3, 2]
+
+
+# preloaded processes
+
+
+def test_trials_say_which_preloaded_process_they_come_from_and_a_due_one_is_replaced_between_blocks(
+    tmp_path: Path,
+) -> None:
+    def due_in_the_second_block(_: Request) -> Play:
+        bench.zygote.due = len(bench.zygote.trials()) > 2
+        return Play()
+
+    bench = Bench(tmp_path, [BASE, TWO], due_in_the_second_block, {"trials": 3})
+    bench.start()
+    of_block: dict[int, set[int]] = {}
+    for trial in load_run(bench.path).trials:
+        assert trial.zygote is not None
+        of_block.setdefault(trial.block, set()).add(trial.zygote.number)
+    first, second, third = (of_block[block] for block in range(3))
+    assert all(len(numbers) == 1 for numbers in (first, second, third))
+    assert first == second
+    assert third != second
+    # nobody is measured while another one is started
+    told = [what for _, what in bench.zygote.diary]
+    place = told.index("is launched")
+    assert told[place : place + 2] == ["is launched", "is ready"]
+    assert told.count("is launched") == 1

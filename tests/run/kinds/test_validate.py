@@ -10,18 +10,18 @@ from harness.analysis.validation.decisions import Decided, decisions_of
 from harness.analysis.validation.summary import validation_of
 from harness.protocol.messages import Request
 from harness.record import Run
-from harness.record.manifest import PlanRecord, RoundRecord
+from harness.record.manifest import RoundRecord
 from harness.record.reading import load_manifest
 from harness.record.trial import Plant
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.validate import FULL_ROUNDS, SHARES, SLOW_DOWNS, ValidateSettings
+from harness.run.kinds.validate import FULL_ROUNDS, PLANTED_EVERY, SHARES, SLOW_DOWNS, ValidateSettings
 from harness.spec import Sweep
 from tests.record.examples import cell
 from tests.run.fakes import Play
 from tests.run.validated import NOISE, ONE, WILD, ValidateBench, as_planted
 
 
-def planned(rounds: int, *cells: object, **settings: int) -> list[RoundRecord]:
+def planned(rounds: int, *cells: object, **settings: object) -> list[RoundRecord]:
     ab = AbSettings(Margins(), **settings)  # type: ignore[arg-type]
     return ValidateSettings(Sweep(), cells or (ONE, cell()), ab, rounds).plan().rounds  # type: ignore[arg-type]
 
@@ -41,7 +41,8 @@ def arms_of(run: Run, block: int) -> list[str]:
 # what is planned
 
 
-def test_every_round_has_the_same_thing_twice_and_one_slow_down_against_its_placebo() -> None:
+def test_every_round_has_the_same_thing_twice_and_every_third_a_slow_down_against_its_placebo() -> None:
+    assert [len(plants(of)) for of in planned(9, ONE)] == [1, 0, 0] * 3
     for of in planned(12):
         by_name = {arm.name: arm for arm in of.arms}
         assert len(by_name) == len(of.arms)
@@ -54,12 +55,18 @@ def test_every_round_has_the_same_thing_twice_and_one_slow_down_against_its_plac
             assert other.plant == Plant(kind=arm.plant.kind, share=0), "a slow-down is compared with its placebo"
         sides = [name for arm in same for name in (arm.against, arm.name)]
         assert len(set(sides)) == len(sides)  # no trial is in two A/A decisions
-        assert len(plants(of)) == 1
 
 
 def test_two_rounds_in_a_row_of_a_cell_hold_one_placebo_so_that_they_can_be_compared_at_different_times() -> None:
-    kinds = [kind for of in planned(24, cell()) for kind, _ in plants(of)]
+    kinds = [arm.plant.kind for of in planned(24, cell()) for arm in of.arms[:1] if arm.plant]
+    assert len(kinds) == 24
     assert kinds[::2] == kinds[1::2]
+
+
+def test_in_every_other_round_of_a_cell_the_same_thing_comes_from_two_preloaded_processes() -> None:
+    apart = [[arm.name for arm in of.arms if arm.apart] for of in planned(6, ONE)]
+    assert apart == [[], ["a-apart"]] * 3
+    assert all(arm.plant and not arm.plant.share for of in planned(60) for arm in of.arms if arm.apart)
 
 
 def test_a_quick_round_is_one_decision_of_each_sort() -> None:
@@ -76,7 +83,7 @@ def test_rounds_go_through_the_cells_in_turn() -> None:
 
 def test_a_slow_replica_is_planted_only_where_there_are_others_to_wait_for_it() -> None:
     kinds = {of.cell_id: set() for of in planned(2)}
-    for of in planned(FULL_ROUNDS):
+    for of in planned(2 * FULL_ROUNDS):
         kinds[of.cell_id] |= {kind for kind, _ in plants(of)}
     assert kinds == {ONE.cell_id: set(SLOW_DOWNS) - {"slow_replica"}, cell().cell_id: set(SLOW_DOWNS)}
 
@@ -84,7 +91,7 @@ def test_a_slow_replica_is_planted_only_where_there_are_others_to_wait_for_it() 
 @pytest.mark.parametrize("one", [ONE, cell()], ids=["1 replica", "2 replicas"])
 def test_every_kind_is_planted_in_every_size_and_as_often(one: object) -> None:
     kinds = 2 if one == ONE else 3
-    rounds = planned(len(SHARES) * kinds, one)
+    rounds = planned(PLANTED_EVERY * len(SHARES) * kinds, one)
     found = Counter(plant for of in rounds for plant in plants(of))
     assert {share for _, share in found} == {0.02, 0.03, 0.05, 0.10}
     for share in (0.02, 0.03, 0.05, 0.10):
@@ -93,26 +100,37 @@ def test_every_kind_is_planted_in_every_size_and_as_often(one: object) -> None:
         )
 
 
-def test_the_pilots_blocks_are_numbered_one_round_after_the_other() -> None:
-    assert [of.pilot for of in planned(3, pilot_blocks=4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    assert all(of.second is None for of in planned(3))
+def test_every_round_has_room_for_its_last_look_and_begins_with_the_blocks_of_its_first() -> None:
+    assert [of.blocks for of in planned(3, looks=(3, 5))] == [[0, 1, 2], [5, 6, 7], [10, 11, 12]]
 
 
 # what is run
+
+
+def test_each_round_has_preloaded_processes_of_its_own_and_a_decision_knows_whether_its_sides_shared_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ValidateBench(tmp_path, monkeypatch, cells=[ONE], rounds=4).start()
+    again = [one for one in decisions_of(run.manifest, run.trials) if one.plant is None]
+    assert [one.zygotes for one in again] == [1, 2, 1, 2]
+    served = [{side.zygote.number for pair in one.pairs for side in (pair.a, pair.b) if side.zygote} for one in again]
+    assert [len(numbers) for numbers in served] == [1, 2, 1, 2]
+    assert len(set().union(*served)) == 6
+    assert [spread.zygotes for spread in validation_of(run).spreads] == [1, 2]
 
 
 def test_the_arms_of_every_round_take_turns_in_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = ValidateBench(tmp_path, monkeypatch)
     run = bench.start()
     for of in bench.plan.rounds:
-        for block in [*of.pilot, *(of.second or [])]:
+        for block in of.blocks:
             assert arms_of(run, block) == sorted(names(of))
             here = [trial for trial in run.trials if trial.block == block]
             assert len({trial.group for trial in here}) == 1
             assert {trial.cell_id for trial in here} == {of.cell_id}
             assert {trial.side: trial.plant for trial in here} == {arm.name: arm.plant for arm in of.arms}
     assert run.manifest.status == "finished"
-    assert len(run.trials) == sum(len(of.arms) * len(of.pilot) for of in bench.plan.rounds)
+    assert len(run.trials) == sum(len(of.arms) * len(of.blocks) for of in bench.plan.rounds)
 
 
 def test_what_is_planted_is_found_and_what_is_not_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +154,8 @@ def test_data_are_prepared_and_every_kind_of_plant_is_rehearsed_once_before_the_
         ("prepare", "digits"),
         ("prepare", "synthetic"),
     ]
-    rehearsed = spawned[2 : len(spawned) - len(run.trials)]
+    here = [trial for trial in run.trials if trial.side != "a-apart"]
+    rehearsed = spawned[2 : len(spawned) - len(here)]
     expected = {(of.cell_id, kind) for of in bench.plan.rounds for kind, _ in plants(of)}
     assert Counter((r.cell.cell_id, r.plant.kind) for r in rehearsed if r.plant) == dict.fromkeys(expected, 1)
     assert len(rehearsed) == len(expected)
@@ -152,10 +171,10 @@ def test_a_windows_steps_are_those_of_the_cell_in_every_arm_and_block(
     assert len(steps) == 2
 
 
-# stages
+# looks
 
 
-def test_a_second_stage_is_as_long_as_the_noisiest_decision_of_the_round_asks_for(
+def test_a_round_goes_on_until_both_its_decisions_have_stopped_and_each_uses_its_own_blocks_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet, wild = as_planted(NOISE), as_planted(WILD)
@@ -166,8 +185,9 @@ def test_a_second_stage_is_as_long_as_the_noisiest_decision_of_the_round_asks_fo
 
     bench = ValidateBench(tmp_path, monkeypatch, one_wild_arm)
     run = bench.start()
-    assert [of.second for of in bench.plan.rounds] == [[], [6, 7]]  # to the most, five
-    assert sorted({trial.block for trial in run.trials}) == list(range(8))
+    assert [of.blocks for of in bench.plan.rounds] == [[0, 1, 2], [5, 6, 7, 8, 9]]
+    assert sorted({trial.block for trial in run.trials}) == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert [list(of.stopped.values()) for of in bench.plan.rounds] == [[3, 3], [3, 5]]
     blocks = {(one.round, one.plant.share if one.plant else 0): len(one.pairs) for one in _decided(run)}
     assert blocks == {(0, 0): 3, (0, 0.03): 3, (1, 0): 3, (1, 0.03): 5}
 
@@ -176,30 +196,30 @@ def _decided(run: Run) -> tuple[Decided, ...]:
     return decisions_of(run.manifest, run.trials)
 
 
-def test_a_second_stage_is_on_disk_and_sealed_before_its_first_trial(
+def test_the_looks_and_every_block_are_on_disk_and_sealed_before_its_first_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_disk: list[tuple[int, list[list[int] | None]]] = []
+    on_disk: list[tuple[int, list[int]]] = []
     usual = as_planted(WILD)
 
     def watching(request: Request) -> Play:
         if request.task == "trial":
             read = load_manifest(bench.path)
             assert read.validation is not None
-            on_disk.append((len(read.plans), [of.second for of in read.validation.rounds]))
+            on_disk.append((len(read.plans), [len(of.blocks) for of in read.validation.rounds]))
         return usual(request)
 
     bench = ValidateBench(tmp_path, monkeypatch, watching)
     bench.start()
     seen = on_disk[-len(bench.spawned()) :]
     arms = len(bench.plan.rounds[0].arms)
-    assert seen[: 3 * arms] == [(1, [None, None])] * (3 * arms)
-    assert seen[3 * arms : 8 * arms] == [(2, [[6, 7], None])] * (5 * arms)
-    assert seen[8 * arms :] == [(3, [[6, 7], [8, 9]])] * (2 * arms)
+    assert seen[: 3 * arms] == [(2, [3, 3])] * (3 * arms)
+    assert seen[3 * arms : 8 * arms] == [(3, [5, 3])] * (5 * arms)
+    assert seen[8 * arms :] == [(4, [5, 5])] * (2 * arms)
     plans = bench.stored.manifest.plans
-    assert [(plan.stage, plan.first_block, len(plan.blocks)) for plan in plans] == [(1, 0, 6), (2, 6, 2), (2, 8, 2)]
-    for plan in plans:
-        assert PlanRecord.sealed(plan.seed, plan.stage, plan.blocks, plan.first_block) == plan
+    assert [(plan.first_block, len(plan.blocks)) for plan in plans] == [(0, 3), (5, 3), (3, 2), (8, 2)]
+    assert plans[0].looks is not None
+    assert plans[0].looks.after == [3, 5]
 
 
 def test_arms_start_in_the_order_of_the_sealed_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

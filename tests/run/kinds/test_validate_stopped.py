@@ -59,11 +59,12 @@ def test_going_on_measures_whole_blocks_that_are_missing_and_no_others(
     bench = ValidateBench(tmp_path, monkeypatch)
     stopped_in(bench, 8)
     before = bench.stored.trials
-    whole = {block for block in range(6) if len(arms_of(bench.stored, block)) == len(bench.plan.rounds[0].arms)}
+    planned = {block for of in bench.plan.rounds for block in of.blocks}
+    whole = {block for block in planned if len(arms_of(bench.stored, block)) == len(bench.plan.rounds[0].arms)}
     assert 0 < len(whole) < 6
     run = bench.resume()
     assert run.trials[: len(before)] == before
-    assert {trial.block for trial in run.trials[len(before) :]} == set(range(6)) - whole
+    assert {trial.block for trial in run.trials[len(before) :]} == planned - whole
     assert len(run.trials) - len(before) == (6 - len(whole)) * len(bench.plan.rounds[0].arms)
     assert run.manifest.status == "finished"
     assert validation_of(run).complete
@@ -73,17 +74,19 @@ def test_going_on_measures_whole_blocks_that_are_missing_and_no_others(
 def test_a_validation_that_was_killed_goes_on_with_the_plans_that_it_would_have_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: bool
 ) -> None:
-    """Killed in the pilot of the second round, the first one's second stage done."""
+    """Killed before the first look of the second round, the first one's looks done."""
     bench = ValidateBench(tmp_path, monkeypatch, as_planted(WILD))
     whole = bench.start()
     arms = len(bench.plan.rounds[0].arms)
     lines = (bench.path / "trials.jsonl").read_text().splitlines()
     kept = 6 * arms - 1
+    assert whole.manifest.validation is not None
+    assert [len(of.blocks) for of in whole.manifest.validation.rounds] == [5, 5]
     text = "\n".join(lines[:kept]) + "\n" + (lines[kept][:200] if torn else "")
     (bench.path / "trials.jsonl").write_text(text)
     stored = json.loads((bench.path / "run.json").read_text())
-    stored |= {"status": "running", "finished_utc": None, "plans": stored["plans"][:2]}
-    stored["validation"]["rounds"][1]["second"] = None
+    stored |= {"status": "running", "finished_utc": None, "plans": stored["plans"][:3]}
+    stored["validation"]["rounds"][1] |= {"blocks": [5, 6, 7], "stopped": {}}
     (bench.path / "run.json").write_text(json.dumps(stored))
 
     run = bench.resume(as_planted(WILD))
@@ -91,7 +94,7 @@ def test_a_validation_that_was_killed_goes_on_with_the_plans_that_it_would_have_
     assert run.manifest.plans == whole.manifest.plans
     assert run.manifest.validation == whole.manifest.validation
     assert validation_of(run).complete
-    assert {trial.block for trial in run.trials[kept:]} == {3, 4, 5, 8, 9}
+    assert {trial.block for trial in run.trials[kept:]} == {5, 6, 7, 8, 9}
 
 
 def test_a_plan_that_compares_with_nothing_instead_of_a_placebo_is_not_gone_on_with(

@@ -24,6 +24,7 @@ from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ROOT, SMALL, only_run
 from tests.cli.real import start as start_harness
+from tests.preloaded import handed_in
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import TOKEN, comes_true
 
@@ -58,7 +59,7 @@ def measured(trial: LiveTrial, windows: int = 2) -> TrialRecord:
     with contextlib.suppress(Ended):
         trial.start()
         trial.set_up()
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         for number in range(windows):
             trial.take_turn(number)
         trial.finish()
@@ -73,7 +74,7 @@ def workers() -> Iterator[tuple[Zygote, list["subprocess.Popen[bytes]"]]]:
     """
     launcher = launchers()["attach"]
     assert isinstance(launcher, Attach)
-    with pytest.MonkeyPatch.context() as patch, contextlib.closing(Zygote()) as zygote:
+    with pytest.MonkeyPatch.context() as patch, handed_in(), contextlib.closing(Zygote()) as zygote:
         patch.setenv("HARNESS_TOKEN", TOKEN)
         session = launcher.session(request_of(**PAIR), zygote)
         started = [

@@ -61,15 +61,27 @@ listening.accept()
     return bool(said_in(network.hosts[source], REACHES.format(address=address, port=port, limit_s=limit_s)))
 
 
-def carries(network: EmulatedNetwork, rate: float) -> bool:
-    """Whether a network is as fast as asked, within 10 %: never faster, and not slower each time that one looks.
+LOOKS = 20
+"""A machine that is busy with other things slows what crosses a network down, and nothing speeds it up: what is asked
+for is a limit at each look, and is reached at one of so many."""
 
-    A machine that is busy with other things can slow a transfer down; nothing speeds one up.
-    """
-    for _ in range(3):
-        share = network.measure().bandwidth_bits_per_s / rate
-        assert share < 1.1
-        if share > 0.9:
+
+def carries(network: EmulatedNetwork, rate: float) -> bool:
+    """Whether a network is as fast as asked, within 10 %."""
+    return any(share_of(network.measure().bandwidth_bits_per_s, rate) > 0.9 for _ in range(LOOKS))
+
+
+def share_of(bandwidth: float, rate: float) -> float:
+    assert bandwidth < 1.1 * rate
+    return bandwidth / rate
+
+
+def answers(network: EmulatedNetwork, delay_s: float) -> bool:
+    """Whether the round trip is two delays and at most 3 ms more, which the kernel takes."""
+    for _ in range(LOOKS):
+        round_trip_s = network.measure().round_trip_s
+        assert round_trip_s >= 2 * delay_s
+        if round_trip_s <= 2 * delay_s + 0.003:
             return True
     return False
 
@@ -123,28 +135,33 @@ def test_the_rate_is_what_was_asked_for(rate: str) -> None:
 @pytest.mark.parametrize("delay_s", [0.001, 0.01])
 def test_a_delay_is_one_way_and_so_adds_twice_to_the_round_trip(delay_s: float) -> None:
     with EmulatedNetwork(Network(delay=delay_s), 2) as network:
-        round_trip = network.measure().round_trip_s
-    assert 2 * delay_s <= round_trip <= 2 * delay_s + 0.003
+        assert answers(network, delay_s)
 
 
 def test_without_a_delay_the_round_trip_is_what_the_kernel_takes() -> None:
     with EmulatedNetwork(Network(), 2) as network:
+        assert answers(network, 0)
+        assert any(network.measure().bandwidth_bits_per_s > 1e9 for _ in range(LOOKS))
         measured = network.measure()
-    assert measured.round_trip_s < 0.002
-    assert measured.bandwidth_bits_per_s > 1e9
     assert measured.congestion_control == Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
 
 def test_a_rate_holds_where_there_is_a_delay_too(long_and_shaped: EmulatedNetwork) -> None:
     assert carries(long_and_shaped, 100e6)
-    assert 0.004 <= long_and_shaped.measure().round_trip_s <= 0.007
+    assert answers(long_and_shaped, 0.002)
 
 
 def test_two_that_send_to_one_share_the_link_of_the_one(shaped: EmulatedNetwork) -> None:
     """Both directions are shaped: without a limit on what a host receives, two senders would give it twice."""
+    assert any(share_of(received_of_two(shaped, 7100 + look), 100e6) > 0.9 for look in range(LOOKS))
+
+
+def received_of_two(shaped: EmulatedNetwork, port: int) -> float:
+    """Bits a second that the first host receives from both others in about a second."""
     receive = f"""
 import os, socket, time
-listening = socket.create_server(({shaped.hosts[0].address!r}, 7000))
+listening = socket.create_server(({shaped.hosts[0].address!r}, {port}))
+listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # what waits there was sent before the start
 ends = [listening.accept()[0] for _ in range(2)]
 start, total, buffer = time.monotonic(), 0, bytearray(1 << 18)
 import select
@@ -157,7 +174,7 @@ print(total * 8)
 import socket, time
 for attempt in range(100):
     try:
-        connection = socket.create_connection(({shaped.hosts[0].address!r}, 7000), 5)
+        connection = socket.create_connection(({shaped.hosts[0].address!r}, {port}), 5)
         break
     except ConnectionRefusedError:
         time.sleep(0.05)
@@ -170,8 +187,8 @@ except OSError:
     with ThreadPoolExecutor() as pool:
         received = pool.submit(said_in, shaped.hosts[0], receive)
         sent = [pool.submit(said_in, host, send) for host in shaped.hosts[1:]]
-        assert received.result() == pytest.approx(100e6, rel=0.15)
         assert [sending.result() for sending in sent] == [0, 0]
+        return float(received.result())
 
 
 def test_a_host_whose_cable_is_cut_is_reached_again_when_it_is_restored(network: EmulatedNetwork) -> None:

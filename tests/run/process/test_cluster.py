@@ -46,7 +46,7 @@ def measured(zygote: Zygote, windows: int = 3, **keys: Any) -> TrialRecord:
     try:
         trial.start()
         trial.set_up()
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         take_turns(trial, windows)
         trial.finish()
     except Ended:
@@ -94,6 +94,16 @@ def test_locked_updates_reach_parameter_servers_every_one(zygote: Zygote, optimi
 
 
 @pytest.mark.slow
+def test_updates_that_others_pass_while_they_are_computed_count_as_stale(zygote: Zygote) -> None:
+    both = measured(zygote, **SERVED | {"model": "tests.planted:long_loss_model"})
+    alone = measured(zygote, **SERVED | {"model": "tests.planted:long_loss_model", "workers": 1})
+    assert both.updates is not None
+    assert alone.updates is not None
+    assert sum(count for passed, count in both.updates.staleness.items() if passed) > both.updates.scheduled / 4
+    assert list(alone.updates.staleness) == [0]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("partitioner", ["fixed", "min_size", "max_size"])
 def test_variables_in_shards_are_updated_as_whole_ones_are(zygote: Zygote, partitioner: str) -> None:
     record = measured(zygote, **{**SERVED, "ps": 2}, partitioner=partitioner)
@@ -124,7 +134,7 @@ def test_a_process_that_is_killed_ends_the_trial_which_says_who_it_was(
     trial = live(zygote, cell(**keys))
     trial.start()
     trial.set_up()
-    trial.measure_from(0, steady=False)
+    trial.measure_from(0)
     processes = trial.child.merged.processes
     [victim] = [process for process in processes if process.member.name == name]
     zygote.drain()

@@ -12,7 +12,7 @@ SERVED = {"chief": ["a:9"], "worker": ["a:1", "a:2"], "ps": ["a:3"]}
 
 
 @dataclass
-class Host:
+class ForkServer:
     """What a process is forked from."""
 
     machine: str
@@ -30,7 +30,7 @@ def process(host: str, physical: int, replicas: int = 1, task: str = "worker", i
     """One on a host with so many processors."""
     member = Membership(task=task, index=index, cluster=SERVED if task != "worker" else WORKERS)
     resources = Resources(logical_devices=["d"] * replicas, physical_devices=physical, shared=replicas > physical)
-    return Ended(Seat(member, Host(host)), Outcome(status="ok", resources=resources))
+    return Ended(Seat(member, ForkServer(host)), Outcome(status="ok", resources=resources))
 
 
 def found(*processes: Ended) -> tuple[int, bool]:

@@ -123,3 +123,31 @@ def test_a_terminal_shows_what_was_said_as_it_was_said() -> None:
     progress.ended(failed_trial(reason="shape [2, 3] [/bold] is :smile: not [red]right"))
     progress.finished()
     assert "shape [2, 3] [/bold] is :smile: not [red]right" in out.getvalue()
+
+
+def test_a_trial_by_itself_takes_no_turns() -> None:
+    out = io.StringIO()
+    lines = PlainLines(out)
+    lines.started("run", 1, 60.0)
+    lines.block(0, 2, 1)
+    assert "block 1 of 2: 1 trial, about " in out.getvalue()
+
+
+def test_the_lines_of_a_decision_say_which_look_comes_and_which_side_a_trial_was_of() -> None:
+    out = io.StringIO()
+    lines = PlainLines(out)
+    lines.started("run", 10, 60.0)
+    lines.look(2, 4, 8)
+    lines.block(5, 8, 2)
+    lines.ended(trial(side="b"))
+    assert "block 6 of 8 (look 2 of 4 after 8): 2 trials take turns" in out.getvalue()
+    assert "[1/10] B, mirrored" in out.getvalue()
+
+
+def test_the_terminal_says_which_look_comes_and_which_side_is_at_the_clock() -> None:
+    progress = TerminalProgress(Console(file=io.StringIO(), width=100, force_terminal=True))
+    progress.look(1, 4, 5)
+    progress.block(0, 5, 2)
+    assert progress.screen.block == "block 1/5 · look 1 of 4 after 5"
+    progress.turn(cell(), "a")
+    assert progress.screen.now.startswith("at the clock · A, mirrored")

@@ -119,14 +119,14 @@ def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Tim
     assert eta.left_s() == pytest.approx(5 * 8 + 1)
 
 
-def test_a_steady_state_that_is_known_ends_the_guessing(clock: FakeClock) -> None:
+def test_rounds_of_warm_up_are_counted_from_the_beginning(clock: FakeClock) -> None:
     eta = Timed(clock)
-    eta.plan(planned(windows=10, max_warmup=20), [])
+    eta.plan(planned(windows=10, max_warmup=4), [])
     eta.started("run", 2, 100.0)
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     for number in range(12):
-        eta.round(number, 30 if number < 11 else 14, 2)
+        eta.round(number, 14, 2)
         clock.now += 4.0
     eta.round(12, 14, 2)
     assert eta.left_s() == pytest.approx(2 * 4, abs=0.2)

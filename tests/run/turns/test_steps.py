@@ -1,19 +1,35 @@
-"""One number of steps a window for all that is compared as equal, from the first block to the last."""
+"""Windows of equal time for all that is compared, from the first block to the last."""
 
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.protocol.messages import Report
 from harness.record.trial import Windows
 from harness.run.interrupts import Interrupts
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
 from harness.spec import Cell
 from tests.record.examples import cell, trial
+from tests.run.fakes import Bench, Play
 
 ONE, TWO, THREE = cell(), cell(cross_device_op="nccl"), cell(replicas=3, global_batch_size=96)
+SWEPT = [cell(batch_size=size, global_batch_size=2 * size) for size in range(1, 13)]
+SEEN = (0.0061, 0.007, 0.0112, 0.0127, 0.0162, 0.0177, 0.0198, 0.0214, 0.0326, 0.0352, 0.0488, 0.0505)
+"""Seconds of a step of the default sweep's cells on two cores."""
+COST = 0.002
+"""Seconds that a window costs beside its steps: what unequal windows make of it, is no property of the cells."""
 
 
-def live(of: Cell, steps: int | None, side: str | None = None) -> LiveTrial:
-    """A trial that waits for its first turn; `steps` is what its pilot chose, None where it never got so far."""
+def live(of: Cell, step_s: float | None, side: str | None = None, window_s: float = 0.1) -> LiveTrial:
+    """A trial that waits for its first turn; a step took `step_s` in its pilot, None where it never got so far."""
     slot = Slot("run", 0, "g", 0, 1, "turns")
-    return LiveTrial(of, slot, None, None, 1.0, Interrupts(), side=side, steps=steps)  # type: ignore[arg-type]
+    waiting = LiveTrial(of, slot, None, None, 1.0, Interrupts(), side=side)  # type: ignore[arg-type]
+    if step_s is not None:
+        waiting.pilot = Report(ready=True, step_seconds=step_s, window_seconds=max(window_s, step_s))
+    return waiting
 
 
 def agreed(counts: StepCounts, *trials: LiveTrial) -> list[int | None]:
@@ -21,67 +37,126 @@ def agreed(counts: StepCounts, *trials: LiveTrial) -> list[int | None]:
     return [one.steps for one in trials]
 
 
-def both(a: int | None, b: int | None, cells: tuple[Cell, Cell] = (ONE, TWO)) -> list[LiveTrial]:
+def both(a: float | None, b: float | None, cells: tuple[Cell, Cell] = (ONE, TWO)) -> list[LiveTrial]:
     return [live(cells[0], a, "a"), live(cells[1], b, "b")]
 
 
-def test_sides_whose_pilots_are_alike_share_the_larger_number() -> None:
-    for a, b in ((4, 4), (4, 6), (8, 4), (4, 8), (1, 2)):
-        assert agreed(StepCounts(), *both(a, b)) == [max(a, b)] * 2
+def of_sweep(steps: Sequence[float], counts: StepCounts | None = None) -> list[float]:
+    """How long a window of each cell lasts, were every step as long as in the pilot."""
+    chosen = agreed(counts or StepCounts(), *(live(*pair) for pair in zip(SWEPT, steps, strict=False)))
+    return [step_s * (count or 0) for step_s, count in zip(steps, chosen, strict=True)]
 
 
-def test_sides_whose_pilots_are_more_than_twice_apart_keep_each_its_own() -> None:
-    for a, b in ((4, 9), (9, 4), (1, 3)):
-        assert agreed(StepCounts(), *both(a, b)) == [a, b]
+@pytest.mark.parametrize("slower", [0.4, 0.7, 1.0, 1.2, 1.4, 1.7, 1.9])
+def test_windows_of_a_sweeps_cells_last_about_equally_long_and_about_what_was_asked_for(slower: float) -> None:
+    lasting = of_sweep([slower * step_s for step_s in SEEN])
+    assert min(lasting) >= 0.1 / 1.2
+    assert sum(lasting) / len(lasting) < 0.137
+    assert COST / min(lasting) - COST / max(lasting) < 0.008
+
+
+def test_a_cell_whose_step_is_longer_than_a_window_sets_the_time_of_all() -> None:
+    assert of_sweep([0.15, 0.005, 0.05]) == pytest.approx([0.15, 0.15, 0.15])
+
+
+def test_a_cell_that_needs_more_than_twice_as_long_does_not() -> None:
+    assert of_sweep([0.25, 0.005, 0.05]) == pytest.approx([0.25, 0.1, 0.1])
+
+
+def test_a_lone_cell_has_windows_as_long_as_was_asked_for() -> None:
+    assert of_sweep([0.07]) == pytest.approx([0.14])
+    assert of_sweep([0.009]) == pytest.approx([0.099])
+
+
+def test_cells_of_a_later_group_have_windows_as_long_as_those_before_them() -> None:
+    counts = StepCounts()
+    agreed(counts, live(ONE, 0.15), live(TWO, 0.01))
+    assert agreed(counts, live(THREE, 0.005)) == [30]
+
+
+def test_a_noisy_pilot_moves_the_length_of_windows_by_no_more_than_its_own_error(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    paces = {one.cell_id: step_s for one, step_s in zip(SWEPT, SEEN, strict=True)}
+
+    class Noisy(Play):
+        def ready(self) -> Report:
+            seen = self.seconds(0) * chance.uniform(0.93, 1.07)
+            return Report(ready=True, sync_seconds=0.0002, steps=1, step_seconds=seen, window_seconds=max(0.1, seen))
+
+    def plays(request: object) -> Play:
+        pace = paces[request.cell.cell_id]  # type: ignore[attr-defined]
+        return Noisy(steps=1, seconds=lambda _: pace)
+
+    run = Bench(tmp_path, SWEPT, plays, sweep={"trials": 2, "window": 0.1}).start()
+    lasting = [time for record in run.trials if record.windows for time in record.windows.seconds]
+    assert len(lasting) == 2 * len(SWEPT) * 5
+    assert COST / min(lasting) - COST / max(lasting) < 0.008
+
+
+def test_sides_whose_steps_are_alike_share_the_larger_number() -> None:
+    for a, b in ((0.025, 0.025), (0.025, 0.017), (0.012, 0.024), (0.024, 0.012), (0.1, 0.055)):
+        numbers = agreed(StepCounts(), *both(a, b))
+        assert numbers == [max(round(0.1 / a), round(0.1 / b))] * 2
+
+
+def test_sides_whose_steps_are_more_than_twice_apart_have_windows_of_equal_time() -> None:
+    assert agreed(StepCounts(), *both(0.025, 0.01)) == [4, 10]
+    assert agreed(StepCounts(), *both(0.01, 0.05)) == [10, 2]
 
 
 def test_trials_of_one_cell_share_the_larger_number_however_far_their_pilots_are_apart() -> None:
-    assert agreed(StepCounts(), *both(2, 9, (ONE, ONE))) == [9, 9]
+    assert agreed(StepCounts(), *both(0.05, 0.01, (ONE, ONE))) == [10, 10]
 
 
 def test_what_the_first_block_chose_holds_for_the_later_ones() -> None:
     counts = StepCounts()
-    agreed(counts, *both(4, 6))
-    assert agreed(counts, *both(30, 1)) == [6, 6]
-    assert agreed(counts, *both(30, None)) == [6, 6]
+    agreed(counts, *both(0.025, 0.02))
+    assert agreed(counts, *both(0.003, 0.1)) == [5, 5]
+    assert agreed(counts, *both(0.003, None)) == [5, 5]
 
 
 def test_numbers_that_differ_hold_as_well() -> None:
     counts = StepCounts()
-    agreed(counts, *both(4, 20))
-    assert agreed(counts, *both(5, 5)) == [4, 20]
+    agreed(counts, *both(0.025, 0.005))
+    assert agreed(counts, *both(0.02, 0.02)) == [4, 20]
 
 
 def test_a_side_that_is_first_set_up_in_a_later_block_joins_the_number_that_holds() -> None:
-    for late in (3, 4, 5, 8):
+    for late in (0.033, 0.025, 0.02, 0.0125):
         counts = StepCounts()
-        agreed(counts, live(ONE, 4, "a"))
-        assert agreed(counts, *both(7, late)) == [4, 4]
+        agreed(counts, live(ONE, 0.025, "a"))
+        assert agreed(counts, *both(0.014, late)) == [4, 4]
 
 
 def test_such_a_side_keeps_its_own_when_it_is_far_from_the_number_that_holds() -> None:
     counts = StepCounts()
-    agreed(counts, live(ONE, 4, "a"))
-    assert agreed(counts, *both(20, 20)) == [4, 20]
+    agreed(counts, live(ONE, 0.025, "a"))
+    assert agreed(counts, *both(0.005, 0.005)) == [4, 20]
 
 
 def test_a_run_that_goes_on_keeps_the_numbers_of_its_earlier_trials() -> None:
     def earlier(of: Cell, steps: int, block: int) -> object:
         windows = trial().windows
         assert windows is not None
-        taken = Windows(**{**windows.model_dump(), "steps_per_window": steps})
+        seconds = [0.15] * len(windows.seconds)
+        taken = Windows(**{**windows.model_dump(), "steps_per_window": steps, "seconds": seconds})
         return trial(block, cell=of, cell_id=of.cell_id, windows=taken)
 
     records = [earlier(ONE, 3, 0), earlier(TWO, 7, 0), earlier(ONE, 5, 1)]
-    assert agreed(StepCounts(records), *both(9, 9)) == [3, 7]  # type: ignore[arg-type]
+    counts = StepCounts(records)  # type: ignore[arg-type]
+    assert agreed(counts, *both(0.011, 0.011)) == [3, 7]
+    assert agreed(counts, live(THREE, 0.03)) == [5], "windows as long as those of the earlier trials"
 
 
-def test_cells_of_a_sweep_keep_each_its_own() -> None:
-    assert agreed(StepCounts(), live(ONE, 4), live(TWO, 5), live(THREE, 6)) == [4, 5, 6]
+def test_a_slow_cell_that_ran_first_and_alone_does_not_make_the_windows_of_later_ones_long() -> None:
+    counts = StepCounts()
+    assert agreed(counts, live(ONE, 10.0)) == [1]
+    assert agreed(counts, live(TWO, 0.01)) == [10]
+    assert agreed(counts, live(THREE, 10.0)) == [1]
 
 
 def test_where_no_pilot_came_so_far_nothing_is_chosen() -> None:
     counts = StepCounts()
     assert agreed(counts, *both(None, None)) == [None, None]
     assert agreed(counts) == []
-    assert agreed(counts, *both(3, 3)) == [3, 3]
+    assert agreed(counts, *both(0.033, 0.033)) == [3, 3]

@@ -59,7 +59,7 @@ def measured(zygote: Zygote, slow: int | None) -> TrialRecord:
     trial = LiveTrial(CELL, Slot("r", 0, "b0.0", 0, 1, "none"), zygote, request, 60.0, Interrupts())
     trial.start()
     trial.set_up()
-    trial.measure_from(0, steady=False)
+    trial.measure_from(0)
     zygote.drain()
     pid = None if slow is None else trial.child.merged.processes[slow].child.pid
     with contextlib.nullcontext() if pid is None else a_sixth_as_fast(pid):

@@ -76,11 +76,11 @@ def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
     """
     import tensorflow as tf
 
-    return _kept(folder, image, label) if tf.executing_eagerly() else _read(folder, image, label)
+    return _read_once(folder, image, label) if tf.executing_eagerly() else _read(folder, image, label)
 
 
 @functools.cache
-def _kept(folder: Path, image: str, label: str) -> "tf.data.Dataset":
+def _read_once(folder: Path, image: str, label: str) -> "tf.data.Dataset":
     return _read(folder, image, label)
 
 
@@ -99,4 +99,4 @@ def _read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
 def forget() -> None:
     """Drop what `opened` and `read` keep: the files have changed."""
     opened.cache_clear()
-    _kept.cache_clear()
+    _read_once.cache_clear()

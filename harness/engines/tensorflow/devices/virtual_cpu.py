@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, set_threads
+from harness.environment import usable_cores
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 class VirtualCpu(DeviceKind):
     """One logical CPU a replica. With one intra-op thread a replica uses about one core."""
 
-    traits = DeviceTraits("virtual-cpu", "logical devices on the processor; they share its cores")
+    traits = DeviceTraits("virtual-cpu", "logical devices on the processor; they share its cores", cores=usable_cores())
 
     def available(self) -> str | None:
         """Always available."""

@@ -13,7 +13,7 @@ from harness.engines.tensorflow.state import capture, copies_of
 from harness.engines.tensorflow.training import share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
-from harness.trial.array_cache import kept
+from harness.trial.array_cache import cached_arrays
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -49,9 +49,14 @@ class CustomLoop(Loop):
                 self._calibrate(batches)
 
     def step_on(self, x: Any, y: Any) -> Any:
-        """The same step, its batch cut and placed as those before it."""
+        """The same step, its batch cut and placed as those before it.
+
+        An iterator for one batch costs a tenth of a second, but where this process has one replica, what is placed by
+        hand has another type than what an iterator gives, and the step would be compiled anew.
+        """
         training = self._training
-        return self._step(*(on_replicas(training, x, y) if training.source.on_device else next(self.repeated(x, y))))
+        by_hand = training.source.on_device or (len(training.devices.names) > 1 and training.request.member is None)
+        return self._step(*(on_replicas(training, x, y) if by_hand else next(self.repeated(x, y))))
 
     def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
         """Let the planted slow-down try steps, and take back what they trained."""
@@ -63,7 +68,7 @@ class CustomLoop(Loop):
         key = repr((request.cell.cell_id, request.intra_op_threads, request.inter_op_threads)).encode()
         self._plant.calibrate(
             lambda: _finished(self._step(*next(batches)), self._training),
-            lambda name, compute: kept(request.scratch, name, key, compute),
+            lambda name, compute: cached_arrays(request.scratch, name, key, compute),
         )
         for variable, state in zip([*model.variables, *optimizer.variables], before, strict=True):
             for copy, value in zip(copies_of(variable), state.copies, strict=True):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.server_state import ServedVariable
+from harness.engines.tensorflow.server_state import ShardedVariable
 from harness.engines.tensorflow.training import Training
 from harness.protocol.messages import JobOrder
 
@@ -93,6 +93,6 @@ def _variables(training: Training) -> dict[str, Any]:
     """Every variable of model and optimizer, under a name that is the same in every process."""
     found: dict[str, Any] = {}
     for number, variable in enumerate([*training.model.variables, *training.optimizer.variables]):
-        parts = variable.shards if isinstance(variable, ServedVariable) else (getattr(variable, "value", variable),)
+        parts = variable.shards if isinstance(variable, ShardedVariable) else (getattr(variable, "value", variable),)
         found |= {f"variable_{number}_{part}": value for part, value in enumerate(parts)}
     return found

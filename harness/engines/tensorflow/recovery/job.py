@@ -12,7 +12,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.messages import JobOrder, JobReport, Report
 from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
-from harness.trial.array_cache import kept
+from harness.trial.array_cache import cached_arrays
 
 BATCHES = 16
 """Distinct global batches. Step s trains on number s modulo this: the order of the data follows from the step alone,
@@ -74,5 +74,5 @@ def _batches(training: Training) -> list[Any]:
 
     cell = training.cell
     key = (cell.data, request.data_dir, training.input_shape, training.classes, cell.global_batch_size)
-    arrays = kept(request.scratch, "job-batches", repr(key).encode(), compute)
+    arrays = cached_arrays(request.scratch, "job-batches", repr(key).encode(), compute)
     return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(BATCHES)]

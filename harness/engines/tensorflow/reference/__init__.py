@@ -1,4 +1,4 @@
-"""The reference: the same updates on one device, without tf.distribute.
+"""The reference: the same updates on one device, without tf.distribute, the first ones eagerly.
 
 Each replica's share of the global batch is run by itself and the gradients are added, because batch
 normalisation and dropout work on a replica's share; for layers without such state this is the update
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states, summed_over
 from harness.engines.tensorflow.reference.update import SingleDevice
-from harness.engines.tensorflow.server_state import ServedOptimizer
+from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
-from harness.trial.array_cache import kept
+from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import sight_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     def computed() -> "dict[str, Array]":
         return _arrays(_compute(training, initial, training.batches))
 
-    arrays = kept(training.request.scratch, "reference", _key(training, initial), computed)
+    arrays = cached_arrays(training.request.scratch, "reference", _key(training, initial), computed)
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
     weights = sum(state.kind == "weight" for state in initial)
     trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
@@ -57,9 +57,11 @@ def continue_reference(training: Training, before: Sequence[VariableState], faul
     """One update on the late batch from the state `before`; its sight is of one `fault`, or of all where it is None.
 
     Nobody else will come to that state, so it is not kept; the model is built anew, since what an own optimizer or
-    layer counts in Python would age in one that is used again as it ages in the step.
+    layer counts in Python would age in one that is used again as it ages in the step. Its shares are traced, which is
+    half the work: that the step's program does what it does eagerly is shown by the first updates, and it is the same
+    program. TPUs would compile it with XLA.
     """
-    return _compute(training, before, [training.late_batch], fault)
+    return _compute(training, before, [training.late_batch], fault, traced=training.cell.device != "tpu")
 
 
 def arithmetic_of(training: Training) -> str:
@@ -76,7 +78,7 @@ def arithmetic_of(training: Training) -> str:
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
     """The initial state, the batches, and what of the cell bears on a single device."""
     cell = training.cell
-    kernels = isinstance(training.optimizer, ServedOptimizer)
+    kernels = isinstance(training.optimizer, FusedOptimizer)
     parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla, kernels)
     arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
@@ -102,6 +104,7 @@ def _compute(
     initial: Sequence[VariableState],
     batches: "Sequence[Batch]",
     fault: str | None = None,
+    traced: bool = False,
 ) -> Reference:
     """Run once as it is, and again from perturbed weights to learn what rounding alone can do."""
     import numpy as np
@@ -110,7 +113,7 @@ def _compute(
     generator = np.random.default_rng(training.request.seed)
     arithmetic = arithmetic_of(training)
     with tf.device(training.devices.reference or training.devices.names[0]):
-        device = SingleDevice(training)
+        device = SingleDevice(training, traced)
         run = functools.partial(_run, device, initial, batches)
         updates: list[SummedGradients] = []
         exact = run([state.copies[0] for state in initial], updates)

@@ -82,6 +82,8 @@ class Lockstep:
     def __init__(self, variables: Sequence[Any]) -> None:
         self._variables = variables
         self._running: _Share | None = None
+        self.traced_apart = False
+        """Whether a share was being traced when it came to what one program cannot do for all."""
 
     def run(self, compute: Callable[[int], Any], own: "Sequence[list[Array]]") -> "list[tuple[Any, list[Array]]]":
         """Of each share what `compute(i)` returns and the untrained variables afterwards, which start as `own[i]`.
@@ -117,13 +119,18 @@ class Lockstep:
 
     def meet(self, value: Any, combine: Combine) -> Any:
         """In the thread of a share: what `combine` makes of the values of all."""
-        import tensorflow as tf
-
         if self._running is None:
             return combine([value])
-        if tf.inside_function():
-            raise Unprovable("what the shares of a batch exchange cannot be compiled with each of them")
+        self.not_traced("what the shares of a batch exchange cannot be compiled with each of them")
         return self._running.meet(value, combine)
+
+    def not_traced(self, why: str) -> None:
+        """Raises Unprovable where a share is being traced: its program is to be that of the others too."""
+        import tensorflow as tf
+
+        if tf.inside_function():
+            self.traced_apart = True
+            raise Unprovable(why)
 
     def _put(self, values: "Sequence[Array]") -> None:
         for variable, value in zip(self._variables, values, strict=True):
@@ -191,6 +198,7 @@ def _replica_context(lockstep: Lockstep, index: int, count: int) -> Any:
 
         @property
         def replica_id_in_sync_group(self) -> Any:
+            lockstep.not_traced("a layer asks which replica it is on, and the one program of the shares cannot say")
             return tf.constant(index)
 
         def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.protocol.state import Reference, VariableState
+from harness.trial.norms import blocks, distance, norm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,15 +77,27 @@ def _trusted(exact: ReferenceRun, perturbed: Sequence[ReferenceRun], arithmetic:
     import numpy as np
 
     masks = []
-    for w in range(len(exact.gradients[0])):
-        mask = np.ones(exact.gradients[0][w].shape, dtype=bool)
+    for w, first in enumerate(exact.gradients[0]):
+        mask = np.ones(first.size, dtype=bool)
         for update, gradients in enumerate(exact.gradients):
-            changes = np.stack([run.gradients[update][w] - gradients[w] for run in perturbed]).astype(np.float64)
-            level = math.sqrt(float(np.mean(np.square(changes))))
-            rounding = SHARE_ROUNDING * ULPS[arithmetic] * exact.sizes[update][w] if exact.sizes else 0.0
-            mask &= np.abs(gradients[w]) > SIGNAL * np.maximum(level, rounding)
-        masks.append(mask)
+            gradient = gradients[w].reshape(-1)
+            level = _noise_level(gradient, [run.gradients[update][w].reshape(-1) for run in perturbed])
+            sizes = exact.sizes[update][w].reshape(-1) if exact.sizes else None
+            for part in blocks(first.size):
+                rounding = 0.0 if sizes is None else SHARE_ROUNDING * ULPS[arithmetic] * sizes[part]
+                mask[part] &= np.abs(gradient[part]) > SIGNAL * np.maximum(level, rounding)
+        masks.append(mask.reshape(first.shape))
     return masks
+
+
+def _noise_level(gradient: "Array", perturbed: "Sequence[Array]") -> float:
+    """The root mean square of how much a gradient changes where weights are perturbed."""
+    import numpy as np
+
+    def changed(other: "Array") -> float:
+        return norm(gradient.size, lambda part: (other[part] - gradient[part]).astype(np.float64))
+
+    return math.hypot(*map(changed, perturbed)) / math.sqrt(max(1, gradient.size * len(perturbed)))
 
 
 def _noise_after(
@@ -98,18 +111,29 @@ def _noise_after(
 
     The perturbation itself is taken off: it is the difference that two runs began with, not what rounding made of it.
     """
-    import numpy as np
-
     masks = iter(trusted)
     norms = []
     for v, state in enumerate(initial):
         mask: Array | None = next(masks) if state.kind == "weight" else None
-        largest = 0.0
-        for run in perturbed:
-            difference = run.states[update][v].astype(np.float64) - exact.states[update][v].astype(np.float64)
-            if mask is not None:
-                began = run.start[v].astype(np.float64) - exact.start[v].astype(np.float64)
-                difference = (difference - began)[mask]
-            largest = max(largest, float(np.linalg.norm(difference)))
-        norms.append(largest)
+        # what is no number is not the larger
+        norms.append(max(0.0, *(_changed_otherwise(run, exact, update, v, mask) for run in perturbed)))
     return norms
+
+
+def _changed_otherwise(run: ReferenceRun, exact: ReferenceRun, update: int, v: int, mask: "Array | None") -> float:
+    """Norm of the difference of two runs in a variable; of a weight (which has a mask) beyond what they began with."""
+    import numpy as np
+
+    if mask is None:
+        return distance(run.states[update][v], exact.states[update][v])
+    values = (run.states[update][v], exact.states[update][v], run.start[v], exact.start[v])
+    now, expected, began, began_exact = (value.reshape(-1) for value in values)
+    trusted = mask.reshape(-1)
+
+    def difference(part: slice) -> "Array":
+        moved = now[part].astype(np.float64) - expected[part].astype(np.float64)
+        moved -= began[part].astype(np.float64) - began_exact[part].astype(np.float64)
+        found: Array = moved[trusted[part]]
+        return found
+
+    return norm(now.size, difference)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.counting import clips
 from harness.engines.tensorflow.reference.lockstep import Lockstep
-from harness.engines.tensorflow.server_state import ServedOptimizer
+from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
 
@@ -37,10 +37,14 @@ class SingleDevice:
 
     An update is `shares` and then `apply`, so that what becomes of a gradient on its way (missing, doubled, averaged,
     late) can be tried at the price of an `apply`.
+
+    Shares are run eagerly. Where they may be `traced` they are runs of one program, unless a share exchanges something
+    or asks which it is.
     """
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: Training, traced: bool = False) -> None:
         self._training = training
+        self._traced = traced
         self._model, self._optimizer = build_model(
             training.workload, training.cell, training.classes, training.request.seed
         )
@@ -73,7 +77,14 @@ class SingleDevice:
             return self._gradients_of(tf.constant(x[part]), tf.constant(y[part]))
 
         with self._lockstep.aggregated():
-            computed = self._lockstep.run(share, own)
+            try:
+                computed = self._lockstep.run(share, own)
+            except Exception:  # Keras raises what it likes for what a layer raised
+                if self._training.cell.xla or not (self._traced and self._lockstep.traced_apart):
+                    raise
+                self._traced = False
+                del self._gradients_of
+                computed = self._lockstep.run(share, own)
         return [Share(self._handed_over(gradients), loss, state) for (loss, gradients), state in computed]
 
     def apply(self, shares: Sequence[Share]) -> "list[Array]":
@@ -107,12 +118,15 @@ class SingleDevice:
 
         gradients_of = share_gradients(self._training, self._model, self._optimizer)
         # XLA draws other random numbers from the same seed, so what is compiled is held against what is compiled.
-        return tf.function(gradients_of, jit_compile=True, autograph=False) if self._training.cell.xla else gradients_of
+        xla = self._training.cell.xla
+        if not (xla or self._traced):
+            return gradients_of
+        return tf.function(gradients_of, jit_compile=xla, autograph=False)
 
     def _handed_over(self, gradients: list[Any]) -> list[Any]:
         """What a replica gives to be summed: Keras' optimizers clip before they sum, and leave a step out before; the
         kernels of parameter servers and meshes take dense gradients."""
-        if isinstance(self._training.optimizer, ServedOptimizer):
+        if isinstance(self._training.optimizer, FusedOptimizer):
             import tensorflow as tf
 
             return [gradient if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]

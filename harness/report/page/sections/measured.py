@@ -18,6 +18,7 @@ from harness.report.figures import (
     workers_figure,
 )
 from harness.report.figures.curves import scaling_word
+from harness.report.figures.ranking import GLANCE
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
@@ -43,7 +44,9 @@ def ranking(source: PageSource) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         tables = ranking_table(work, source.summary.noise), unproved_table(work)
-        return _part(slug, (ranking_figure(work, slug),), *tables, open_table=True)
+        # of so few cells the figure beside the answer has all
+        figure = ranking_figure(work, slug) if len(work.ranking) > GLANCE or len(work.ranking) == 1 else None
+        return _part(slug, (figure,), *tables, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)
 

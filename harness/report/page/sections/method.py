@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import CONFIDENCE
-from harness.analysis.estimates.steady import AGREEMENT, FENCE, GROUP, SIGNIFICANCE
+from harness.analysis.estimates.trend import LEVEL, MATTERS
 from harness.analysis.estimates.verdict import DELTA, EPSILON
+from harness.analysis.estimates.windows import FENCE
 from harness.analysis.ranking import ALPHA
 from harness.analysis.workers import STRAGGLES
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
-from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, warmup_words
+from harness.report.words.method import Method, methods, noise_words, recorded_words, validated
 from harness.report.words.text import NOTHING, listed, percent, plural, seconds, significant, size
 from harness.visible import printable
 
@@ -71,12 +72,11 @@ def _thresholds(source: PageSource) -> Iterator[tuple[str, str]]:
         f"{percent(DELTA)}, or the machine's noise floor where that is larger (ab, compare, cross-device ops)",
     )
     yield "equivalent within, ε", f"{percent(EPSILON)} (ab, compare, cross-device ops, and the knee of batch size)"
-    yield "told apart from the fastest", f"Bonferroni over all cells, {percent(ALPHA)} in all"
+    yield "told apart from the fastest", f"Dunnett's limit over all cells, one-sided, {percent(ALPHA)} in all"
     yield "distributing pays", f"false discovery rate {percent(ALPHA)} (Benjamini–Hochberg)"
     yield (
-        "steady state",
-        f"two groups of {GROUP} windows agree in median within {percent(AGREEMENT)}, no slope at the "
-        f"{percent(SIGNIFICANCE)} level; {warmup_words(source.manifest.sweep)}",
+        "trend within trials",
+        f"at {percent(LEVEL)} in all cells together, from {percent(MATTERS)} between the first window and the last",
     )
     yield "outlying window", f"beyond {FENCE} interquartile ranges: flagged, kept"
     yield (

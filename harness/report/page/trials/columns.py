@@ -48,7 +48,6 @@ def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str
         "windows": [
             len(trial.windows.seconds) - trial.windows.measured_from if trial.windows else None for trial in trials
         ],
-        "unsteady": [int(trial.windows is not None and not trial.windows.steady) for trial in trials],
         "updates_applied": [trial.checks.updates_applied for trial in trials],
         "updates_scheduled": [trial.checks.updates_scheduled for trial in trials],
         "started": _started([trial.started_utc for trial in trials]),

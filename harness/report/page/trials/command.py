@@ -8,14 +8,16 @@ from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.sweep import Sweep
+from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of, value_of
+
+_DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
 
 
 def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
     """`python -m harness sweep …` for this cell, one trial of it and of its base case; None where no flags can say it.
 
-    A step of a user's own is measured by the test that holds it, and a name with a comma is no single value of a flag.
+    A name with a comma is no single value of a flag.
     """
     return repeat_commands([cell], manifest)[0]
 
@@ -25,7 +27,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
     settings = _words(_settings(manifest.sweep))
     found: list[str | None] = []
     for cell in cells:
-        own = _words([*_axes(cell), *_once_settings(cell, manifest.sweep)]) if isinstance(cell, TrainingCell) else None
+        own = _words(_keys(cell, manifest.sweep))
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found
@@ -49,6 +51,14 @@ def _flag(key: str, text: str, value: Any) -> str:
     return f"--{name} {shlex.quote(text)}"
 
 
+def _keys(cell: Cell, sweep: Sweep) -> list[tuple[str, str, Any]]:
+    """(key, text, value) of what makes the cell: its axes, or the user's own step and what one call of it does."""
+    fields = type(cell).model_fields
+    given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
+    step = [(key, text_of(key, value), value) for key, value in given]
+    return [*(_axes(cell) if isinstance(cell, TrainingCell) else step), *_once_settings(cell, sweep)]
+
+
 def _axes(cell: TrainingCell) -> list[tuple[str, str, Any]]:
     """(key, text, value) of every axis whose value is not what a spec that does not say comes to."""
     found = []
@@ -62,12 +72,12 @@ def _axes(cell: TrainingCell) -> list[tuple[str, str, Any]]:
     return found
 
 
-def _once_settings(cell: TrainingCell, sweep: Sweep) -> list[tuple[str, str, Any]]:
-    """(key, text, value) of axes that were a setting when the run was measured: its spec has the value, no cell has."""
+def _once_settings(cell: Cell, sweep: Sweep) -> list[tuple[str, str, Any]]:
+    """(key, text, value) of axes that were a setting of the run: its spec has the value, no cell has."""
     found = []
     for key in sorted(OF_PROCESS):
         default, asked = TrainingCell.model_fields[key].default, sweep.asked(key)
-        if getattr(cell, key) == default and len(asked) == 1 and asked != [default]:
+        if cell.get(key) in (None, default) and len(asked) == 1 and asked != [default]:
             found.append((key, text_of(key, asked[0]), asked))
     return found
 
@@ -76,6 +86,6 @@ def _settings(sweep: Sweep) -> list[tuple[str, str, Any]]:
     found = []
     for key, setting in SETTINGS.items():
         value = getattr(sweep, key)
-        if setting.repeated and (key == "seed" or value != Sweep.model_fields[key].default):
+        if setting.repeated and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
             found.append((key, text_of(key, value), value))
     return found

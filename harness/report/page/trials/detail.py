@@ -1,7 +1,7 @@
 """What opens when a trial is clicked: its windows and the texts that only it has, up to a size.
 
-The windows of 100,000 trials would make a page of 30 MB. So there is a budget. Trials that did not end well or never
-became steady come first, then block after block; the page says how many it holds and where the others are.
+The windows of 100,000 trials would make a page of 30 MB. So there is a budget. Trials that did not end well come
+first, then block after block; the page says how many it holds and where the others are.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def details_of(trials: Sequence[TrialRecord], budget: int = BUDGET_BYTES) -> Det
 
 
 def _telling(trial: TrialRecord) -> bool:
-    return not trial.measured or trial.windows is None or not trial.windows.steady
+    return not trial.measured or trial.windows is None
 
 
 def _detail(trial: TrialRecord) -> dict[str, Any]:

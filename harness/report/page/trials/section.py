@@ -98,12 +98,11 @@ def trials_section(
 def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
     rate, windows = trial.throughput, trial.windows
     ended = trial.measured or trial.status == "wrong_result"
-    status = STATUS_WORDS[trial.status] + (", unsteady" if windows is not None and not windows.steady else "")
     return (
         str(number),
         label,
         str(trial.block),
-        status,
+        STATUS_WORDS[trial.status],
         NOTHING if rate is None else significant(rate),
         seconds(trial.step_time_s),
         seconds(trial.cpu_seconds_each),
@@ -133,7 +132,7 @@ def _notes(place: str, details: Details, total: int) -> tuple[str, ...]:
         return (figures,)
     held = (
         f"All {plural(total, 'trial')} are in the table. The single windows of {details.count:,} of them are in this "
-        "page, first of those that did not end well or were unsteady, then block after block; those of the other "
+        "page, first of those that did not end well, then block after block; those of the other "
         f"{total - details.count:,} would make it too large and are in the same file."
     )
     return (figures, held)

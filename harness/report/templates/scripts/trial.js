@@ -149,7 +149,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
 
   function repeat() {
     if (cell.command === null)
-      return [heading("Repeat it"), element("p", {}, "No flags of sweep say this cell: a training step of one's own is repeated by its test, and other names by the run's spec.")];
+      return [heading("Repeat it"), element("p", {}, "No flags of sweep say this cell: the run's spec repeats it.")];
     const button = element("button", { type: "button" }, "Copy");
     button.addEventListener("click", () => copy(cell.command, button));
     return [heading("Repeat it"), element("pre", { tabindex: 0, id: "trial-command" }, cell.command), button,

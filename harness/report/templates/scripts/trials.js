@@ -69,7 +69,7 @@
     return value + " B";
   }
 
-  const status = (i) => named("status", i) + (columns.unsteady[i] ? ", unsteady" : "");
+  const status = (i) => named("status", i);
   const plain = (value) => (value === null ? NOTHING : String(value));
   const shown = {
     number: (i) => String(i + 1),
@@ -105,7 +105,7 @@
     }
     if (key === "status") {
       const places = rank(coded.status.values);
-      return Float64Array.from(coded.status.column, (value, i) => places[value] + columns.unsteady[i] / 2);
+      return Float64Array.from(coded.status.column, (value) => places[value]);
     }
     return Float64Array.from({ length: total }, (_, i) => number(key, i) ?? NaN);
   }
@@ -201,12 +201,12 @@
 
   function csv() {
     const keys = Object.keys(cells[0].keys);
-    const numbers = Object.keys(columns).filter((name) => name !== "cell" && name !== "started" && name !== "unsteady");
+    const numbers = Object.keys(columns).filter((name) => name !== "cell" && name !== "started");
     const names = ["status", "phase", "reason", "group", "side", "interleaving"];
-    const head = ["trial", "cell_id", "label", ...keys.map((key) => "cell." + key), ...names, "started_utc", "unsteady", ...numbers];
+    const head = ["trial", "cell_id", "label", ...keys.map((key) => "cell." + key), ...names, "started_utc", ...numbers];
     const fixed = cells.map((cell) => [cell.id, cell.label, ...keys.map((key) => cell.keys[key])].map(field).join(","));
     const lines = view.rows.map((i) =>
-      [i + 1, fixed[columns.cell[i]], ...names.map((name) => field(named(name, i))), field(started(i)), Boolean(columns.unsteady[i]),
+      [i + 1, fixed[columns.cell[i]], ...names.map((name) => field(named(name, i))), field(started(i)),
         ...numbers.map((name) => field(columns[name][i]))].join(",")
     );
     return [head.join(","), ...lines].join("\n") + "\n";

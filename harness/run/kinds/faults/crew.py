@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from harness.protocol.hosting import EXIT_LIMIT_S, Child, ChildChannel, Host
+from harness.protocol.hosting import EXIT_LIMIT_S, Child, ChildChannel, ForkServer
 from harness.protocol.messages import Membership, Outcome, Report, Request, Turn
 from harness.run.launchers.base import Seat
 from harness.run.process.zygote import Zygote
@@ -19,7 +19,7 @@ class Hand:
 
     name: str
     member: Membership | None
-    host: Host
+    fork_server: ForkServer
     request: Request
     child: Child | None = None
     outcome: Outcome | None = None
@@ -70,7 +70,7 @@ class Crew:
                 Hand(
                     seat.member.name,
                     seat.member,
-                    seat.host,
+                    seat.fork_server,
                     request.model_copy(update={"member": seat.member}),
                 )
                 for seat in seats
@@ -85,7 +85,7 @@ class Crew:
         """Start a process, or start it again once it has ended."""
         hand.outcome, hand.gone, hand.preempted = None, False, False
         hand.ready_at_s = hand.asked_at_s = None
-        hand.child = hand.host.spawn(hand.request)
+        hand.child = hand.fork_server.spawn(hand.request)
 
     def signal(self, hand: Hand, number: int) -> None:
         """Send a signal to a process."""
@@ -116,7 +116,7 @@ class Crew:
         there = [(hand, hand.child) for hand in hands if hand.child is not None]
         for _, child in there:
             child.signal(signal.SIGKILL)
-        left = [hand.name for hand, child in there if child.wait(EXIT_LIMIT_S) is None and hand.host.alive]
+        left = [hand.name for hand, child in there if child.wait(EXIT_LIMIT_S) is None and hand.fork_server.alive]
         for hand, child in there:
             child.release()
             hand.child = None

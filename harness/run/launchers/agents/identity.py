@@ -8,12 +8,12 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-import harness
 from harness.environment import usable_cores
 from harness.environment.software import package_versions
 from harness.run.launchers.agents.messages import Identity
+from harness.version import __version__
 
-PACKAGE = Path(harness.__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[3]
 TITLES = {
     "harness": "harness",
     "source": "the harness's files",
@@ -55,7 +55,7 @@ def own_identity(address: str = "") -> Identity:
     """This process's. Nothing heavy is imported: versions come from the packages' metadata."""
     versions = package_versions()
     return Identity(
-        harness=harness.__version__,
+        harness=__version__,
         source=source_digest(),
         tensorflow=versions.get("tensorflow") or "not installed",
         keras=versions.get("keras") or "not installed",

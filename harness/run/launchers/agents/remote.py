@@ -111,7 +111,7 @@ class RemoteChild:
 
 
 class Agent:
-    """One agent, which hosts children; see `harness.protocol.hosting.Host`."""
+    """One agent, which forks children; see `harness.protocol.hosting.ForkServer`."""
 
     def __init__(self, wire: Wire, identity: Identity, peer: str, joined: int, news: Callable[["Agent"], None]) -> None:
         self.identity = identity

@@ -189,6 +189,6 @@ class AgentLauncher(Launcher, ABC):
         """The processes over the agents in their order, workers first."""
         return place_by_ports(self.name, request, self.agents_for(request, zygote))
 
-    def host_for(self, request: Request, zygote: Zygote) -> Agent:
+    def fork_server_for(self, request: Request, zygote: Zygote) -> Agent:
         """The first host, for a trial that is one process."""
         return self.agents_for(request, zygote)[0]

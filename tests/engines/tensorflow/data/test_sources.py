@@ -21,15 +21,21 @@ def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
 
 
 @pytest.mark.slow
-def test_preloading_starts_no_thread_and_no_runtime() -> None:
+def test_preloading_starts_no_thread_and_no_runtime_and_leaves_out_what_no_trial_uses() -> None:
     script = (
-        "import importlib, os, tensorflow, harness.engines.tensorflow.data as d\n"
+        "import importlib, os, sys\n"
+        "from harness.engines.tensorflow.data import PRELOAD\n"
+        "from harness.engines.tensorflow.engine import ENGINE, OPTIONAL, as_if_missing\n"
         "tasks = lambda: len(os.listdir('/proc/self/task'))\n"
+        "with as_if_missing(OPTIONAL): import tensorflow\n"
         "before = tasks()\n"
-        "for name in d.PRELOAD: importlib.import_module(name)\n"
+        "for name in PRELOAD: importlib.import_module(name)\n"
+        "ENGINE.preload()\n"
         "from tensorflow.python.eager import context\n"
         "assert tasks() == before, (before, tasks())\n"
         "assert not context.context()._initialized\n"
+        "assert not sys.modules.keys() & set(OPTIONAL)\n"
+        "for name in OPTIONAL[:2]: importlib.import_module(name)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, env={"TF_CPP_MIN_LOG_LEVEL": "3"})
 

@@ -29,7 +29,7 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
         trial.set_up()
         for number in range(3):
             trial.take_turn(number)
-        trial.measure_from(0, steady=False)
+        trial.measure_from(0)
         trial.finish()
     return trial.record()
 

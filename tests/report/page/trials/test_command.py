@@ -108,8 +108,15 @@ def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> N
 
 
 def test_what_no_flag_can_say_has_no_command() -> None:
-    for cell in (OwnStepCell(step="pkg.mod:step"), make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
+    for cell in (make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
         assert repeat_command(cell, manifest_of(Sweep())) is None
+
+
+def test_a_step_of_ones_own_is_repeated_by_its_flags() -> None:
+    manifest = manifest_of(Sweep(step="pkg.mod:step", amount=64, intra_op_threads=[2]))
+    command = repeat_command(OwnStepCell(step="pkg.mod:step", amount=64), manifest)
+    assert command is not None
+    assert command.startswith("python -m harness sweep --step pkg.mod:step --amount 64 --intra-op-threads 2")
 
 
 def test_a_hostile_name_stays_one_word_of_the_shell() -> None:

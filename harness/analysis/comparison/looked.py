@@ -1,0 +1,69 @@
+"""What the looks of a sealed plan say of the blocks that are there: no more than what a completed look shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.analysis.comparison.pairs import Pair, pairs_of, took_turns
+from harness.analysis.estimates.intervals import LogEstimate
+from harness.analysis.estimates.looks import Looks
+from harness.analysis.estimates.verdict import Margins
+from harness.record.manifest import LooksRecord
+from harness.record.trial import TrialRecord
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The look at which a decision stopped, or the last one that is complete."""
+
+    looks: Looks
+    number: int
+    """From 1; 0 before the first look is complete."""
+    decided: bool
+    """Whether the plan ends there for its result."""
+    pairs: tuple[Pair, ...]
+    """Up to that look, and none after it."""
+    blocks: int
+    """Blocks that are complete without a gap before them."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to measure."""
+        return self.decided or self.number == len(self.looks.after)
+
+    def estimate(self, values: Sequence[float]) -> LogEstimate:
+        """The mean of these values of its pairs, with the intervals of the look."""
+        return self.looks.estimate(values, self.number)
+
+
+def looked_at(
+    trials: Sequence[TrialRecord],
+    blocks: Sequence[int],
+    sides: tuple[str, str],
+    record: LooksRecord,
+    margins: Margins,
+) -> Looked:
+    """Go through the looks that are complete; `blocks` are the numbers of the decision's blocks, in order.
+
+    `margins` are those that it was planned for. A block is complete when both sides took turns in it, however they
+    ended; one that gave no pair is missing from the pairs of a look, which is taken all the same.
+    """
+    looks = looks_of(record)
+    there: dict[int, list[TrialRecord]] = {}
+    for trial in trials:
+        there.setdefault(trial.block, []).append(trial)
+    complete = next((i for i, block in enumerate(blocks) if not took_turns(there.get(block, ()), [sides])), len(blocks))
+    pairs = {pair.block: pair for pair in pairs_of([t for b in blocks[:complete] for t in there[b]], *sides)}
+    number, decided = 0, False
+    used: tuple[Pair, ...] = ()
+    for after in looks.after:
+        if after > complete or decided:
+            break
+        number += 1
+        used = tuple(pairs[block] for block in blocks[:after] if block in pairs)
+        decided = looks.stops([pair.wall for pair in used], number, margins)
+    return Looked(looks, number, decided, used, complete)
+
+
+def looks_of(record: LooksRecord) -> Looks:
+    """A recorded plan's looks."""
+    return Looks(tuple(record.after), tuple(record.different), tuple(record.equivalent))

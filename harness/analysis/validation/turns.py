@@ -1,0 +1,53 @@
+"""What a turn costs: a window after another trial's beside one after the trial's own, by cell.
+
+Where trials take turns, the caches hold what another trial's window left there. Both sides of a comparison pay for
+that alike, so ratios do not show it; an absolute throughput is lower for it.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from harness.analysis.estimates.intervals import log_mean
+from harness.record.trial import TrialRecord
+from harness.record.validation import TurnCost
+
+
+def turn_costs(trials: Iterable[TrialRecord]) -> list[TurnCost]:
+    """One for each cell of which two trials tell; what has a slow-down planted is left out."""
+    by_cell: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        if trial.measured and not (trial.plant and trial.plant.share):
+            by_cell.setdefault(trial.cell_id, []).append(trial)
+    found = (_cost(same) for same in by_cell.values())
+    return [cost for cost in found if cost is not None]
+
+
+def _cost(same: Sequence[TrialRecord]) -> TurnCost | None:
+    logs = [log for trial in same if (log := _longer(trial)) is not None]
+    bounds = log_mean(logs, "t").log_bounds() if logs else None
+    if bounds is None:
+        return None
+    return TurnCost(
+        cell=same[0].cell,
+        trials=len(logs),
+        longer=math.expm1(statistics.fmean(logs)),
+        low=math.expm1(bounds[0]),
+        high=math.expm1(bounds[1]),
+    )
+
+
+def _longer(trial: TrialRecord) -> float | None:
+    """ln of how much longer one trial's windows took after another's than after its own; None without both sorts.
+
+    Which follows which is drawn anew each round, so drift is in both. The trial is the unit: its windows resemble
+    each other.
+    """
+    windows = trial.windows
+    if windows is None:
+        return None
+    own: list[float] = []
+    others: list[float] = []
+    for index in range(max(1, windows.measured_from), len(windows.seconds)):
+        (own if index in windows.after_own else others).append(math.log(windows.seconds[index]))
+    return statistics.fmean(others) - statistics.fmean(own) if own and others else None

@@ -1,0 +1,113 @@
+"""What `harness.sweep`, `harness.ab` and `harness.compare` give back: figures, frames, and the answer as HTML."""
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.analysis import Interval, RunSummary, summarise
+from harness.analysis.comparison import Comparison
+from harness.analysis.estimates.verdict import Verdict
+from harness.record.reading import Run
+from harness.report.comparison import renderer
+from harness.report.comparison.base import Surface
+from harness.report.comparison.table import comparison_table, narrowed
+from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.page.markup import body_of
+from harness.report.tables.frames import cell_frame, comparison_frame, trial_frame
+from harness.report.tables.sweep import ranking_table
+from harness.report.tables.table import Table
+from harness.report.words.answer import answer_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDTH = 100
+"""Columns of a printed comparison."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep that was measured. Printed it is its answer, in a notebook its answer and the ranking."""
+
+    run: Run
+    """The run as recorded: `manifest` and `trials`, typed."""
+
+    @property
+    def path(self) -> Path:
+        """The folder of its records, which every verb of the command line takes."""
+        return self.run.path
+
+    @functools.cached_property
+    def summary(self) -> RunSummary:
+        """Everything that the report says: cells, rankings, answers, noise. HarnessError on figures that are none."""
+        return summarise(self.run.manifest, self.run.trials)
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The answer in sentences, as the command line prints it."""
+        return answer_lines(self.summary)
+
+    @property
+    def cells(self) -> "pd.DataFrame":
+        """A row a cell with its estimates, as `harness.load_cells`."""
+        return cell_frame([self.run])
+
+    @property
+    def trials(self) -> "pd.DataFrame":
+        """A row a trial, as `harness.load`."""
+        return trial_frame(self.run.trials)
+
+    def __str__(self) -> str:
+        return "\n".join(self.answer)
+
+    def _repr_html_(self) -> str:
+        tables = [ranking_table(work, self.summary.noise) for work in self.summary.workloads]
+        return "".join((*_paragraphs(self.answer), *map(_html, tables)))
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What was compared, with its verdict. Printed it is as on the terminal, in a notebook the verdict comes first."""
+
+    comparison: Comparison
+    """Everything that is said of the two sides, typed."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the rows."""
+        return self.comparison.verdict
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Throughput of B over A with its 95 % interval; None where there are several comparisons, or no figure."""
+        return self.comparison.rows[0].verdicts.wall.ratio if len(self.comparison.rows) == 1 else None
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row a comparison; `attrs` has the worst verdict, the margins and the remarks."""
+        return comparison_frame(self.comparison)
+
+    def __str__(self) -> str:
+        return renderer("terminal").render(self.comparison, Surface(_WIDTH))
+
+    def _repr_html_(self) -> str:
+        said = [headline(self.comparison), *verdict_sentences(self.comparison), sides_line(self.comparison)]
+        return "".join((*_paragraphs(said), _html(narrowed(comparison_table(self.comparison)))))
+
+
+def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """A paragraph a line, the first in bold."""
+    for number, line in enumerate(lines):
+        yield f"<p>{escape(line)}</p>" if number else f"<p><strong>{escape(line)}</strong></p>"
+
+
+def _html(table: Table) -> str:
+    """The rows that a page shows; text stays text."""
+    if not table.rows:
+        return ""
+    heads = "".join(f"<th>{escape(column.name)}</th>" for column in table.columns)
+    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{body_of(table)}</tbody>"
+    return f"<table>{head}{body}</table><p>{escape(table.left_out)}</p>"

@@ -1,0 +1,159 @@
+"""The two-way layout of a run's trials: means without drift, moderated variances, comparisons of cells that met."""
+
+import math
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.analysis.estimates.intervals import Sample, log_ratio
+from harness.analysis.estimates.layout import Layout, prior
+from tests.goals import load
+
+
+@pytest.fixture(scope="module")
+def goal() -> ModuleType:
+    """`best.py`, whose noises these are."""
+    return load("best")
+
+
+def sample(values: dict[str, float], blocks: dict[str, int] | None = None) -> Sample:
+    """One trial in each group; `blocks` where those are not the groups' own order."""
+    order = tuple(values)
+    return Sample(tuple(values.values()), order, tuple((blocks or {}).get(g, i) for i, g in enumerate(order)))
+
+
+def test_a_lost_trial_in_a_slow_block_does_not_lift_a_cell_in_the_order() -> None:
+    drift = {"a": 0.0, "b": 0.0, "c": -0.5}
+    full = sample({group: 1.0 + slow for group, slow in drift.items()})
+    lossy = sample({group: 0.9 + drift[group] for group in "ab"})
+    assert lossy.mean > full.mean
+    layout = Layout({"full": full, "lossy": lossy})
+    assert layout.mean("full") - layout.mean("lossy") == pytest.approx(0.1)
+    assert layout.ratio("full", "lossy").mean == pytest.approx(0.1)
+
+
+def test_cells_of_one_block_have_met_though_nothing_says_how_trials_scatter() -> None:
+    layout = Layout({"a": sample({"g": 1.0}), "b": sample({"g": 1.2}), "c": sample({"h": 1.0})})
+    assert (layout.met("a", "b"), layout.met("a", "c")) == (True, False)
+    assert not layout.linked("a", "b")
+
+
+def test_when_all_cells_ran_in_all_groups_the_means_are_plain() -> None:
+    samples = {"a": sample({"g": 1.0, "h": 2.0}), "b": sample({"g": 1.5, "h": 2.1})}
+    layout = Layout(samples)
+    assert {name: layout.mean(name) for name in samples} == pytest.approx({n: s.mean for n, s in samples.items()})
+
+
+def test_two_cells_alone_are_compared_by_the_paired_t() -> None:
+    a, b = sample({"g": 1.0, "h": 2.0, "i": 1.4}), sample({"g": 1.5, "h": 2.1, "i": 1.7})
+    ours, paired = Layout({"a": a, "b": b}).ratio("a", "b"), log_ratio(a, b)
+    assert ours.mean == pytest.approx(paired.mean)
+    assert ours.standard_error == pytest.approx(paired.standard_error)
+    assert ours.degrees_of_freedom == pytest.approx(paired.degrees_of_freedom)
+
+
+def test_an_uneven_layout_is_fitted_and_weighed_as_least_squares_does() -> None:
+    chance = np.random.default_rng(5)
+    groups = {"a": "ghijk", "b": "ghj", "c": "hik", "d": "gk"}
+    samples = {name: sample(dict(zip(of, chance.normal(0, 0.02, len(of)), strict=True))) for name, of in groups.items()}
+    design = np.array(
+        [[*(n == m for m in groups), *(g == h for h in "ghijk")] for n in groups for g in groups[n]], float
+    )
+    values = np.array([x for s in samples.values() for x in s.values])
+    inverse = np.linalg.pinv(design)
+    layout = Layout(samples)
+    for one, two in (("a", "b"), ("c", "d"), ("d", "b")):
+        contrast = np.array([(n == one) - (n == two) for n in groups] + [0.0] * 5)
+        assert layout.ratio(one, two).mean == pytest.approx(float(contrast @ inverse @ values))
+    # with one variance for all the error is that of ordinary least squares
+    even = Layout(samples)._fit.covariance(np.ones(4))
+    there = inverse @ inverse.T
+    for one, two in ((0, 1), (2, 3), (3, 1)):
+        ours = even[one, one] + even[two, two] - 2 * even[one, two]
+        assert ours == pytest.approx(there[one, one] + there[two, two] - 2 * there[one, two])
+
+
+def test_cells_that_never_met_are_compared_through_what_both_met() -> None:
+    drift = dict(zip("abcdefgh", np.random.default_rng(3).normal(0, 0.5, 8), strict=True))
+    base = sample({g: 0.0 + d for g, d in drift.items()})
+    left = sample({g: 0.3 + drift[g] for g in "abcd"})
+    right = sample({g: 0.1 + drift[g] for g in "efgh"})
+    found = Layout({"base": base, "left": left, "right": right}).ratio("left", "right")
+    assert found.mean == pytest.approx(0.2)
+    assert found.standard_error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_cells_that_nothing_links_are_compared_by_welch() -> None:
+    left, right = sample({"a": 0.0, "b": 0.1, "c": 0.3}), sample({"d": 1.0, "e": 1.1, "f": 1.4})
+    layout = Layout({"left": left, "right": right, "other": sample({"a": 0.2, "b": 0.4, "c": 0.3})})
+    found, welch = layout.ratio("left", "right"), log_ratio(left, right)
+    assert (found.method, found.standard_error) == ("Welch t", welch.standard_error)
+    assert layout.correlation("left", ["right", "other"]) is None
+
+
+def test_one_trial_each_tells_a_difference_and_no_error() -> None:
+    found = Layout({"a": sample({"g": 1.0}), "b": sample({"g": 1.2})}).ratio("b", "a")
+    assert (found.mean, found.standard_error, found.method) == (pytest.approx(0.2), None, "none")
+
+
+def test_what_cells_have_in_common_is_what_their_variances_were_drawn_with() -> None:
+    chance = np.random.default_rng(2)
+    truths = 3 * 2 / stats.chi2(2).rvs(20_000, random_state=chance)
+    freedom = np.full(20_000, 4.0)
+    worth, common = prior(truths * chance.chisquare(4, 20_000) / 4, freedom)
+    assert (worth, common) == (pytest.approx(2, rel=0.06), pytest.approx(3, rel=0.06))
+    assert prior(chance.chisquare(4, 20_000) / 4, freedom) == (4, pytest.approx(1, rel=0.03)), "never more than its own"
+
+
+def test_one_cell_that_scatters_much_more_leaves_the_others_their_own_variance(goal: ModuleType) -> None:
+    logs = goal.plain(np.random.default_rng(8), 14, 4) * np.where(np.arange(14), 1, 10)[:, None]
+    known = goal.layout_of(logs)._variances
+    assert known[0] > 20
+    assert max(known[1:]) < 5
+
+
+def test_variances_move_towards_the_common_one_and_no_more_than_halfway(goal: ModuleType) -> None:
+    logs = goal.unequal(np.random.default_rng(8), 14, 4)
+    own, _ = (layout := goal.layout_of(logs))._fit.spread()
+    moderated = layout._variances
+    common = own.mean()
+    assert ((moderated - own) * (common - own) > 0).all()
+    assert (abs(moderated - own) <= abs(common - own) / 2 + 1e-9).all()
+
+
+def test_after_a_second_stage_the_spread_is_that_of_the_first(goal: ModuleType) -> None:
+    logs = goal.plain(np.random.default_rng(9), 6, 9)
+    logs[:, 5:] *= 50
+    blocks, groups = tuple(range(9)), tuple(f"g{block}" for block in range(9))
+    samples = {str(place): Sample(tuple(row), groups, blocks) for place, row in enumerate(logs.tolist())}
+    planned, first = Layout(samples, pilot_blocks=5), goal.layout_of(logs[:, :5])
+    whole, early = planned.ratio("0", "1"), first.ratio("c000", "c001")
+    assert whole.deviation == pytest.approx(early.deviation)
+    assert whole.degrees_of_freedom == pytest.approx(early.degrees_of_freedom)
+    assert whole.mean == pytest.approx(float((logs[0] - logs[1]).mean()))
+
+
+@pytest.mark.parametrize("noise", ["plain", "unequal", "heavy", "two_states"])
+def test_the_interval_of_two_cells_of_many_holds_the_truth_95_times_in_100(goal: ModuleType, noise: str) -> None:
+    held, shortened = pair_coverage(goal, noise)
+    assert 0.93 <= held <= 0.99
+    assert shortened < held - 0.03
+
+
+def pair_coverage(goal: ModuleType, noise: str, rounds: int = 150) -> tuple[float, float]:
+    """How often the interval of a pair holds 0, and how often four fifths of it would: 7 pairs of 14 cells a sweep."""
+    chance = np.random.default_rng(4)
+    found = []
+    for _ in range(rounds):
+        layout = goal.layout_of(goal.draw(getattr(goal, noise), chance, np.zeros(14), 4))
+        names = goal.names(14)
+        for one, two in zip(names[::2], names[1::2], strict=True):
+            bounds = layout.ratio(one, two).log_bounds()
+            assert bounds is not None
+            middle, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
+            found.append((abs(middle) <= half, abs(middle) <= 0.8 * half))
+    held, shortened = np.mean(found, axis=0)
+    assert not math.isnan(held)
+    return float(held), float(shortened)

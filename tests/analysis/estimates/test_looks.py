@@ -1,0 +1,264 @@
+"""Looks at a decision while it is measured: how often the whole plan errs, whatever the noise, and that this shows.
+
+Everything is simulated with fixed seeds. What is asserted of the boundaries fails for looks at 2.5 % each and for
+intervals that are a fifth shorter; the last tests of a section show it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.goals.series import SERIES, THETA, log_throughput, taking_turns
+from harness.analysis.estimates.looks import Looks
+from harness.analysis.estimates.verdict import Margins, judge, judge_all
+from harness.errors import HarnessError
+from harness.looks import looks_within
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int], Array]
+MARGINS = Margins()
+SCHEDULES = [looks_within(12), looks_within(18), (4, 7, 12, 18), (2, 4, 8), (12,)]
+MANY = 120_000
+
+
+def normal(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
+    return chance.standard_normal((rounds, pairs))
+
+
+def heavy_tailed(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
+    return chance.standard_t(3, (rounds, pairs))
+
+
+def of_a_drifting_machine(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
+    """Pairs of windows that resemble their neighbours, on a machine that wanders by 5 %."""
+    [series] = [item for item in SERIES if item.name == "autocorrelated"]
+    logs = log_throughput(series.step_times(chance, rounds // 24, taking_turns(pairs)))
+    return np.asarray(logs[:, 1] - logs[:, 0] - THETA)
+
+
+def with_lost_blocks(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
+    """One block in seven gives no pair."""
+    return np.where(chance.random((rounds, pairs)) < 1 / 7, np.nan, normal(chance, rounds, pairs))
+
+
+NOISES: list[Draw] = [normal, heavy_tailed, of_a_drifting_machine, with_lost_blocks]
+
+
+def scores(pairs: Array, after: int) -> tuple[Array, Array]:
+    """Student's t of the first `after` pairs of each row, and its degrees of freedom; lost pairs are NaN."""
+    there = ~np.isnan(pairs[:, :after])
+    first, count = np.where(there, pairs[:, :after], 0), there.sum(axis=1)
+    mean = first.sum(axis=1) / np.maximum(count, 1)
+    variance = ((first**2).sum(axis=1) - count * mean**2) / np.maximum(count - 1, 1)
+    enough = count >= 2
+    return np.where(enough, mean / np.sqrt(np.where(enough, variance / np.maximum(count, 1), 1)), 0), count - 1
+
+
+def errs(after: Sequence[int], limits: Sequence[float], pairs: Array) -> float:
+    """How often pairs whose true mean is at the margin cross some look's boundary."""
+    crossed = np.zeros(len(pairs), bool)
+    for blocks, limit in zip(after, limits, strict=True):
+        t, freedom = scores(pairs, blocks)
+        crossed |= special.stdtr(freedom, -t) <= limit
+    return float(crossed.mean())
+
+
+def three_errors(share: float, rounds: int) -> float:
+    return 3 * math.sqrt(share / rounds)
+
+
+# the whole plan errs as seldom as it says
+
+
+@pytest.mark.parametrize("after", SCHEDULES, ids=str)
+def test_a_true_difference_of_delta_is_called_one_in_forty_times_a_side_and_one_of_epsilon_alike_one_in_twenty(
+    after: tuple[int, ...],
+) -> None:
+    looks = Looks.planned(after)
+    pairs = normal(np.random.default_rng(1), MANY, after[-1])
+    for share, limits in ((0.025, looks.different), (0.05, looks.equivalent)):
+        assert errs(after, limits, pairs) == pytest.approx(share, abs=three_errors(share, MANY))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("after", [looks_within(12), looks_within(18)], ids=str)
+def test_noise_that_is_not_normal_makes_it_err_no_more(after: tuple[int, ...], noise: Draw) -> None:
+    looks = Looks.planned(after)
+    pairs = noise(np.random.default_rng(2), MANY, after[-1])
+    for share, limits in ((0.025, looks.different), (0.05, looks.equivalent)):
+        assert errs(after, limits, pairs) <= share + three_errors(share, len(pairs))
+
+
+@pytest.mark.parametrize("noise", [normal, of_a_drifting_machine])
+def test_looks_that_each_err_as_the_whole_may_would_be_found_out(noise: Draw) -> None:
+    pairs = noise(np.random.default_rng(2), MANY, 12)
+    for share in (0.025, 0.05):
+        assert errs((5, 8, 12), [share] * 3, pairs) > share + 2 * three_errors(share, len(pairs))
+
+
+def test_boundaries_of_a_mean_of_known_variance_would_be_found_out() -> None:
+    of_known_variance = (0.01027, 0.02079, 0.0382)
+    pairs = normal(np.random.default_rng(1), MANY, 12)
+    assert errs((5, 8, 12), of_known_variance, pairs) > 0.05 + three_errors(0.05, MANY)
+
+
+def test_the_boundaries_of_twelve_blocks_are_those_that_were_calibrated_by_simulation() -> None:
+    looks = Looks.planned((5, 8, 12))
+    assert looks.different == pytest.approx((0.0046, 0.0093, 0.0171), rel=0.02)
+    assert looks.equivalent == pytest.approx((0.0095, 0.0193, 0.0354), rel=0.02)
+
+
+# intervals
+
+
+def covered(after: tuple[int, ...], pairs: Array, truth: float) -> float:
+    """How often the interval of the look at which each row stops holds the truth."""
+    looks = Looks.planned(after)
+    held = []
+    for row in (pairs + truth).tolist():
+        for number, blocks in enumerate(looks.after, start=1):
+            if blocks == after[-1] or looks.stops(row[:blocks], number, MARGINS):
+                estimate = looks.estimate(row[:blocks], number)
+                low, high = estimate.log_bounds() or (math.nan, math.nan)
+                held.append(low <= truth <= high)
+                break
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize("noise", [normal, heavy_tailed, of_a_drifting_machine])
+@pytest.mark.parametrize("truth", [0.0, 0.01, -0.02, 0.03])
+def test_the_interval_of_the_look_at_which_it_stops_holds_the_truth_95_times_in_100(noise: Draw, truth: float) -> None:
+    pairs = noise(np.random.default_rng(3), 48_000, 12)[:2000]
+    pairs = 0.016 * pairs / pairs.std()
+    assert covered((5, 8, 12), pairs, truth) >= 0.95 - three_errors(0.05, 2000)
+
+
+def all_hold(after: tuple[int, ...], pairs: Array, shorter: float = 1.0) -> float:
+    """How often the intervals of all looks hold the truth, each `shorter` times as long as it is."""
+    missed = np.zeros(len(pairs), bool)
+    for blocks, limit in zip(after, Looks.planned(after).different, strict=True):
+        t, freedom = scores(pairs, blocks)
+        missed |= np.abs(t) > -shorter * special.stdtrit(freedom, limit)
+    return float(1 - missed.mean())
+
+
+@pytest.mark.parametrize("after", [looks_within(12), looks_within(18)], ids=str)
+def test_the_intervals_of_all_looks_together_hold_the_truth_95_times_in_100(after: tuple[int, ...]) -> None:
+    pairs = normal(np.random.default_rng(4), MANY, after[-1])
+    assert all_hold(after, pairs) == pytest.approx(0.95, abs=three_errors(0.05, MANY))
+    assert all_hold(after, pairs, shorter=0.8) < 0.92, "intervals that are a fifth shorter would be found out"
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_verdict_boundary_and_interval_always_say_the_same(number: int) -> None:
+    looks, chance = Looks.planned((5, 8, 12)), np.random.default_rng(number)
+    seen = set()
+    for _ in range(300):
+        values = chance.normal(chance.uniform(-0.05, 0.05), chance.uniform(0.002, 0.02), looks.after[number - 1])
+        estimate = looks.estimate(values.tolist(), number)
+        found = judge(estimate, MARGINS)
+        (low, high), (low_90, high_90) = (estimate.log_bounds(share) or (0, 0) for share in (0.95, 0.9))
+        seen.add(found.verdict)
+        assert (found.verdict != "undecided") is looks.stops(values.tolist(), number, MARGINS)
+        assert (found.verdict == "faster") is (low > MARGINS.log_delta)
+        assert (found.verdict == "slower") is (high < -MARGINS.log_delta)
+        if found.verdict == "equivalent":
+            assert max(-low_90, high_90) < MARGINS.log_epsilon
+    assert seen == {"faster", "slower", "equivalent", "undecided"}
+
+
+# p-values of the whole plan
+
+
+@pytest.mark.parametrize("after", [(5, 8, 12), (5, 8, 12, 18)], ids=str)
+def test_at_a_boundary_the_p_of_the_plan_is_what_the_plan_may_err(after: tuple[int, ...]) -> None:
+    looks = Looks.planned(after)
+    for number in range(1, len(after) + 1):
+        assert looks.overall(looks.different[number - 1], number) == pytest.approx(0.025, rel=1e-4)
+        assert looks.overall(looks.equivalent[number - 1], number) == pytest.approx(0.05, rel=1e-4)
+        assert looks.nominal(0.05, number) == pytest.approx(looks.equivalent[number - 1], rel=1e-4)
+
+
+def test_the_p_of_the_plan_grows_with_that_of_the_look_and_is_never_smaller() -> None:
+    looks = Looks.planned((5, 8, 12))
+    for number in (1, 2, 3):
+        nominal = [0.0, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.4, 1.0]
+        overall = [looks.overall(p, number) for p in nominal]
+        assert overall == sorted(overall)
+        assert all(p <= whole <= 1 for p, whole in zip(nominal, overall, strict=True))
+
+
+def test_one_look_is_students_t_of_its_pairs() -> None:
+    values = [0.02, 0.031, 0.024, 0.03, 0.027, 0.022]
+    once, plain = Looks.planned((6,)).estimate(values, 1), Looks.planned((5, 8, 12)).estimate(values[:5], 1)
+    assert once.log_bounds() == pytest.approx(_students(values))
+    low, high = plain.log_bounds() or (0, 0)
+    assert high - low > 1.5 * (_students(values[:5])[1] - _students(values[:5])[0])
+
+
+def _students(values: Sequence[float]) -> tuple[float, float]:
+    half = special.stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(len(values))
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+def test_one_pair_has_no_interval_and_stops_nothing() -> None:
+    looks = Looks.planned((5, 8, 12))
+    assert looks.estimate([0.2], 1).standard_error is None
+    assert not looks.stops([0.2], 1, MARGINS)
+    assert not looks.stops([], 1, MARGINS)
+
+
+# several decisions
+
+
+def test_one_decision_among_several_stops_only_where_holms_correction_could_not_undo_it() -> None:
+    alone, among = Looks.planned((5, 8, 12)), Looks.planned((5, 8, 12), among=4)
+    assert all(strict < plain for strict, plain in zip(among.different, alone.different, strict=True))
+    chance = np.random.default_rng(5)
+    stopped = 0
+    for _ in range(200):
+        values = chance.normal(0.03, 0.006, 5).tolist()
+        if among.stops(values, 1, MARGINS):
+            stopped += 1
+            others = [among.estimate(chance.normal(0.0, 0.05, 12).tolist(), 3) for _ in range(3)]
+            assert judge_all([among.estimate(values, 1), *others], MARGINS, "holm")[0].verdict != "undecided"
+    assert 20 < stopped < 200
+
+
+def test_holm_over_decisions_with_looks_keeps_the_chance_of_any_false_alarm() -> None:
+    chance, looks = np.random.default_rng(6), Looks.planned((5, 8, 12), among=4)
+    margins = Margins(0.01, 0.03)
+    alarms = 0
+    for _ in range(400):
+        estimates = []
+        for row in chance.normal(math.log1p(margins.delta), 0.01, (4, 12)).tolist():
+            number = next((k for k, n in enumerate(looks.after, 1) if looks.stops(row[:n], k, margins)), 3)
+            estimates.append(looks.estimate(row[: looks.after[number - 1]], number))
+        alarms += any(item.verdict == "faster" for item in judge_all(estimates, margins, "holm"))
+    assert alarms / 400 <= 0.025 + three_errors(0.025, 400)
+
+
+# what makes sense
+
+
+@pytest.mark.parametrize(
+    ("after", "different"),
+    [((), ()), ((1, 5), (0.01, 0.02)), ((5, 5), (0.01, 0.02)), ((5, 8), (0.01,)), ((5, 8), (0.01, 0.6))],
+)
+def test_a_schedule_that_makes_no_sense_is_an_error(after: tuple[int, ...], different: tuple[float, ...]) -> None:
+    with pytest.raises(HarnessError, match="looks after"):
+        Looks(after, different, different)
+
+
+def test_what_more_blocks_would_decide_is_reckoned_at_the_last_look() -> None:
+    looks = Looks.planned((5, 8, 12))
+    values = [0.05, -0.01, 0.04, 0.0, 0.03, 0.02, 0.06, -0.02, 0.01, 0.05, 0.04, 0.0]
+    at_last, once = judge(looks.estimate(values, 3), MARGINS), judge(Looks.planned((12,)).estimate(values, 1), MARGINS)
+    assert at_last.verdict == "undecided"
+    assert at_last.blocks_needed is not None
+    assert once.blocks_needed is not None
+    assert at_last.blocks_needed > once.blocks_needed

@@ -1,0 +1,107 @@
+"""Figures of a validation that come out wrong when its intervals, its noise or its plants are."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.analysis.validation.calibration import spreads
+from harness.analysis.validation.decisions import decisions_of
+from harness.analysis.validation.summary import validation_of
+from harness.record.manifest import RunManifest
+from harness.record.trial import TrialRecord
+from harness.record.validation import PlantSize, ValidationRecord
+from tests.validations import Arm, Round, slow, validation_run
+
+BLOCKS = 8
+DEVIATION = 0.015
+
+
+def drawn(seed: int, decisions: int, offset: float = 0.0) -> list[list[float]]:
+    """Log ratios of decisions whose blocks scatter by 1.5 % and that lie `offset` (standard deviation) apart."""
+    noise = np.random.default_rng(seed)
+    moved = noise.normal(0, offset, (decisions, 1)) if offset else np.zeros((decisions, 1))
+    found: list[list[float]] = (noise.normal(0, DEVIATION, (decisions, BLOCKS)) + moved).tolist()
+    return found
+
+
+def again(values: Sequence[Sequence[float]]) -> ValidationRecord:
+    return validation_of(validation_run([Round([Arm(logs)], pilot=len(logs)) for logs in values]))
+
+
+def test_how_many_intervals_hold_what_is_there_is_counted() -> None:
+    wiggle = (0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008)
+    off, on = [0.004 + value for value in wiggle], list(wiggle)
+    [effect] = again([off, on, on]).effects
+    assert effect.holds is not None
+    assert (effect.holds.count, effect.holds.of) == (2, 3)
+
+
+def test_independent_blocks_hold_0_and_scatter_as_predicted() -> None:
+    record = again(drawn(1, 100))
+    [effect], [spread] = record.effects, record.spreads
+    assert effect.holds is not None
+    assert effect.holds.low <= 0.95 <= effect.holds.high
+    assert spread.as_predicted
+    assert spread.decisions == 100
+    assert spread.predicted == pytest.approx(DEVIATION / math.sqrt(BLOCKS), rel=0.1)
+
+
+def test_decisions_that_lie_further_apart_than_their_blocks_say_are_found() -> None:
+    """As where each decision has a memory layout of its own: no false alarm, and intervals that are too narrow."""
+    record = again(drawn(2, 100, offset=0.005))
+    [effect], [spread] = record.effects, record.spreads
+    assert effect.false_alarms is not None
+    assert effect.false_alarms.count <= 2
+    assert effect.holds is not None
+    assert effect.holds.high < 0.95
+    assert not spread.as_predicted
+    assert spread.low > 1
+
+
+def test_the_interval_of_the_spread_holds_1_95_times_in_100() -> None:
+    held = sum(again(drawn(seed, 20)).spreads[0].as_predicted for seed in range(10, 90))
+    assert 69 <= held <= 80  # of 80
+
+
+def planted(ratio: float, noise: float = 0.0005) -> PlantSize:
+    """Sixteen decisions on a slow-down of 3 or 10 % that comes to `ratio` of what is stated."""
+    shift = np.random.default_rng(3).normal(0, noise, (16, BLOCKS))
+    rounds = [
+        Round([slow("device_work", share, [*(-ratio * math.log1p(share) + row)])], pilot=BLOCKS)
+        for row, share in zip(shift, [0.03, 0.10] * 8, strict=True)
+    ]
+    [size] = validation_of(validation_run(rounds)).plants
+    return size
+
+
+def test_a_plant_that_comes_to_another_size_than_stated_has_missed_it() -> None:
+    right, small = planted(1.0), planted(0.9)
+    assert (right.missed, small.missed) == (False, True)
+    assert right.ratio == pytest.approx(1.0, abs=0.01)
+    assert small.ratio == pytest.approx(0.9, abs=0.01)
+    assert right.decisions == right.holds.of == 16
+    assert right.holds.count > 12
+    assert small.holds.count == 0
+
+
+def test_one_decision_cannot_tell_whether_a_plant_has_its_size() -> None:
+    [size] = validation_of(validation_run([Round([slow("input_stall", 0.03, [-0.05, -0.051, -0.049] * 2)])])).plants
+    assert (size.low, size.high, size.missed) == (None, None, False)
+
+
+def test_where_a_decision_stopped_is_not_in_its_calibration() -> None:
+    """Of decisions that stop once they are near 0 all later means are near it: the first look's blocks tell."""
+    [one] = decisions_of(*_with(drawn(5, 1)[0]))
+    early = replace(one, fixed=frozenset(pair.block for pair in one.pairs[:3]))
+    assert early.unchosen == one.values[:3]
+    assert one.unchosen == one.values
+    [spread] = spreads([early])
+    assert spread.observed == pytest.approx(abs(sum(one.values[:3]) / 3))
+
+
+def _with(logs: Sequence[float]) -> tuple[RunManifest, Sequence[TrialRecord]]:
+    run = validation_run([Round([Arm(logs)], pilot=len(logs))])
+    return run.manifest, run.trials

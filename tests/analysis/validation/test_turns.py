@@ -1,0 +1,49 @@
+"""What a turn costs is worked out of which windows followed a trial's own, and of nothing else."""
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.analysis.validation.turns import turn_costs
+from harness.record.trial import Plant, TrialRecord
+from tests.comparisons import MIRRORED
+from tests.synthetic import make_run
+
+WINDOWS = 40
+
+
+def trials(longer: float, count: int = 12, after: bool = True) -> list[TrialRecord]:
+    """Trials whose windows drift, and take `longer` after another trial's."""
+    _, [template] = make_run([MIRRORED], blocks=1, faults=False, windows=WINDOWS)
+    assert template.windows is not None
+    random, found = np.random.default_rng(7), []
+    for _ in range(count):
+        own = sorted(random.choice(np.arange(1, WINDOWS), WINDOWS // 3, replace=False).tolist())
+        logs = random.normal(0, 0.005, WINDOWS) + random.normal(0, 0.1) + np.linspace(0, 0.05, WINDOWS)
+        logs[[index for index in range(WINDOWS) if index not in own]] += math.log1p(longer)
+        changes = {
+            "seconds": np.exp(logs).tolist(),
+            "cpu_seconds": [0.1] * WINDOWS,
+            "rounds": [*range(WINDOWS)],
+            "measured_from": 2,
+            "after_own": own if after else [],
+        }
+        found.append(template.model_copy(update={"windows": template.windows.model_copy(update=changes)}))
+    return found
+
+
+@pytest.mark.parametrize("longer", [0.03, 0.0, -0.02])
+def test_the_cost_is_what_windows_after_anothers_take_longer(longer: float) -> None:
+    [cost] = turn_costs(trials(longer))
+    assert cost.cell == MIRRORED
+    assert cost.trials == 12
+    assert cost.low < longer < cost.high
+    assert cost.high - cost.low < 0.02
+
+
+def test_trials_that_do_not_say_what_a_window_followed_or_have_something_planted_tell_nothing() -> None:
+    slow = [trial.model_copy(update={"plant": Plant(kind="input_stall", share=0.1)}) for trial in trials(0.03, count=4)]
+    assert turn_costs(trials(0.03, after=False)) == []
+    assert turn_costs(slow) == []
+    assert turn_costs(trials(0.03, count=1)) == []

@@ -1,0 +1,155 @@
+"""A sweep that Ctrl-C or a full disk ends before its plan is done: what is kept, and what going on measures."""
+
+import os
+import platform
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness.environment.fact import Facts
+from harness.environment.software import package_versions
+from harness.errors import Interrupted, StorageError, UsageError
+from harness.protocol.messages import Request
+from harness.record import RunManifest, RunStore, TrialRecord, load_run
+from harness.run.progress.base import Quiet
+from harness.run.runner import resume
+from tests.run.fakes import Actor, Bench, Play, all_play, only
+from tests.run.swept import BASE, CELLS, THREE, TWO
+
+
+def press_ctrl_c() -> Play:
+    """A trial during whose third window Ctrl-C is pressed."""
+
+    def press(actor: Actor) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        actor.hang()
+
+    return Play(2, press)
+
+
+def test_an_interruption_ends_live_trials_and_keeps_their_windows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()), sweep={"trials": 2})
+    with pytest.raises(Interrupted):
+        bench.start()
+    stored = load_run(bench.path)
+    assert stored.manifest.status == "interrupted"
+    assert {t.status for t in stored.trials} == {"interrupted"}
+    assert sorted(t.cell_id for t in stored.trials) == sorted(item.cell_id for item in CELLS)
+    for record in stored.trials:
+        assert record.windows is not None
+        assert len(record.windows.seconds) >= 2
+        assert record.throughput_examples_per_s is None
+
+
+def test_a_sweep_is_not_gone_on_with_in_an_environment_of_other_versions(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()), sweep={"trials": 2})
+    with pytest.raises(Interrupted):
+        bench.start()
+    manifest = load_run(bench.path).manifest
+    facts = {**manifest.machine.facts, "python.version": platform.python_version()}
+    facts = {name: value for name, value in facts.items() if not name.startswith("package.")}
+    facts |= {f"package.{name}": version for name, version in package_versions().items()}
+    keras = facts.pop("package.keras")
+    write(bench.path, manifest, {**facts, "package.numpy": "0.1", "package.libtpu": "7", "package.tf_keras": None})
+    before = (bench.path / "trials.jsonl").read_bytes()
+    there = facts["package.numpy"]
+    changed = rf"numpy 0\.1 → {there}, libtpu 7 → not there, keras not there → {keras}"
+    with pytest.raises(UsageError, match=rf"begun \({changed}\); begin a new run"):
+        resume("sweep", bench.path, Quiet())
+    assert (bench.path / "trials.jsonl").read_bytes() == before
+
+
+def write(run: Path, manifest: RunManifest, facts: Facts) -> None:
+    """The manifest with other facts of the machine."""
+    machine = manifest.machine.model_copy(update={"facts": facts})
+    (run / "run.json").write_text(manifest.model_copy(update={"machine": machine}).model_dump_json())
+
+
+def test_short_windows_do_not_keep_an_interruption_waiting(tmp_path: Path) -> None:
+    press = Play(2, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    bench = Bench(tmp_path, CELLS, only(TWO, press), sweep={"windows": 100})
+    with pytest.raises(Interrupted):
+        bench.start()
+    longest = max(len(t.windows.seconds) for t in load_run(bench.path).trials if t.windows)
+    assert 2 <= longest <= 4
+
+
+def test_a_second_ctrl_c_while_trials_are_being_ended_ends_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, CELLS, only(TWO, press_ctrl_c()))
+    monkeypatch.setattr(bench.zygote, "killing", lambda: os.kill(os.getpid(), signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted):
+        bench.start()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert load_run(bench.path).manifest.status == "interrupted"
+
+
+def test_a_resumed_run_measures_only_what_is_missing_and_is_then_complete(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, sweep={"trials": 3})
+    good_trials = {"left": 4}
+
+    def plays(request: Request) -> Play:
+        if request.task == "trial":
+            good_trials["left"] -= 1
+        return press_ctrl_c() if good_trials["left"] < 0 else Play()
+
+    bench.zygote.plays = plays
+    with pytest.raises(Interrupted):
+        bench.start()
+    before = load_run(bench.path).trials
+    finished = [(t.cell_id, t.block) for t in before if t.status == "ok"]
+    assert len(finished) == 3
+
+    bench.zygote.spawned.clear()
+    bench.zygote.plays = all_play(Play())
+    bench.resume()
+    after = load_run(bench.path)
+    ok = [(t.cell_id, t.block) for t in after.trials if t.status == "ok"]
+    assert sorted(ok) == sorted((item.cell_id, block) for item in CELLS for block in range(3))
+    assert len(bench.zygote.trials()) == 6
+    assert after.trials[: len(before)] == before
+    assert after.manifest.status == "finished"
+    assert len({(t.cell_id, t.block, t.attempt) for t in after.trials}) == len(after.trials)
+
+
+def test_a_cell_that_is_missing_is_measured_again_beside_its_base_case(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS)
+    with RunStore.create(tmp_path / "results", bench.manifest()):
+        pass
+    bench.resume()
+    lines = (bench.path / "trials.jsonl").read_text().splitlines()
+    kept = [line for line in lines if THREE.cell_id not in line]
+    (bench.path / "trials.jsonl").write_text("\n".join(kept) + "\n")
+
+    bench.resume()
+    stored = load_run(bench.path).trials
+    assert [t.cell_id for t in stored[2:]].count(THREE.cell_id) == 1
+    assert sorted(t.cell_id for t in stored[2:]) == sorted([BASE.cell_id, THREE.cell_id])
+    assert {t.group for t in stored[2:]}.isdisjoint({t.group for t in stored[:2]})
+    assert next(t.attempt for t in stored[2:] if t.cell_id == BASE.cell_id) == 2
+
+
+def test_a_full_disk_ends_the_run_with_everything_before_it_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, appended = RunStore.append, []
+
+    def append(store: RunStore, record: TrialRecord) -> None:
+        if len(appended) == 2:
+            raise StorageError("cannot append: No space left on device")
+        appended.append(record)
+        real(store, record)
+
+    monkeypatch.setattr(RunStore, "append", append)
+    bench = Bench(tmp_path, CELLS, sweep={"trials": 2})
+    with pytest.raises(StorageError, match="No space left"):
+        bench.start()
+    assert load_run(bench.path).trials == appended
+    monkeypatch.setattr(RunStore, "append", real)
+    run = bench.resume()
+    assert sorted((t.cell_id, t.block) for t in run.trials if t.attempt == 1) == sorted(
+        (item.cell_id, block) for item in CELLS for block in range(2)
+    )
