@@ -1,17 +1,18 @@
 """Writes what the kept validations found: `python docs/validation_tables.py`.
 
-One sentence into the README and docs/verdicts.md, and every table into results/validation/README.md.
+One sentence into the README, and every table into results/validation/README.md.
 """
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from harness.analysis.estimates.intervals import LogEstimate, log_mean, pooled_deviation
+from harness.analysis.validation.calibration import spreads
 from harness.analysis.validation.decisions import decisions_of
 from harness.analysis.validation.summary import validation_of
 from harness.record.manifest import RunManifest, ValidationPlan
@@ -22,22 +23,26 @@ from harness.report.export.as_markdown import escape, table_lines
 from harness.report.tables.table import Head, Table
 from harness.report.tables.validation import (
     GOALS,
-    effects_table,
+    again_words,
+    as_stated,
     found_by_verdict,
     goals_table,
+    rate,
     tools_table,
-    validation_lines,
 )
 from harness.report.words.text import NOTHING, plural
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+from benchmarks.goals.by_looks import replayed  # noqa: E402
 from benchmarks.goals.other_tools import rules_of  # noqa: E402
 
-PAGE, README = ROOT / "docs" / "verdicts.md", ROOT / "README.md"
+README = ROOT / "README.md"
 KEPT = ROOT / "results" / "validation"
 TABLES = KEPT / "README.md"
-NAMES = {
+LATEST = {"avx512-looks": "AVX-512, by looks"}
+"""The run whose rules, plan and plants are today's, from two preloaded processes in half of its rounds."""
+EARLIER = {
     "avx512-window": "AVX-512, once a window",
     "avx512": "AVX-512, before each step",
     "avx512-six": "AVX-512, before each step, six alive",
@@ -47,11 +52,12 @@ NAMES = {
 alive together where that was not three."""
 SIX = 6
 MARKS = ("<!-- what the kept validations found: begin -->", "<!-- what the kept validations found: end -->")
+MARKS_OF_EARLIER = ("<!-- what earlier validations found: begin -->", "<!-- what earlier validations found: end -->")
 
 
-def kept() -> dict[str, Run]:
+def kept_runs(names: Mapping[str, str]) -> dict[str, Run]:
     """The kept runs, by what tells them apart."""
-    return {name: load_run(KEPT / folder) for folder, name in NAMES.items()}
+    return {name: load_run(KEPT / folder) for folder, name in names.items()}
 
 
 def recorded(runs: Mapping[str, Run]) -> dict[str, ValidationRecord]:
@@ -60,38 +66,41 @@ def recorded(runs: Mapping[str, Run]) -> dict[str, ValidationRecord]:
 
 
 def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> str:
-    """Every table and finding as Markdown: all runs together, then each by itself."""
-    together = _together(list(records.values()))
+    """Every table and finding as Markdown: all runs together, beside each by itself where there are several."""
+    together = _together(runs, records)
+    several = [_set_up(runs), replayed(list(runs.values()))] if len(runs) > 1 else []
     lines = [
         _where(together),
         "",
         *(f"- {name}: {_on_what(run.manifest, records[name])}" for name, run in runs.items()),
-        *_titled(_goals(together, records)),
+        *_titled(_goals(runs, records)),
+        *_titled(_planted(records)),
+        *_titled(_floors(records)),
+        *_titled(tools_table(together)),
+        *(line for table in several for line in _titled(table)),
     ]
-    for name, record in records.items():
-        lines += _titled(replace(effects_table(record), title=f"Every cell and slow-down, {name}"))
-        lines += ["", *(f"- {escape(line)}" for line in validation_lines(record) if "--resume" not in line)]
-    lines += [*_titled(tools_table(together)), *_titled(_set_up(runs))]
     return _spaced("\n".join(lines))
 
 
-def sentence(records: Mapping[str, ValidationRecord]) -> str:
-    """What all runs together found, in one sentence."""
-    together = _together(list(records.values()))
-    again = found_by_verdict(together.effects, 0)
-    found = []
-    for share in sorted(GOALS, reverse=True):
-        of = found_by_verdict(together.effects, share)
-        found.append(f"{share:.0%} was found {of.count} of {of.of} times")
+def sentence(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> str:
+    """What all runs together found, in a few words."""
+    together = _counted(runs, records)
+    found = [f"{rate(found_by_verdict(together.effects, share))} of {share:.0%}" for share in sorted(GOALS)[::-1]]
+    whose = {1: " where both sides came from one preloaded process", 2: " where each had its own"}
+    spread = " and ".join(
+        f"{one.ratio:.2f} [{one.low:.2f} – {one.high:.2f}]{whose[one.zygotes] if len(together.spreads) > 1 else ''}"
+        for one in together.spreads
+    )
     return _spaced(
-        f"Measured on two shared cores: {plural(again.count, 'false alarm')} in {again.of} decisions of the same thing "
-        f"against itself; a planted slow-down of {', one of '.join(found)}, in at most {together.max_blocks} blocks."
+        f"Measured on two shared cores: {again_words(together)}; their spread² beside "
+        f"what is predicted is {spread}. Of planted slow-downs that came to their size, "
+        f"{' and '.join(found)} were found, in at most {together.max_blocks} blocks."
     )
 
 
-def written(page: str, words: str) -> str:
+def written(page: str, words: str, marks: tuple[str, str] = MARKS) -> str:
     """`page` with `words` between the marks."""
-    begin, end = MARKS
+    begin, end = marks
     head, _, rest = page.partition(begin)
     _, _, tail = rest.partition(end)
     if not tail:
@@ -104,26 +113,71 @@ def _spaced(words: str) -> str:
     return re.sub(r"(?<![:=]\d)(?<=\d)%", " %", words)
 
 
-def _together(records: Sequence[ValidationRecord]) -> ValidationRecord:
+def _together(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> ValidationRecord:
     """All decisions as one record, for tables that pool what they are given."""
-    first, *more = records
+    first, *more = records.values()
     settings = ("delta", "epsilon", "windows", "window_s", "pilot_blocks", "max_blocks")
     assert all(getattr(first, name) == getattr(record, name) for record in more for name in settings)
-    lists = ("effects", "floors", "rules")
+    lists = ("effects", "floors", "rules", "plants")
     return first.model_copy(
-        update={name: [one for record in records for one in getattr(record, name)] for name in lists}
+        update={
+            **{name: [one for record in records.values() for one in getattr(record, name)] for name in lists},
+            "spreads": spreads(one for run in runs.values() for one in decisions_of(run.manifest, run.trials)),
+        }
     )
 
 
-def _goals(together: ValidationRecord, records: Mapping[str, ValidationRecord]) -> Table:
+def _counted(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> ValidationRecord:
+    """The same without decisions on plants that missed their size in their run, which may have it in another."""
+    counted = {name: as_stated(record) for name, record in records.items()}
+    return _together(runs, counted).model_copy(update={"plants": []})
+
+
+def _goals(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> Table:
     """The goals of all runs, with a column a run before the last."""
-    table = goals_table(together)
+    table = goals_table(_counted(runs, records))
     each = [{row[0]: row[2] for row in goals_table(record).rows} for record in records.values()]
+    if len(records) == 1:
+        return table
     columns = [Head(name, False) for name in records]
     figure, goal, measured, met = table.columns
     rows = [(row[0], row[1], row[2], *(one[row[0]] for one in each), row[3]) for row in table.rows]
     all_runs = replace(measured, name="all together")
     return replace(table, columns=(figure, goal, all_runs, *columns, met), rows=tuple(rows))
+
+
+def _planted(records: Mapping[str, ValidationRecord]) -> Table:
+    """What each kind of slow-down came to in each run, and how often each size was called slower."""
+    shares = sorted({effect.share for record in records.values() for effect in record.effects if effect.plant})
+    rows = []
+    for name, record in records.items():
+        for plant in record.plants:
+            ends = "" if plant.low is None or plant.high is None else f" [{plant.low:.3f} – {plant.high:.3f}]"
+            of = [effect for effect in record.effects if effect.plant == plant.plant]
+            found = [rate(found_by_verdict(of, share)) for share in shares]
+            counted = "no" if plant.missed else "yes"
+            kind = plant.plant.replace("_", " ")
+            rows.append(
+                (name, kind, f"{plant.ratio:.3f}{ends}", f"{plant.holds.count} of {plant.holds.of}", counted, *found)
+            )
+    names = ("run", "planted", "measured ÷ stated", "intervals that hold what was stated", "counted above")
+    columns = [Head(name, numeric=index > 1) for index, name in enumerate(names)]
+    heads = [Head(f"{share:.0%}: called slower") for share in shares]
+    return Table("What was planted, and found", (*columns, *heads), tuple(rows))
+
+
+def _floors(records: Mapping[str, ValidationRecord]) -> Table:
+    """The noise of each cell in each run."""
+    rows = []
+    for name, record in records.items():
+        for floor in record.floors:
+            [again] = [one for one in record.effects if one.plant is None and one.cell == floor.cell]
+            apart = NOTHING if floor.unpaired is None else f"{floor.unpaired:.1%}"
+            spread = NOTHING if again.deviation is None else f"{again.deviation:.1%}"
+            seconds = f"{again.seconds_median:.0f} (≤ {again.seconds_most:.0f})"
+            rows.append((name, floor.cell.label, str(again.slower.of), spread, f"{floor.paired:.1%}", apart, seconds))
+    names = ("run", "cell", "A/A decisions", "paired sd", "floor, taking turns", "floor, apart", "seconds a decision")
+    return Table("Noise", tuple(Head(name, numeric=index > 1) for index, name in enumerate(names)), tuple(rows))
 
 
 def _set_up(runs: Mapping[str, Run]) -> Table:
@@ -153,7 +207,7 @@ def first_two_slower(run: Run, cell_id: str) -> LogEstimate | None:
             continue
         blocks = [
             sorted((trial for trial in run.trials if trial.block == block and trial.status == "ok"), key=by_side)
-            for block in [*of.pilot, *(of.second or [])]
+            for block in of.numbers
         ]
         whole = [trials for trials in blocks if len(trials) == SIX]
         if len(whole) < len(of.pilot):
@@ -177,8 +231,8 @@ def _titled(table: Table) -> list[str]:
 
 def _where(together: ValidationRecord) -> str:
     return (
-        f"What it found on {together.facts['cpu.usable_cores']} shared cores of two kinds of processor, with nothing "
-        f"else running, in {_count(together)}:"
+        f"What it found on {together.facts['cpu.usable_cores']} shared cores, with nothing else running, in "
+        f"{_count(together)}:"
     )
 
 
@@ -194,8 +248,17 @@ def _count(record: ValidationRecord) -> str:
     return f"{plural(record.decisions, 'A/A decision')} and {plural(planted, 'planted one')}"
 
 
+def pages() -> list[tuple[Path, str, tuple[str, str]]]:
+    """What is to stand in which file, and between which marks."""
+    latest, earlier = kept_runs(LATEST), kept_runs(EARLIER)
+    found = recorded(latest)
+    return [
+        (TABLES, text(latest, found), MARKS),
+        (TABLES, text(earlier, recorded(earlier)), MARKS_OF_EARLIER),
+        (README, sentence(latest, found), MARKS),
+    ]
+
+
 if __name__ == "__main__":
-    runs = kept()
-    records = recorded(runs)
-    for path, words in ((TABLES, text(runs, records)), (PAGE, sentence(records)), (README, sentence(records))):
-        path.write_text(written(path.read_text(encoding="utf-8"), words), encoding="utf-8")
+    for path, words, marks in pages():
+        path.write_text(written(path.read_text(encoding="utf-8"), words, marks), encoding="utf-8")

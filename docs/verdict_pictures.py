@@ -12,7 +12,7 @@ import verdict_simulations as simulated
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.estimates.intervals import stein_trials, t_quantile
+from harness.analysis.estimates.intervals import t_quantile
 from harness.report.comparison.words import verdict_words
 from harness.report.figures.svg import GRID, INK, MUTED, PAPER, SERIES, style
 
@@ -110,32 +110,31 @@ def windows() -> Figure:
     return figure
 
 
-def stages() -> Figure:
-    """How many blocks the second stage makes it, by the spread of the first."""
+def looks() -> Figure:
+    """Blocks that a decision takes on average, by the true difference, on a quieter and on a noisier machine."""
     figure, axes = _one(2.7)
-    plan = simulated.PLAN
-    spreads = np.linspace(0.001, 0.03, 600)
-    wanted = np.array([stein_trials(spread, plan.pilot_blocks, plan.target) for spread in spreads])
-    axes.plot(100 * spreads, wanted, color=MUTED, linestyle=(0, (4, 2)), label="wanted for ±1 %")
-    axes.step(100 * spreads, np.minimum(wanted, plan.max_blocks), color=BLUE, linewidth=2.4, label="run")
-    axes.axhline(plan.pilot_blocks, color=GRID, zorder=0)
-    axes.text(2.98, plan.pilot_blocks + 0.4, "first stage", ha="right", fontsize=9, color=MUTED)
-    axes.text(2.98, plan.max_blocks + 0.4, "--max-blocks", ha="right", fontsize=9, color=MUTED)
-    axes.set(xlim=(0, 3), ylim=(0, 26), yticks=[0, 9, 12, 18, 24])
-    axes.set(xlabel="standard deviation of the first nine pairs, %", ylabel="blocks in all")
-    axes.legend(loc="upper left")
+    changes = np.linspace(-0.07, 0.07, 57)
+    for deviation, colour, dashes in ((0.02, ORANGE, "-"), (0.008, BLUE, "--")):
+        taken = [simulated.rates(deviation, float(change)).blocks for change in changes]
+        label = f"standard deviation of a pair: {100 * deviation:.1f} %"
+        axes.plot(100 * changes, taken, color=colour, linestyle=dashes, linewidth=2.2, label=label)
+    axes.set(xlim=(-7, 7), ylim=(0, 20), yticks=[0, *simulated.LOOKS.after], ylabel="blocks, on average")
+    axes.set_xticks([-5, -3, -2, -1, 0, 1, 2, 3, 5], ["−5", "−3", "−2", "−1", "0", "1", "2", "3", "5"])
+    axes.grid(visible=True, axis="y", color=GRID)
+    axes.set_xlabel("true difference of throughput, %")
+    axes.legend(loc="lower left")
     return figure
 
 
 def peeking() -> Figure:
     """How often the same thing differs from itself when one looks after every block and stops at the first alarm."""
     figure, axes = _one(2.6)
-    looks = range(1, 11)
-    shares = [100 * simulated.peeking(count) for count in looks]
-    bars = axes.bar(looks, shares, color=[BLUE, *[ORANGE] * 9], width=0.7)
+    counts = range(1, 11)
+    shares = [100 * simulated.peeking(count) for count in counts]
+    bars = axes.bar(counts, shares, color=[BLUE, *[ORANGE] * 9], width=0.7)
     axes.bar_label(bars, [f"{share:.0f}" for share in shares], padding=2, fontsize=9)
     axes.axhline(5, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-    axes.set(ylim=(0, 23), yticks=[0, 5, 10, 15, 20], xticks=list(looks), ylabel="false alarms, %")
+    axes.set(ylim=(0, 23), yticks=[0, 5, 10, 15, 20], xticks=list(counts), ylabel="false alarms, %")
     axes.set_xlabel("how often one looks, after 3, 4, 5 … pairs, and may stop")
     return figure
 
@@ -145,11 +144,11 @@ def rates() -> Figure:
     figure = Figure(figsize=(8.4, 3.1), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     changes = np.linspace(-0.06, 0.06, 61)
-    looks = {"slower": (ORANGE, "-"), "equivalent": (BLUE, "--"), "undecided": (MUTED, ":"), "faster": (GREEN, "-.")}
+    styles = {"slower": (ORANGE, "-"), "equivalent": (BLUE, "--"), "undecided": (MUTED, ":"), "faster": (GREEN, "-.")}
     for axes, deviation in zip(panels, (0.008, 0.02), strict=True):
         _margins(axes)
         found = [simulated.rates(deviation, float(change)) for change in changes]
-        for verdict, (colour, dashes) in looks.items():
+        for verdict, (colour, dashes) in styles.items():
             shares = [100 * getattr(rate, verdict) for rate in found]
             axes.plot(100 * changes, shares, color=colour, linestyle=dashes, linewidth=2.2, label=verdict)
         axes.set_title(f"standard deviation of a pair: {100 * deviation:.1f} %", fontsize=10)
@@ -187,7 +186,7 @@ def many() -> Figure:
     right.axvline(0, color=INK, linewidth=0.8)
     right.set_yticks(range(len(rows)), [f"cell {name}" for name in "ABCDEF"])
     right.set(ylim=(5.6, -0.6), xlabel="throughput against the best, %", xticks=[-10, -5, 0, 5])
-    right.set_title("four may be the best", fontsize=10)
+    right.set_title("three may be the best", fontsize=10)
     return figure
 
 
@@ -219,7 +218,7 @@ def minimum() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    drawn.__name__: drawn for drawn in (bands, turns, blocks, windows, stages, peeking, rates, many, trials, minimum)
+    drawn.__name__: drawn for drawn in (bands, turns, blocks, windows, looks, peeking, rates, many, trials, minimum)
 }
 
 

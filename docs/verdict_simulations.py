@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from harness.analysis.estimates.intervals import CONFIDENCE, LogEstimate, log_mean, t_quantile
-from harness.analysis.estimates.verdict import TOST_CONFIDENCE, Judgement, Margins, judge, judge_all
-from harness.run.kinds.decision import AbSettings
+from harness.analysis.estimates.intervals import CONFIDENCE, LogEstimate, Sample, log_mean, t_quantile
+from harness.analysis.estimates.layout import Layout
+from harness.analysis.estimates.looks import Looks
+from harness.analysis.estimates.verdict import Judgement, Margins, judge, judge_all
+from harness.analysis.ranking import rank
+from harness.looks import MAX_BLOCKS, looks_within
 
 Array = NDArray[np.float64]
 MARGINS = Margins()
-PLAN = AbSettings(MARGINS)
+LOOKS = Looks.planned(looks_within(MAX_BLOCKS))
 
 
 @dataclass(frozen=True)
@@ -57,30 +61,36 @@ class Rates:
     undecided: float
     equivalent: float
     faster: float
+    blocks: float = 0.0
+    """Blocks run, on average."""
 
 
 def rates(deviation: float, change: float, repetitions: int = 20_000) -> Rates:
-    """Verdicts of the two-stage plan of `ab` on pairs of that true change of throughput and standard deviation.
+    """Verdicts of the looks of `ab` on pairs of that true change of throughput and standard deviation.
 
-    Both are shares: −0.03 is 3 % less throughput. The second stage is planned from the pilot's spread, and
-    the interval keeps that spread and its t (Stein 1945).
+    Both are shares: −0.03 is 3 % less throughput.
     """
     chance = np.random.default_rng([7, round(1e6 * deviation)])
-    pairs = chance.normal(math.log1p(change), deviation, (repetitions, PLAN.max_blocks))
-    spread = pairs[:, : PLAN.pilot_blocks].std(axis=1, ddof=1)
-    freedom = PLAN.pilot_blocks - 1
-    wanted = np.ceil((t_quantile(freedom) * spread / PLAN.target) ** 2)
-    blocks = np.clip(wanted, PLAN.pilot_blocks, PLAN.max_blocks).astype(int)
-    means = pairs.cumsum(axis=1)[np.arange(repetitions), blocks - 1] / blocks
-    error = spread / np.sqrt(blocks)
-    wide, narrow = (t_quantile(freedom, confidence) * error for confidence in (CONFIDENCE, TOST_CONFIDENCE))
-    differs = np.abs(means) - wide >= MARGINS.log_delta
-    same = ~differs & (np.abs(means) + narrow <= MARGINS.log_epsilon)
+    pairs = chance.normal(math.log1p(change), deviation, (repetitions, LOOKS.after[-1]))
+    different, equivalent = (np.zeros(repetitions, bool) for _ in range(2))
+    means, blocks = np.zeros(repetitions), np.full(repetitions, LOOKS.after[-1])
+    sums, squares = pairs.cumsum(axis=1), (pairs**2).cumsum(axis=1)
+    for after, of_delta, of_epsilon in zip(LOOKS.after, LOOKS.different, LOOKS.equivalent, strict=True):
+        going = ~(different | equivalent)
+        mean = sums[:, after - 1] / after
+        error = np.sqrt((squares[:, after - 1] - after * mean**2) / (after - 1) / after)
+        beyond = np.abs(mean) - MARGINS.log_delta >= -special.stdtrit(after - 1, of_delta) * error
+        within = MARGINS.log_epsilon - np.abs(mean) >= -special.stdtrit(after - 1, of_epsilon) * error
+        different |= going & beyond
+        equivalent |= going & within & ~beyond
+        means[going & beyond] = mean[going & beyond]
+        blocks[going & (beyond | within)] = after
     return Rates(
-        slower=float((differs & (means < 0)).mean()),
-        undecided=float((~differs & ~same).mean()),
-        equivalent=float(same.mean()),
-        faster=float((differs & (means > 0)).mean()),
+        slower=float((different & (means < 0)).mean()),
+        undecided=float((~different & ~equivalent).mean()),
+        equivalent=float(equivalent.mean()),
+        faster=float((different & (means > 0)).mean()),
+        blocks=float(blocks.mean()),
     )
 
 
@@ -156,8 +166,8 @@ def blocks_coverage(repetitions: int = 1000) -> tuple[float, float]:
     return float(shares[0]), float(shares[1])
 
 
-def _bounds(estimate: LogEstimate, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    found = estimate.log_bounds(confidence)
+def _bounds(estimate: LogEstimate) -> tuple[float, float]:
+    found = estimate.log_bounds()
     assert found is not None, "two values or more have a spread"
     return found
 
@@ -188,17 +198,14 @@ def any_of(count: int) -> float:
 
 
 def best() -> list[tuple[float, float, float]]:
-    """Cells against the one that looked best in six blocks: ratio and corrected interval, that one left out."""
+    """Cells against the one that looked best in six blocks: ratio and simultaneous interval, that one left out."""
     chance = np.random.default_rng(3)
     truths = np.log([1.0, 1.0, 0.995, 0.97, 0.94, 0.92])
     logs = truths[:, None] + chance.normal(0, 0.012, (len(truths), 6))
-    order = np.argsort(-logs.mean(axis=1))
-    confidence = 1 - (1 - CONFIDENCE) / (len(truths) - 1)
-    found = []
-    for place in order[1:]:
-        low, high = _bounds(log_mean((logs[place] - logs[order[0]]).tolist(), "paired t"), confidence)
-        found.append((math.exp((low + high) / 2), math.exp(low), math.exp(high)))
-    return found
+    blocks = tuple(range(6))
+    samples = {str(cell): Sample(tuple(row), tuple(map(str, blocks)), blocks) for cell, row in enumerate(logs.tolist())}
+    against = [place.against_best for place in rank(samples, Layout(samples))[1:]]
+    return [(one.value, one.low or 0.0, one.high or math.inf) for one in against if one is not None]
 
 
 def stragglers(steps: int = 4000) -> tuple[Array, Array]:
