@@ -20,6 +20,8 @@ SYNC_MULTIPLE = 50
 MAX_STEPS = 100_000
 SYNC_SAMPLES = 5
 PILOT_WINDOWS = 3
+NANOSECONDS = 9
+"""Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
 
 class Clock:
@@ -168,11 +170,11 @@ class Clock:
                 window=WindowTimes(
                     round=self._round,
                     steps=self._steps,
-                    seconds=wall,
-                    cpu_seconds=max(0.0, cpu),
-                    waiting_seconds=self._waited,
-                    waiting_cpu_seconds=max(0.0, self._waited_cpu),
-                    check_seconds=self._proving_s,
+                    seconds=round(wall, NANOSECONDS),
+                    cpu_seconds=round(max(0.0, cpu), NANOSECONDS),
+                    waiting_seconds=round(self._waited, NANOSECONDS),
+                    waiting_cpu_seconds=round(max(0.0, self._waited_cpu), NANOSECONDS),
+                    check_seconds=round(self._proving_s, NANOSECONDS),
                 )
             )
         )
