@@ -25,6 +25,9 @@ from harness.run.turns.steps import StepCounts
 
 HOPELESS = ("unsupported", "wrong_result")
 """Ends that another block would only repeat, unless their reason may pass."""
+BLOCKS_A_PROCESS = 2
+"""Most blocks from the same preloaded processes where sides have one each: how these lie in memory would be a
+difference of the sides. Sides that share one share its layout, and get another after each look."""
 PATIENCE = 2
 """Blocks in a row in which an arm may crash before it is given up."""
 

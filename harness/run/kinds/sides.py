@@ -171,7 +171,8 @@ def side_remarks(sides: Sequence[Side]) -> list[str]:
 def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
     """Preloaded processes by side name, one for each distinct environment, started side by side.
 
-    The work trees of revisions live as long. Raises UsageError when git cannot make one, ZygoteError when
+    A revision has one of its own even where the other side's is the same commit: they are compared as two commits
+    would be. The work trees of revisions live as long. Raises UsageError when git cannot make one, ZygoteError when
     an interpreter cannot import TensorFlow.
     """
     with contextlib.ExitStack() as stack:
@@ -182,9 +183,9 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         zygotes: dict[object, Zygote] = {}
         by_side: dict[str, Zygote] = {}
         for side in sides:
-            if repository is not None and side.commit is not None and side.commit not in trees:
-                trees[side.commit] = stack.enter_context(repository.tree(side.commit))
-            key = (side.sweep.engine, side.python, side.commit, *sorted(side.environment.items()))
+            if repository is not None and side.commit is not None:
+                trees[side.name] = stack.enter_context(repository.tree(side.commit))
+            key = (side.sweep.engine, side.python, side.name in trees and side.name, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, repository, trees)))
                 zygotes[key].launch()
@@ -203,7 +204,7 @@ def _zygote(side: Side, repository: Repository | None, trees: Mapping[str, Path]
     if side.commit is None:
         here = repository.root
         return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.sweep.engine)
-    tree = trees[side.commit]
+    tree = trees[side.name]
     named = [Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
     path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))

@@ -4,7 +4,7 @@ A round takes one cell twice (A/A), in every other round from two preloaded proc
 revisions are compared. In every third there is a third arm, with a slow-down planted; the others hold the placebo of
 that slow-down, so that what it does anyway is on both sides. They are set up together, alive together and take turns
 as the two sides of an `ab` are, with the same looks: blocks go on until all decisions of a round have stopped. These
-share side A and its cost. The preloaded processes up to each look are new ones.
+share side A and its cost. Preloaded processes are replaced as often as those of an `ab`.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
-from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.run.kinds.arms import BLOCKS_A_PROCESS, PATIENCE, ArmBlocks, is_hopeless, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.process.zygote import Zygote, renew
@@ -105,8 +105,8 @@ class ValidationRun(TrialRun):
         super().__init__(store, listener)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
         self._blocks = ArmBlocks.of(self)
-        self._served = False
-        """Whether blocks have run with the preloaded processes that there are."""
+        self._of_these = 0
+        """Blocks from the preloaded processes that there are."""
 
     @property
     def plan(self) -> ValidationPlan:
@@ -168,18 +168,24 @@ class ValidationRun(TrialRun):
     def _run_blocks(self, number: int) -> None:
         of = self.plan.rounds[number]
         arms = [self._arm(of.cell_id, arm) for arm in of.arms]
-        if self._served and not all(self._blocks.complete(block, _pairs(of)) for block in of.blocks):
-            renew(dict.fromkeys(arm.zygote for arm in arms))
-        for block in of.blocks:
-            if not self._blocks.complete(block, _pairs(of)):
-                self.progress.block(number, len(self.plan.rounds), len(arms))
-                ended = self._blocks.run(block, arms, _pairs(of))
-                self._served = True
-                failed = [trial for trial in ended if not trial.measured]
-                hopeless = [trial for trial in failed if is_hopeless(trial)]
-                if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
-                    trial = (hopeless or failed)[0]
-                    raise HarnessError(f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}")
+        left = [block for block in of.blocks if not self._blocks.complete(block, _pairs(of))]
+        for block in left:
+            self._renew(arms, at_look=block == left[0])
+            self.progress.block(number, len(self.plan.rounds), len(arms))
+            ended = self._blocks.run(block, arms, _pairs(of))
+            self._of_these += 1
+            failed = [trial for trial in ended if not trial.measured]
+            hopeless = [trial for trial in failed if is_hopeless(trial)]
+            if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
+                trial = (hopeless or failed)[0]
+                raise HarnessError(f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}")
+
+    def _renew(self, arms: Sequence[Arm], at_look: bool) -> None:
+        """Other preloaded processes in the place of those of `arms`, when an `ab` would have them."""
+        processes = dict.fromkeys(arm.zygote for arm in arms)
+        if self._of_these and (at_look or (len(processes) > 1 and self._of_these >= BLOCKS_A_PROCESS)):
+            renew(processes)
+            self._of_these = 0
 
     def _plan_up_to(self, number: int, after: int) -> None:
         """Seal the blocks of a round up to a look, unless they are."""

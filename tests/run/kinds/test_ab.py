@@ -105,6 +105,17 @@ def test_a_record_says_which_side_it_is_of_and_the_run_what_was_compared(
     assert kept.sides[0].versions["tensorflow"] == "2.21.0"
 
 
+@pytest.mark.parametrize(("shared", "served"), [(True, [1, 1, 1, 1, 1, 2]), (False, [1, 1, 2, 2, 3, 4])])
+def test_sides_with_a_preloaded_process_each_get_other_ones_between_looks_and_all_sides_after_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool, served: list[int]
+) -> None:
+    a = lasting(WILD if shared else [0.0])
+    run = AbBench(tmp_path, monkeypatch, a, lasting(WILD), one_environment=shared, settings=caps(looks=(5, 6))).start()
+    for side in ("a", "b"):
+        numbers = [one.zygote.number for one in run.trials if one.side == side and one.zygote]
+        assert [1 + sorted(set(numbers)).index(number) for number in numbers] == served
+
+
 # steps
 
 
@@ -164,17 +175,6 @@ def test_a_run_that_nothing_decides_ends_at_the_last_look(tmp_path: Path, monkey
     comparison = comparison_of_ab(run)
     assert comparison.verdict == "undecided"
     assert "Not decided at look 2 of 2, after 7 blocks, the last." in comparison.remarks
-
-
-def test_after_each_look_that_does_not_decide_trials_come_from_other_preloaded_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = AbBench(tmp_path, monkeypatch, b=lasting(WILD), settings=caps(looks=(4, 7))).start()
-    numbers = {(trial.side, trial.block): trial.zygote.number for trial in run.trials if trial.zygote}
-    for side in "ab":
-        first, second = ({numbers[side, block] for block in blocks} for blocks in (range(4), range(4, 7)))
-        assert len(first) == len(second) == 1
-        assert first != second
 
 
 def test_the_looks_are_on_disk_and_sealed_before_the_first_trial_and_each_block_before_its_own(

@@ -113,6 +113,14 @@ def test_sides_of_one_environment_share_a_preloaded_process() -> None:
         assert zygotes["a"] is zygotes["b"]
 
 
+@pytest.mark.usefixtures("repo")
+def test_two_names_of_one_commit_are_compared_as_two_commits_would_be() -> None:
+    with side_zygotes(sides_of(OWN, [], [], revisions=("main", "HEAD"))) as zygotes:
+        told = [told_by(zygotes[name], "net.models:make_model") for name in ("a", "b")]
+    assert zygotes["a"] is not zygotes["b"]
+    assert told[0]["folder"] != told[1]["folder"]
+
+
 def test_each_side_has_its_own_variables(repo: Repo) -> None:
     repo.write({"witness.py": WITNESS})
     with side_zygotes(sides_of({}, ["env.TF_X=1"], ["env.TF_X=2"])) as zygotes:

@@ -114,8 +114,8 @@ def test_each_round_has_preloaded_processes_of_its_own_and_a_decision_knows_whet
     again = [one for one in decisions_of(run.manifest, run.trials) if one.plant is None]
     assert [one.zygotes for one in again] == [1, 2, 1, 2]
     served = [{side.zygote.number for pair in one.pairs for side in (pair.a, pair.b) if side.zygote} for one in again]
-    assert [len(numbers) for numbers in served] == [1, 2, 1, 2]
-    assert len(set().union(*served)) == 6
+    assert [len(numbers) for numbers in served] == [1, 4, 1, 4]
+    assert len(set().union(*served)) == 10
     assert [spread.zygotes for spread in validation_of(run).spreads] == [1, 2]
 
 
