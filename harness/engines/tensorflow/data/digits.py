@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.store import behind, forget, import_tfds, locked, read, unusable
 from harness.errors import HarnessError
+from harness.files import read_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,8 @@ SIDE = 8
 CLASSES = 10
 EXAMPLES = 1797
 SEAL = "digests.json"
+LARGEST_FILE = 2**24
+"""Bytes of a shard or of the seal; all shards together have less than one MiB."""
 
 
 class Digits(Source):
@@ -122,7 +125,7 @@ def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray
 
 def _digests(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.iterdir() if path.name != SEAL)
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {path.name: hashlib.sha256(read_whole(path, LARGEST_FILE)).hexdigest() for path in files}
 
 
 def _seal(folder: Path) -> None:
@@ -132,9 +135,9 @@ def _seal(folder: Path) -> None:
 def _is_whole(folder: Path) -> bool:
     """Whether every file is as it was written. A missing seal means that writing did not end."""
     try:
-        sealed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        sealed = json.loads(read_whole(folder / SEAL, LARGEST_FILE))
         return bool(sealed == _digests(folder))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
 
 

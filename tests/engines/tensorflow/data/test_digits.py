@@ -82,6 +82,23 @@ def die_while_sealing(folder: Path) -> None:
     (folder / "digests.json").write_text('{"dataset_in', encoding="utf-8")
 
 
+def seal_with_a_pipe(folder: Path) -> None:
+    (folder / "digests.json").unlink()
+    os.mkfifo(folder / "digests.json")
+
+
+def seal_with_what_has_no_end(folder: Path) -> None:
+    os.truncate(folder / "digests.json", 2**40)
+
+
+def seal_with_what_is_nested_without_end(folder: Path) -> None:
+    (folder / "digests.json").write_text("[" * 100_000, encoding="utf-8")
+
+
+def put_a_pipe_beside_the_shards(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+
+
 def die_while_writing(folder: Path) -> None:
     folder.rename(folder.with_name("incomplete.ABCDEF_1.0.0"))
 
@@ -96,6 +113,10 @@ def die_while_writing(folder: Path) -> None:
         empty_the_metadata,
         die_before_the_seal,
         die_while_sealing,
+        seal_with_a_pipe,
+        seal_with_what_has_no_end,
+        seal_with_what_is_nested_without_end,
+        put_a_pipe_beside_the_shards,
         die_while_writing,
     ],
 )
