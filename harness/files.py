@@ -10,19 +10,24 @@ LARGEST_RECORDS = 2**31
 """Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
 
 
-def opened(path: Path) -> BinaryIO:
-    """`path` for reading. OSError that says so where it is no regular file: a device or a pipe may have no end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the open of a pipe would wait for its writer
+def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
+    """A descriptor of the regular file at `path`. OSError that says so where it is none, and nobody is waited for."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)  # the open of a pipe would wait for its other end
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, f"it is a {'pipe' if stat.S_ISFIFO(mode) else 'device'}, no regular file")
-        return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)
         raise
+    return descriptor
+
+
+def opened(path: Path) -> BinaryIO:
+    """`path` for reading. OSError that says so where it is no regular file: a device or a pipe may have no end."""
+    return os.fdopen(descriptor_of(path), "rb")
 
 
 def read_whole(path: Path, largest: int) -> bytes:

@@ -16,8 +16,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from harness.errors import StorageError
+from harness.files import descriptor_of, read_whole
 
 LOCK_NAME = ".lock"
+_LARGEST_LOCK = 64
+"""Bytes of a lock: it holds a pid."""
 _MOST_LINKS = 40
 """As many as the kernel follows."""
 _LOCK_PATIENCE_S = 0.5
@@ -179,7 +182,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock. Raises StorageError that names the owner's pid, OSError if it cannot be made."""
+        """Take the lock. Raises StorageError that names the owner's pid, OSError if it cannot be made or is no file."""
         self._path = folder / LOCK_NAME
         self._descriptor: int | None = None
         deadline = time.monotonic() + _LOCK_PATIENCE_S
@@ -192,7 +195,7 @@ class FolderLock:
             time.sleep(0.02)
 
     def _try_once(self) -> bool:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = descriptor_of(self._path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The last owner unlinks the file before it lets go: a lock on an unlinked file guards nothing.
@@ -225,7 +228,7 @@ class FolderLock:
 def is_locked(folder: Path) -> bool:
     """True while a living process holds the folder's lock."""
     try:
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY)
+        descriptor = descriptor_of(folder / LOCK_NAME)
     except OSError:
         return False
     try:
@@ -242,6 +245,6 @@ def is_locked(folder: Path) -> bool:
 def owner(folder: Path) -> str:
     """The pid written in the folder's lock, or `unknown`."""
     try:
-        return (folder / LOCK_NAME).read_text(encoding="ascii", errors="replace").strip() or "unknown"
+        return read_whole(folder / LOCK_NAME, _LARGEST_LOCK).decode("ascii", "replace").strip() or "unknown"
     except OSError:
         return "unknown"

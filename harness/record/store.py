@@ -94,7 +94,7 @@ class RunStore:
         try:
             lock = FolderLock(path)
         except OSError as error:
-            raise storage_error("resume", path, error, path) from None
+            raise storage_error("lock", path / LOCK_NAME, error, path) from None
         with contextlib.ExitStack() as undo:
             undo.callback(lock.release)
             # Read under the lock: until then another process may have been writing.

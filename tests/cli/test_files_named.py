@@ -1,5 +1,6 @@
 """Paths that a user names: what is no regular file is neither read without end nor replaced, and links are followed."""
 
+import fcntl
 import gzip
 import os
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import StorageError
 from harness.record import RunStore
 from harness.record.files import replace_file
 from tests.record.examples import manifest, trial
@@ -135,6 +137,30 @@ def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: 
     code, _, error = harness(verb, str(stored))
     assert (code, error.count("\n")) == (4, 1)
     assert f"{name}': it is a device, no regular file; " in error
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_a_lock_that_is_no_file_holds_up_no_verb(harness: Run, stored: Path, what: str) -> None:
+    lock = stored / ".lock"
+    if what == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.symlink_to("/dev/zero")
+    for arguments in (("list",), ("show", "latest"), ("export", "latest"), ("report", "latest")):
+        assert harness(*arguments)[0] == 0
+    code, _, error = harness("sweep", "--resume", "latest")
+    assert (code, error.count("\n")) == (4, 1)
+    assert f".lock': it is a {what}, no regular file; " in error
+
+
+def test_of_a_lock_no_more_is_read_than_a_process_writes_there(harness: Run, stored: Path) -> None:
+    lock = stored / ".lock"
+    with lock.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.truncate(2**40)
+        assert "running now" in harness("list")[1]
+        with pytest.raises(StorageError, match=r"another process \(pid unknown\)"):
+            RunStore.open_for_resume(stored)
 
 
 @pytest.mark.parametrize("verb", ["show", "export", "compare", "report"])

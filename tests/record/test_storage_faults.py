@@ -92,7 +92,7 @@ def test_a_read_only_place_is_refused(small_disk: Path) -> None:
     ):
         RunStore.create(small_disk, manifest("another"))
     with pytest.raises(
-        StorageError, match=r"cannot resume .* Read-only file system; make it writable, then go on with --resume"
+        StorageError, match=r"cannot lock .*\.lock': Read-only file system; make it writable, then go on with --resume"
     ):
         RunStore.open_for_resume(small_disk / manifest().run_id)
     assert load_run(small_disk / manifest().run_id).trials == []
