@@ -14,6 +14,8 @@ _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 _LONGEST_WORD = 300
 """Characters; a path may be this long, and nothing else that somebody means."""
 _LONGEST_LINE = 4000
+_LONGEST_NUMBER = 8192
+"""Bits; a number of the hexadecimal digits of a spec may have more than Python turns into decimal ones."""
 
 
 def printable(text: str) -> str:
@@ -43,7 +45,16 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
 
 
-_GIVEN = reprlib.Repr()
+class _Given(reprlib.Repr):
+    """As Python writes it, but for a number of thousands of digits, which Python refuses to write."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        if x.bit_length() > _LONGEST_NUMBER:
+            return f"a number of about {x.bit_length() * 3 // 10:,} digits"
+        return super().repr_int(x, level)
+
+
+_GIVEN = _Given()
 _GIVEN.maxlevel = 4
 _GIVEN.maxstring = _GIVEN.maxother = 100
 _GIVEN.maxlist = _GIVEN.maxdict = 10

@@ -269,13 +269,14 @@ def _numbered_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def _is_json(line: bytes) -> bool:
-    """Whether `line` is whole JSON. What is nested too deeply to tell is left for validation to refuse."""
+    """Whether `line` is whole JSON. What is nested too deeply to tell, or has a number of too many digits, is left for
+    validation to refuse: it must not pass for a tail that a kill tore."""
     try:
         json.loads(line)
-    except RecursionError:
-        return True
-    except ValueError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return False
+    except (RecursionError, ValueError):
+        return True
     return True
 
 

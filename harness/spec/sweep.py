@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -168,6 +169,8 @@ def load_sweep(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
+    except ValueError:  # of a whole number that Python does not read: it has too many digits
+        raise UsageError(f"SPEC: '{path}': {_longest_number_key(text)}: has too many digits") from None
     except RecursionError:
         raise UsageError(f"SPEC: '{path}': {_deepest_key(text)}: is nested too deeply") from None
 
@@ -193,6 +196,14 @@ def _deepest_key(text: str) -> str:
             if depth > most:
                 found, most = key, depth
     return found
+
+
+def _longest_number_key(text: str) -> str:
+    """The key of a spec at the first number of more digits than Python reads."""
+    most = sys.get_int_max_str_digits()
+    places = (found.start() for found in re.finditer(r"[0-9_]+", text) if len(found[0].replace("_", "")) > most)
+    keys = re.findall(r"^\s*([^\s=#]+)\s*=", text[: next(places, 0)], re.MULTILINE)
+    return keys[-1] if keys else "spec"
 
 
 def _in_one_line(error: ValidationError) -> str:

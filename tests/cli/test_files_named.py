@@ -205,6 +205,44 @@ def test_a_record_that_is_nested_too_deeply_is_one_line_with_its_file(harness: R
     assert name in error
 
 
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("toml", "key"),
+    [
+        (f"replicas = [1]\ntrials = {DIGITS}", "trials"),
+        (f"model = 'mlp'\nreplicas = [\n  1,\n  {'9_9' * 2500},\n]\ntrials = 3", "replicas"),
+        (f"timeout = -{DIGITS}", "timeout"),
+        *((f"{key} = 0x{'f' * 5000}", key) for key in ("seed", "timeout", "model", "strategy")),
+    ],
+)
+def test_a_number_of_thousands_of_digits_in_a_spec_is_one_line_with_file_and_key(
+    harness: Run, tmp_path: Path, toml: str, key: str
+) -> None:
+    (tmp_path / "long.toml").write_text(toml)
+    for arguments in (("sweep", "--dry-run"), ("faults", "--dry-run"), ("ab", "--b", "replicas=2")):
+        code, out, error = harness(arguments[0], "long.toml", *arguments[1:])
+        assert (code, out, error.count("\n")) == (2, "", 1)
+        assert key in error
+        assert len(error) < 500
+    assert [path.name for path in tmp_path.iterdir()] == ["long.toml"]
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
+def test_a_record_with_a_number_of_thousands_of_digits_is_one_line_with_its_file_and_is_no_torn_end(
+    harness: Run, stored: Path, name: str
+) -> None:
+    before = '{"run_id": ' + DIGITS + "}\n"
+    (stored / name).write_text(before)
+    for arguments in (("show", str(stored)), ("export", str(stored)), ("sweep", "--resume", str(stored))):
+        code, out, error = harness(*arguments)
+        assert (code, out, error.count("\n")) == (4, "", 1)
+        assert name in error
+        assert len(error) < 500
+    assert (stored / name).read_text() == before
+
+
 def test_a_value_of_thousands_of_characters_is_not_echoed_whole(harness: Run) -> None:
     for flag in ("--name", "--model", "--strategy", "--replicas", "--mesh", "--resume"):
         code, _, error = harness("sweep", flag, "a" * 5000)

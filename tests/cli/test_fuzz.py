@@ -139,6 +139,8 @@ def as_toml(value: Any) -> str:
     st.binary(max_size=6),
 )
 @example("sweep", {"replicas": json.loads("[" * 60 + "]" * 60)}, b"")
+@example("sweep", {}, b"trials = " + b"9" * 5000)
+@example("faults", {}, b"seed = 0x" + b"f" * 5000)
 def test_specs_of_any_content(place: Path, verb: str, keys: dict[str, Any], tail: bytes) -> None:
     text = "\n".join(
         f"{key if key.isidentifier() else json.dumps(key)} = {as_toml(value)}" for key, value in keys.items()
