@@ -113,6 +113,45 @@ def test_no_index_is_put_outside_a_folder_of_reports(harness: Run, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "trials.jsonl", "trials.jsonl.gz", "records.jsonl", "faults.jsonl", "validation.json", ".lock"],
+)
+@pytest.mark.parametrize("arguments", WRITING, ids=lambda given: given[0])
+def test_a_file_that_a_run_keeps_is_not_replaced_by_any_verb_that_writes(
+    harness: Run, tmp_path: Path, stored: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    (tmp_path / "link").symlink_to(stored / name)
+    (tmp_path / "folder").symlink_to(stored)
+    before = contents(tmp_path)
+    for output in (stored / name, tmp_path / "link", tmp_path / "folder" / name):
+        code, out, error = harness(*arguments, "--output", str(output))
+        assert (code, out, error.count("\n")) == (2, "", 1)
+        assert f"'{output}' is a file that a run keeps" in error
+    assert contents(tmp_path) == before
+
+
+def test_a_trace_of_a_run_is_not_replaced(harness: Run, stored: Path) -> None:
+    trace = stored / "traces" / "cell" / "trial.xplane.pb"
+    trace.parent.mkdir(parents=True)
+    trace.write_bytes(b"profile")
+    assert harness(*WRITING[0], "--output", str(trace))[0] == 2
+    assert trace.read_bytes() == b"profile"
+
+
+def test_another_file_in_the_folder_of_a_run_and_its_names_elsewhere_are_free(
+    harness: Run, tmp_path: Path, stored: Path
+) -> None:
+    for output in (stored / "cells.csv", tmp_path / "trials.jsonl", tmp_path / "traces" / "cells.csv"):
+        for _ in range(2):
+            assert harness(*WRITING[0], "--output", str(output))[0] == 0
+        assert output.read_text().startswith("cell_id,")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("arguments", READING, ids=lambda given: given[0])
 @pytest.mark.parametrize("what", ["device", "pipe", "large"])
 def test_what_has_no_end_is_not_read(harness: Run, tmp_path: Path, arguments: tuple[str, ...], what: str) -> None:

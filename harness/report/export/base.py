@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
-from harness.errors import HarnessError, StorageError
+from harness.errors import HarnessError, StorageError, UsageError
 from harness.record.files import replace_file
 from harness.record.manifest import RunManifest
+from harness.record.own_files import is_own_file
 from harness.record.trial import TrialRecord
 
 
@@ -78,8 +79,13 @@ def deliver(content: str, target: Path | None) -> str | None:
 
 
 def write(target: Path, data: bytes, example: str = "FILE") -> None:
-    """Write `data` whole or not at all. Raises StorageError; `example` is what its remedy says to name."""
+    """Write `data` whole or not at all: what every verb that writes a file of one's choice ends with.
+
+    Raises StorageError; `example` is what its remedy says to name. UsageError for a file that a run keeps.
+    """
     try:
+        if is_own_file(target):
+            raise UsageError(f"--output: '{target}' is a file that a run keeps; name another with --output {example}")
         if target.is_dir():
             raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from harness.errors import UsageError
 from harness.plan import beside_bases, estimate, make_plan, missing_groups
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
+from harness.record.own_files import TRACES
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.data import unavailable
@@ -164,7 +165,7 @@ class SweepRun(TrialRun):
         cell = request.cell
         if not self.sweep.trace or any(t.cell_id == cell.cell_id and t.trace is not None for t in self.trials):
             return request
-        path = f"traces/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
+        path = f"{TRACES}/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
         trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
         return request.model_copy(update={"trace": trace})
 
