@@ -65,7 +65,7 @@ def ties_words(work: WorkloadSummary) -> str:
 
 
 def one_replica_words(work: WorkloadSummary) -> str:
-    """A tie of one replica where distributing pays, with what taking it may cost: its interval is wide."""
+    """Where distributing pays, a cell of one replica that ties with the fastest, and how much slower it may be."""
     answer = work.answer
     cell = next((cell for cell in work.ranking if cell.cell_id == answer.simplest_id), None)
     if answer.verdict != "pays" or cell is None or answer.simplest_id == answer.simplest_distributed_id:
