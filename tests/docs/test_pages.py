@@ -46,6 +46,7 @@ from harness.run.turns import steps
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock, judgement, sums
+from tests.docs.stated import passage, percent, power_of_ten, states
 from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
 
@@ -53,6 +54,10 @@ ROOT = Path(__file__).parents[2]
 RECORDS = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+TOLERANCES = {name.replace("tf32", "TF32"): limit for name, limit in judgement.STATE_TOLERANCE.items()}
+"""The gate's, by arithmetic as the page names it."""
+ROUNDING = "How rounding is allowed for."
+"""A paragraph of the protocol."""
 CITED = re.compile(r"(?:docs|results)/[\w/-]+\.md(?:#[\w-]+)?")
 """A page of the documentation, and a section of it, as code names them."""
 MODELS = [
@@ -120,12 +125,28 @@ def test_every_check_of_the_gate_is_explained() -> None:
         assert f"| `{check}` |" in PROTOCOL
 
 
-def test_the_protocol_states_the_constants_of_the_code() -> None:
-    assert f"{clock.SYNC_MULTIPLE} synchronisations" in " ".join(PROTOCOL.split())
-    assert (trend.LEVEL, trend.MATTERS, steps.ALIKE, steps.LONGEST) == (0.05, 0.01, 2, 1.3)
-    tolerances = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
-    assert tolerances == judgement.STATE_TOLERANCE
-    assert (judgement.NOISE_FACTOR, noise.SIGNAL, noise.PERTURBED_RUNS, sums.POWERS) == (10, 10, 2, 10)
+@pytest.mark.parametrize(
+    ("lead", "figure"),
+    [
+        ("K.", f"{clock.SYNC_MULTIPLE} synchronisations"),
+        ("K.", percent(steps.LONGEST - 1)),
+        ("K.", f"{steps.ALIKE} times"),
+        ("Trends.", percent(trend.MATTERS)),
+        ("Trends.", percent(trend.LEVEL)),
+        (ROUNDING, f"{noise.PERTURBED_RUNS} times"),
+        (ROUNDING, f"{judgement.NOISE_FACTOR} ×"),
+        (ROUNDING, f"{noise.SIGNAL} times"),
+        (ROUNDING, f"{noise.SIGNAL * noise.SHARE_ROUNDING} times"),
+        *((ROUNDING, f"{power_of_ten(limit)} in {name}") for name, limit in TOLERANCES.items()),
+    ],
+)
+def test_the_protocol_states_the_constant_of_the_code(lead: str, figure: str) -> None:
+    assert states(passage(PROTOCOL, lead), figure)
+
+
+def test_the_protocol_states_up_to_how_many_replicas_send_powers_of_two() -> None:
+    [row] = [line for line in PROTOCOL.splitlines() if line.startswith("| `reduction` |")]
+    assert states(row, f"{sums.POWERS} replicas")
 
 
 def test_the_readme_lists_exactly_the_verbs_there_are() -> None:

@@ -15,7 +15,9 @@ from harness.analysis.estimates import verdict
 from harness.analysis.estimates.intervals import t_quantile
 from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.power import clopper_pearson, upper_limit
-from harness.environment.advice import FEW_CORES, LEAST_MEMORY_BYTES, MOST_LOAD_PER_CORE, MOST_STEAL, warnings
+from harness.environment import advice
+from harness.environment.advice import warnings
+from harness.environment.fact import Fact
 from harness.looks import MAX_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.report.export.as_markdown import escape
 from harness.report.tables.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
@@ -23,33 +25,35 @@ from harness.run.kinds.decision import WINDOWING
 from harness.run.kinds.validate import FULL_ROUNDS, SLOW_DOWNS
 from harness.run.turns import steps
 from harness.trial import clock
+from tests.docs import stated
+from tests.docs.stated import percent, states
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "verdicts.md").read_text(encoding="utf-8")
 FOUND = (ROOT / "results" / "validation" / "README.md").read_text(encoding="utf-8")
 """What the kept validations found."""
-BAD: dict[str, str | int | float | bool | None] = {
-    "load.1min": 9.0,
-    "cpu.usable_cores": 2,
-    "cpu.steal_fraction": 0.2,
-    "cpu.quota_cores": 1.0,
-    "cpu.affinity_cores": 2,
-    "memory.available_bytes": 2**20,
-    "memory.swap_used_bytes": 2**30,
-    "cpu.governor": "powersave",
-    "cpu.turbo": True,
-    "cpu.smt": True,
-    "power.on_battery": True,
-    "cpu.hypervisor": True,
-    "clock.source": "hpet",
-    "env.CUDA_LAUNCH_BLOCKING": "1",
-    "env.TF_DETERMINISTIC_OPS": "1",
-    "env.TF_DUMP_GRAPH_PREFIX": "x",
-    "env.NCCL_DEBUG": "INFO",
-    "env.MALLOC_PERTURB_": "1",
+BAD: dict[str, tuple[Fact, str]] = {
+    "load.1min": (9.0, f"{advice.MOST_LOAD_PER_CORE:g} a core"),
+    "cpu.usable_cores": (2, f"{advice.FEW_CORES} cores"),
+    "cpu.steal_fraction": (0.2, percent(advice.MOST_STEAL)),
+    "cpu.quota_cores": (1.0, "quota"),
+    "memory.available_bytes": (2**20, f"{advice.LEAST_MEMORY_BYTES / 2**30:g} GiB"),
+    "memory.swap_used_bytes": (2**30, "Swapped"),
+    "cpu.governor": ("powersave", "governor"),
+    "cpu.turbo": (True, "Turbo"),
+    "cpu.smt": (True, "SMT"),
+    "power.on_battery": (True, "Battery"),
+    "cpu.hypervisor": (True, "A virtual machine"),
+    "clock.source": ("hpet", "hpet"),
+    "env.TF_CONFIG": ("(set)", "TF_CONFIG"),
+    "env.CUDA_LAUNCH_BLOCKING": ("1", "CUDA_LAUNCH_BLOCKING"),
+    "env.TF_DETERMINISTIC_OPS": ("1", "TF_DETERMINISTIC_OPS"),
+    "env.TF_DUMP_GRAPH_PREFIX": ("x", "TF_DUMP_GRAPH_PREFIX"),
+    "env.NCCL_DEBUG": ("INFO", "NCCL_DEBUG"),
+    "env.MALLOC_PERTURB_": ("1", "MALLOC_PERTURB_"),
 }
-"""A machine with everything wrong that a machine without a GPU can have."""
+"""What is wrong with a machine that has everything wrong but a GPU, and its limit, or its name, as the page has it."""
 
 
 @pytest.fixture(scope="module")
@@ -82,24 +86,22 @@ def test_every_verdict_is_explained_with_what_it_does_not_mean() -> None:
 
 def section(title: str) -> str:
     """What stands below a heading of the page, on one line."""
-    below = re.split(rf"^#+ {re.escape(title)}$", PAGE, flags=re.MULTILINE)[1]
-    return " ".join(re.split(r"^#+ ", below, flags=re.MULTILINE)[0].replace("\\|", "|").split())
+    return stated.section(PAGE, title)
 
 
 def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleType) -> None:
-    assert (verdict.DELTA, verdict.EPSILON, verdict.ALPHA) == (0.01, 0.03, 0.05)
-    assert re.search(r"\(delta\)\*\*[^.]* 1 %.* \(epsilon\)\*\*[^.]* 3 %", section("Two margins"))
-    assert simulated.LOOKS.after == looks_within(MAX_BLOCKS) == (5, 8, 12, 18)
+    delta, epsilon = section("Two margins").split("**ε (epsilon)**")
+    assert states(delta, percent(verdict.DELTA))
+    assert states(epsilon, percent(verdict.EPSILON))
+    assert states(section("The five verdicts"), f"{100 * verdict.ALPHA / 2:g} times", f"{100 * verdict.ALPHA:g} times")
+    assert simulated.LOOKS.after == looks_within(MAX_BLOCKS)
     looks = section("Looks, and no peeking")
-    assert "after 5, 8, 12 and 18 blocks" in looks
-    assert f"quiet {QUIET_BLOCKS} are the most" in looks
-    assert f"p of {simulated.LOOKS.different[0]:.4f} where" in looks
+    assert states(looks, *map(str, simulated.LOOKS.after), str(QUIET_BLOCKS))
+    assert states(looks, f"p of {simulated.LOOKS.different[0]:.4f}", f"{verdict.ALPHA / 2:g}")
     windows = section("Why many short windows")
-    assert f"{WINDOWING['window']:g} s and {WINDOWING['windows']} windows a trial" in windows
-    assert f"{clock.SYNC_MULTIPLE} synchronisations" in windows
-    assert f"at most {100 / clock.SYNC_MULTIPLE:.0f} %" in windows
-    assert steps.ALIKE == 2
-    assert "twice" in section("Why both sides have the same number of steps a window")
+    assert states(windows, f"{WINDOWING['window']:g} s", f"{WINDOWING['windows']} windows")
+    assert states(windows, f"{clock.SYNC_MULTIPLE} synchronisations", percent(1 / clock.SYNC_MULTIPLE))
+    assert states(section("Why both sides have the same number of steps a window"), f"{steps.ALIKE} times")
 
 
 @pytest.mark.parametrize("most", [QUIET_BLOCKS, MAX_BLOCKS])
@@ -149,20 +151,23 @@ def test_how_to_states_how_much_a_full_validation_does() -> None:
 
 def test_the_limits_that_are_given_as_examples_are_right() -> None:
     one, none = clopper_pearson(1, 60), clopper_pearson(0, 4)
-    assert f"`1 of 60 [{one.low:.0%} – {one.high:.0%}]`".replace("0% –", "0 –").replace("%]", " %]") in PAGE
-    assert f"0 of 4 is `[0 – {none.high:.0%}]`".replace("%]", " %]") in PAGE
-    assert f"0 of 60 is at most {100 * upper_limit(0, 60):.1f} %" in PAGE
+    rows = dict(re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE))
+    assert states(rows[f"`1 of 60 [0 – {100 * one.high:.0f} %]`"], "0 of 4", f"[0 – {100 * none.high:.0f} %]")
+    assert one.low < 0.005, "which is 0 there"
+    assert any(states(row, "0 of 60", f"{100 * upper_limit(0, 60):.1f} %") for row in rows.values())
 
 
 # a quieter machine
 
 
-def test_everything_that_doctor_looks_at_is_on_the_page() -> None:
-    assert len(warnings(BAD)) == 13, "a rule was added or taken away: see to the list in docs/verdicts.md"
-    listed = PAGE[PAGE.index("## A quieter machine") : PAGE.index("## Questions")]
-    assert len(re.findall(r"^- ", listed, re.MULTILINE)) == 13 + 1, "these and the GPU's"
-    limits = (MOST_LOAD_PER_CORE, MOST_STEAL, LEAST_MEMORY_BYTES, FEW_CORES)
-    assert limits == (0.5, 0.01, 2 * 2**30, 4), "the list states these limits"
+def test_everything_that_doctor_looks_at_is_in_a_line_of_the_page_with_its_limit() -> None:
+    facts = {name: value for name, (value, _) in BAD.items()} | {"cpu.affinity_cores": 2}
+    assert len(warnings(facts)) == len(advice._RULES), "a rule that finds nothing wrong here is not looked up below"
+    lines = PAGE.partition("## A quieter machine\n")[2].partition("\n## ")[0].split("\n- ")[1:]
+    holding = {term: [line for line in lines if states(line, term)] for _, term in BAD.values()}
+    assert {term: len(found) for term, found in holding.items()} == dict.fromkeys(holding, 1)
+    [of_gpus] = set(lines) - {line for [line] in holding.values()}
+    assert "GPU" in of_gpus
 
 
 # the simulations
@@ -215,15 +220,12 @@ def test_the_page_states_what_is_to_be_expected(simulated: ModuleType) -> None:
     expected = section("What to expect")
     quiet, noisy = simulated.rates(0.008, -0.03), simulated.rates(0.02, -0.03)
     assert quiet.slower > 0.999
-    assert f"found, in {quiet.blocks:.1f} blocks on average" in expected
-    assert f"{100 * noisy.slower:.0f} times in 100, in {noisy.blocks:.1f}" in expected
+    assert states(expected, f"{quiet.blocks:.1f} blocks", f"{100 * noisy.slower:.0f} times", f"{noisy.blocks:.1f}"), (
+        "of a true 3 %"
+    )
     quiet, noisy = simulated.rates(0.008, -0.02), simulated.rates(0.02, -0.02)
-    for figure in (
-        f"slower {100 * quiet.slower:.0f} times",
-        f"equivalent {100 * quiet.equivalent:.0f} times",
-        f"undecided {100 * noisy.undecided:.0f} times",
-    ):
-        assert figure in expected
+    shares = (quiet.slower, quiet.equivalent, noisy.undecided)
+    assert states(expected, *(f"{100 * share:.0f} times" for share in shares)), "of a true 2 %"
     for deviation in (0.008, 0.02):
         nothing, at_delta = simulated.rates(deviation, 0.0), simulated.rates(deviation, -0.01)
         assert nothing.slower + nothing.faster < 0.001, "at most once in 1,000"
