@@ -7,34 +7,14 @@ from typing import Any
 from harness.cli._completion import told_names
 from harness.cli._flags import run_to_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
-from harness.spec.faults import FAULT_NAMES, Faults, faults_from, value_of_fault_key
-from harness.spec.sweep import HELP as HELP_OF_KEYS
+from harness.spec.faults import HELP as HELP_OF_KEYS
+from harness.spec.faults import Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
 from harness.visible import json_text
 
 VERB = "faults"
 HELP = "Kill workers, freeze them, cut links: what each strategy loses, and how soon it trains again, rightly."
 EXAMPLES = "Example: harness faults --strategy multi_worker_mirrored --fault kill_worker --checkpoint-every 0,20"
-
-DESCRIPTIONS = {
-    "strategy": "strategies: {names} (comma-separated)",
-    "fault": f"faults: {', '.join(FAULT_NAMES)} (comma-separated)",
-    "checkpoint_every": "steps between checkpoints, 0 is none (comma-separated)",
-    "target": "which worker or server is hit: last, or first",
-    "repeats": "jobs of every combination",
-    "steps": "steps that a job is to do",
-    "workers": "workers, and as many replicas of a strategy that is one process",
-    "ps": "parameter servers",
-    "batch_size": "batch size a replica",
-    "model": HELP_OF_KEYS["model"],
-    "data": HELP_OF_KEYS["data"],
-    "optimizer": HELP_OF_KEYS["optimizer"],
-    "seed": "seed of order, weights, and of the steps that faults come at",
-    "stall": "seconds without a step after which a job is started again",
-    "outage": "seconds until a frozen process thaws, or a cut link is mended",
-    "timeout": "seconds after which a job counts as hung",
-    "data_dir": HELP_OF_KEYS["data_dir"],
-}
 
 
 def command(**given: Any) -> int:
@@ -105,7 +85,7 @@ def _told(key: str) -> str:
 COMMAND = with_names(_told)
 FLAGS = [
     argument("spec", Path | None, "A spec, see benchmarks/faults.toml.", "[SPEC.toml]"),
-    *(option(key, str | None, text, metavar="VALUE") for key, text in DESCRIPTIONS.items()),
+    *(option(key, str | None, text, metavar="VALUE") for key, text in HELP_OF_KEYS.items()),
     RESULTS,
     resume_option("Run only what a run still misses.", "faults"),
     option("dry_run", bool, "Print the jobs, their order and an estimate.", False),

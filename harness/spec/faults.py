@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harness.errors import UsageError, nearest, not_one_of
 from harness.spec.axes import Count, Devices, Natural, Seconds
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.sweep import sweep_from
+from harness.spec.entry import Setting
+from harness.spec.entry import settings as settings_of
+from harness.spec.sweep import HELP as HELP_OF_SWEEP
 from harness.visible import quoted
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
@@ -16,8 +18,6 @@ FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
 OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
 LISTS = ("strategy", "fault", "checkpoint_every")
-OF_SWEEP = ("batch_size", "model", "data", "optimizer", "seed", "timeout", "data_dir")
-"""Keys that mean what they mean in a sweep."""
 
 
 class Faults(BaseModel):
@@ -26,28 +26,29 @@ class Faults(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: list[str] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
-    fault: list[FaultName] = list(FAULT_NAMES)
-    checkpoint_every: list[Natural] = [0, 20]
-    """Steps between checkpoints; 0 makes none."""
-    target: Literal["last", "first"] = "last"
-    """Which worker or server is hit. The first worker writes checkpoints and holds TensorFlow's coordination."""
-    repeats: Annotated[int, Field(ge=1, le=1000, strict=True)] = 3
-    steps: Annotated[int, Field(ge=6, le=10**6, strict=True)] = 100
-    """Steps that a job is to do."""
-    workers: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
-    """Workers, and as many replicas of a strategy that is one process; `one_device` has one."""
-    ps: Devices = 1
-    batch_size: Count = 32
+    fault: Annotated[list[FaultName], Setting(help=f"faults: {', '.join(FAULT_NAMES)}")] = list(FAULT_NAMES)
+    checkpoint_every: Annotated[list[Natural], Setting(help="steps between checkpoints, 0 is none")] = [0, 20]
+    target: Annotated[Literal["last", "first"], Setting(help="which worker or server is hit: last, or first")] = "last"
+    """The first worker writes checkpoints and holds TensorFlow's coordination."""
+    repeats: Annotated[int, Field(ge=1, le=1000, strict=True), Setting(help="jobs of every combination")] = 3
+    steps: Annotated[int, Field(ge=6, le=10**6, strict=True), Setting(help="steps that a job is to do")] = 100
+    workers: Annotated[
+        int,
+        Field(ge=2, le=64, strict=True),
+        Setting(help="workers, and as many replicas of a strategy that is one process"),
+    ] = 2
+    """`one_device` has one."""
+    ps: Annotated[Devices, Setting(help="parameter servers")] = 1
+    batch_size: Annotated[Count, Setting(help="batch size a replica")] = 32
     model: str = "mlp"
     data: str = "digits"
     optimizer: str = "adam"
-    seed: Natural = 1
-    stall: Seconds = 10.0
-    """Without a step, or an answer of a server, for so long a job counts as stalled and is started again."""
-    outage: Seconds = 30.0
-    """A frozen process thaws, and a cut link is mended, after so long, unless they were replaced before."""
-    timeout: Seconds = 120.0
-    """A job that has not ended by then is hung."""
+    seed: Annotated[Natural, Setting(help="seed of order, weights, and of the steps that faults come at")] = 1
+    stall: Annotated[Seconds, Setting(help="seconds without a step after which a job is started again")] = 10.0
+    """Or without an answer of a server."""
+    outage: Annotated[Seconds, Setting(help="seconds until a frozen process thaws, or a cut link is mended")] = 30.0
+    """Unless they were replaced before."""
+    timeout: Annotated[Seconds, Setting(help="seconds after which a job counts as hung")] = 120.0
     data_dir: str = ""
 
     @field_validator("*", mode="before")
@@ -63,6 +64,14 @@ class Faults(BaseModel):
         if len(set(value)) != len(value):
             raise ValueError("a value is listed twice")
         return value
+
+
+SAID = settings_of(Faults)
+HELP: dict[str, str] = {
+    key: (SAID[key].help if key in SAID else HELP_OF_SWEEP[key]) + (" (comma-separated)" if key in LISTS else "")
+    for key in Faults.model_fields
+}
+"""What each key is, for its flag: what it is in a sweep, where nothing else is said."""
 
 
 def check_strategies(settings: Faults, strategies: Mapping[str, StrategyTraits]) -> None:
@@ -98,7 +107,6 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")
-    sweep_from({key: getattr(settings, key) for key in OF_SWEEP}, source)
     return settings
 
 

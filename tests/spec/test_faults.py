@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.spec.faults import FAULT_NAMES, Faults, check_strategies, faults_from, value_of_fault_key
+from harness.spec.faults import FAULT_NAMES, HELP, Faults, check_strategies, faults_from, value_of_fault_key
+from harness.spec.sweep import HELP as HELP_OF_SWEEP
 from harness.trial.engines import catalogue_of
 
 ROOT = Path(__file__).parents[2]
@@ -81,3 +82,9 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
     assert faults_from(values) == Faults()
     assert set(values) == set(Faults.model_fields) - {"data_dir"}
     assert values["fault"] == list(FAULT_NAMES)
+
+
+def test_every_key_has_the_help_of_its_flag_which_is_a_sweeps_where_nothing_else_is_said() -> None:
+    assert set(HELP) == set(Faults.model_fields)
+    assert all(HELP.values())
+    assert {key for key in HELP if HELP[key] == HELP_OF_SWEEP.get(key)} == {"model", "data", "optimizer", "data_dir"}

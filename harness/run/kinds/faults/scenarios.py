@@ -13,9 +13,10 @@ from harness.run.kinds.faults.crew import Crew, Hand
 from harness.run.kinds.faults.supervisor import Strike
 from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
+from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import expand
-from harness.spec.faults import OF_SERVERS, OF_SWEEP, Faults, check_strategies
+from harness.spec.faults import OF_SERVERS, Faults, check_strategies
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
 
@@ -41,7 +42,7 @@ def plan_jobs(settings: Faults) -> JobPlan:
         random.Random(f"{settings.seed}/{repeat}").shuffle(block)
         jobs += block
         blocks.append([[job.scenario] for job in block])
-    sweep = _sweep(settings, {"strategy": list(settings.strategy), "workers": [settings.workers], "ps": [settings.ps]})
+    sweep = _sweep(settings, {})
     return JobPlan(sweep, cells, FaultsPlan(settings=settings, jobs=jobs), PlanRecord.sealed(settings.seed, 1, blocks))
 
 
@@ -79,7 +80,7 @@ def _cell(settings: Faults, strategy: str) -> TrainingCell:
         "strategy": [strategy],
         "replicas": [min(settings.workers, most) if alone else 1],
         "workers": [1 if alone else settings.workers],
-        **({"ps": [settings.ps]} if traits.parameter_servers else {}),
+        "ps": [settings.ps] if traits.parameter_servers else list(TABLE["ps"].asked),
     }
     matrix = expand(_sweep(settings, axes), catalogue)
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
@@ -87,7 +88,8 @@ def _cell(settings: Faults, strategy: str) -> TrainingCell:
 
 
 def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
-    same = {key: getattr(settings, key) for key in OF_SWEEP}
+    """The settings as a sweep has them, with `axes` in place of what they say of these."""
+    same = {key: getattr(settings, key) for key in Faults.model_fields if key in Sweep.model_fields}
     return sweep_from({"name": "faults", "trials": settings.repeats, **same, **axes})
 
 
