@@ -12,7 +12,7 @@ few units in the last place, and what changes then is the noise that the compari
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
@@ -21,6 +21,7 @@ from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.training import Training
 from harness.protocol.state import Reference, VariableState
+from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import sight_of
 
@@ -32,6 +33,29 @@ if TYPE_CHECKING:
 
 SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""
+_GIVEN, _COUNTED = "the batches themselves are in the key", "the number of an update's shares is in the key"
+_ADDED, _WHOLE = "shares are added up on one device", "one device holds whole variables"
+SHARED: Mapping[str, str] = {
+    "strategy": "one device needs none",
+    "replicas": _COUNTED,
+    "workers": _COUNTED,
+    "ps": _COUNTED,
+    "batch_size": _GIVEN,
+    "batch_scope": _GIVEN,
+    "global_batch_size": _GIVEN,
+    "data": _GIVEN,
+    "prefetch": _GIVEN,
+    "cross_device_op": _ADDED,
+    "packing": _ADDED,
+    "network": _ADDED,
+    "partitioner": _WHOLE,
+    "mesh": _WHOLE,
+    "updates": "whether fused kernels make them is in the key",
+    "loop": "the reference has its own",
+    "intra_op_threads": "they change how sums round, which the comparison allows for",
+}
+"""Keys of a cell in whose values it may differ from others of the same reference, and why. An axis that is not here
+keeps references apart: one too many costs a trial seconds, one too few its proof."""
 
 
 def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:
@@ -76,10 +100,9 @@ def arithmetic_of(training: Training) -> str:
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
-    """The initial state, the batches, and what of the cell bears on a single device."""
-    cell = training.cell
+    """The initial state, the batches, and all of the cell but what is SHARED."""
     kernels = isinstance(training.optimizer, FusedOptimizer)
-    parts = (cell.model, cell.optimizer, cell.precision, cell.device, cell.replicas_per_update, cell.xla, kernels)
+    parts = (apart(training.cell, SHARED), training.cell.replicas_per_update, kernels)
     arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)
