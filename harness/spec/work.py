@@ -18,12 +18,14 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.spec.axes import Positive, QuantityName
+from harness.spec.axes import OUTER_FIRST, OWN, TABLE, Positive, QuantityName
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
 TRAINING = "training"
 OWN_STEP = "own_step"
+OF_CODE = (*(key for key in OUTER_FIRST if TABLE[key].own == OWN), "step")
+"""Keys whose value may be code of the user's own, `package.module:function`."""
 
 
 _SAID_OF_EXAMPLES = re.compile(r"\ban example\b|examples|example")
@@ -159,6 +161,12 @@ class Cell(BaseModel, ABC):
     def get(self, key: str) -> Any:
         """The value of a key by its name, None where this kind of work has no such key."""
         return getattr(self, key) if key in type(self).model_fields else None
+
+    @property
+    def own_code(self) -> dict[str, str]:
+        """The code of the user's own that it runs, by key."""
+        named = {key: str(self.get(key)) for key in OF_CODE}
+        return {key: name for key, name in named.items() if ":" in name}
 
     @property
     def full_name(self) -> str:

@@ -4,6 +4,7 @@ Each test goes over the table, so an axis that is added is held to it without a 
 """
 
 import itertools
+import re
 import shlex
 import typing
 from collections.abc import Iterable
@@ -293,6 +294,15 @@ def test_an_entry_names_a_place_in_the_record_that_shows_the_axis(key: str) -> N
             assert part in model.model_fields, f"'{place}' is no place in a record"
             kinds = typing.get_args(model.model_fields[part].annotation) or (model.model_fields[part].annotation,)
             model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), BaseModel)
+
+
+@pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.own[0]])
+def test_a_value_that_names_a_function_is_code_of_the_users_own_and_a_data_set_is_not(key: str) -> None:
+    cell, name = pair_of(key)[0], "pkg.module:function"
+    assert cell.own_code == {}
+    of_code = re.fullmatch(TABLE[key].own[1], name) is not None
+    own = cell.model_copy(update={key: name if of_code else "tfds:mnist"})
+    assert own.own_code == ({key: name} if of_code else {})
 
 
 def test_an_axis_of_which_nothing_is_said_keeps_cells_apart() -> None:

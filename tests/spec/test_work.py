@@ -41,6 +41,7 @@ class Holder(BaseModel):
 def test_an_own_step_of_an_earlier_run_is_the_same_cell() -> None:
     cell = Holder.model_validate({"cell": EARLIER}).cell
     assert cell == OwnStepCell(step="a.b:c", amount=64)
+    assert cell.own_code == {"step": "a.b:c"}
     assert cell.cell_id == "4dc45e569de0"
 
 

@@ -136,7 +136,7 @@ def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], 
             states.append(["the working tree" + (" with its changes" if repository.has_changes() else "")])
             continue
         flag = f"--rev-{name}"
-        if not any(":" in str(cell.get(key)) for key in ("model", "cross_device_op", "step")):
+        if not cell.own_code:
             raise UsageError(
                 f"{flag}: a revision is of your own code, but the model '{cell.subject}' comes with the harness; "
                 "give --model package.module:function"

@@ -59,5 +59,4 @@ def _fault(trial: LiveTrial) -> str | None:
 
 def _own_names(request: Request) -> dict[str, str]:
     """What of a trial is code of the user's own, by key."""
-    named = {key: request.cell.get(key) for key in ("model", "cross_device_op", "step")} | {"check": request.check}
-    return {key: name for key, name in named.items() if name is not None and ":" in name}
+    return request.cell.own_code | ({"check": request.check} if ":" in request.check else {})
