@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
+from harness.record.imported import NEEDED as NEEDED_KEYS
 from harness.record.imported import PublishedFigure
 from harness.spec.cell import MOST, TrainingCell
 
@@ -30,7 +31,7 @@ ALIASES = {
     "n": "trials",
 }
 """Other names of columns: those of published tables, and of `export --format cells`."""
-NEEDED = ("strategy", "replicas", "model", "throughput_examples_per_s")
+NEEDED = (*NEEDED_KEYS, "throughput_examples_per_s")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
 EXPECTED = {
     "int_parsing": "a whole number from 1",

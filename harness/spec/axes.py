@@ -156,7 +156,8 @@ class Axes(BaseModel):
     xla: Annotated[bool, Axis(
         help="compile with XLA: {names}", asked=(False,), depth=0, later=False, competes=True, told=True,
         label=lambda cell: "XLA" if cell.xla else "",
-        words=lambda cell: "XLA" if cell.xla else "no XLA", tried=(False, True), shown_by=("executed.xla_clusters",),
+        words=lambda cell: "XLA" if cell.xla else "no XLA", called="XLA", tried=(False, True),
+        shown_by=("executed.xla_clusters",),
     )] = False
     optimizer: Annotated[str, Axis(
         help="{names}", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,

@@ -9,8 +9,7 @@ from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
 from harness.spec.grouping import COMPETING
 from harness.spec.mesh import Mesh
-from harness.spec.naming import TOLD, UNLABELLED, sayings, told_among
-from harness.spec.network import order_of
+from harness.spec.naming import BESIDE_HEAD, TOLD, head, sayings, told_among
 from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
 __all__ = [
@@ -40,13 +39,12 @@ class TrainingCell(Axes, Cell):
     worker's, so G, the examples that one update is computed from, is b.
     """
 
-    @field_validator("mesh", "network")
+    @field_validator(*(key for key, axis in TABLE.items() if axis.spelling is not None))
     @classmethod
     def _is_what_a_spec_takes(cls, value: str, info: ValidationInfo) -> str:
-        """A damaged record is refused by its key where it is read, not where the text is first taken apart."""
-        read = {"mesh": Mesh.shards_of, "network": order_of}[str(info.field_name)]
+        """A damaged record is refused by its key where it is read, not where its text is first sorted."""
         try:
-            read(value)
+            TABLE[str(info.field_name)].rank(value)
         except UsageError as error:
             raise ValueError(str(error)) from None
         return value
@@ -78,10 +76,8 @@ class TrainingCell(Axes, Cell):
     def scope_label(self, ranked: Sequence[Cell]) -> str:
         """One line that names the ranking of `ranked`."""
         scope = "global batch fixed" if self.batch_scope == "global" else "per-replica batch fixed"
-        said = [key for key in TABLE if key in (*UNLABELLED, *TOLD) and key not in ("model", "data", "device")]
-        rest = [told_among([trained(cell) for cell in ranked], key) for key in said]
-        fixed = f"{self.model} on {self.data}, {self.device}"
-        return ", ".join([fixed, *rest, scope, *sayings(self, without=COMPETING)])
+        rest = [told_among([trained(cell) for cell in ranked], key) for key in BESIDE_HEAD]
+        return ", ".join([head(self), *rest, scope, *sayings(self, without=COMPETING)])
 
     def without_network(self) -> "TrainingCell":
         """The same without an emulated network."""

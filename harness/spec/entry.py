@@ -109,6 +109,8 @@ class Axis:
     """What a cell's label says of it; None is the key and the value, and nothing at the default."""
     words: Word | None = None
     """The same in a sentence, or where an axis is `told`; None is the label's, or the value."""
+    called: str = ""
+    """What a sentence calls the key itself; empty is the key in words."""
     late: bool = True
     """Whether it is said after what is said of ops and servers."""
     series: bool = False

@@ -10,6 +10,15 @@ TOLD = tuple(key for key, axis in TABLE.items() if axis.told)
 """Keys that names of rankings say at their defaults too."""
 UNLABELLED = tuple(key for key, axis in TABLE.items() if axis.label is left_out)
 """Keys that a cell's label leaves out."""
+IN_HEAD = ("model", "data", "device")
+"""Keys that names of rankings and series begin with."""
+BESIDE_HEAD = tuple(key for key in TABLE if key in (*UNLABELLED, *TOLD) and key not in IN_HEAD)
+"""Keys that such a name says besides, for no label says them at every value."""
+
+
+def head(cell: Axes) -> str:
+    """`mlp on digits, virtual-cpu`: what names of rankings and series begin with."""
+    return f"{cell.model} on {cell.data}, {cell.device}"
 
 
 def sayings(cell: Axes, without: Collection[str] = (), in_words: bool = False) -> list[str]:
@@ -35,7 +44,7 @@ def untold(cell: Axes, keys: Collection[str]) -> str:
 
 def key_words(key: str) -> str:
     """A key within a sentence."""
-    return {"xla": "XLA"}.get(key, key.replace("_", " "))
+    return TABLE[key].called or key.replace("_", " ")
 
 
 def told_among(cells: Sequence[Axes], key: str) -> str:

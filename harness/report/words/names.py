@@ -7,15 +7,12 @@ from typing import Any
 
 from harness.spec.axes import TABLE
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.naming import TOLD, UNLABELLED
+from harness.spec.grouping import SIDE_BY_SIDE
+from harness.spec.naming import BESIDE_HEAD, TOLD, head
 
 NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
 """Keys that are in a benchmark's name only where there are several values of them."""
-IN_HEAD = ("model", "data", "device")
-"""Keys that the name of a series begins with."""
-SPELLED = tuple(
-    key for key, axis in TABLE.items() if (key in (*UNLABELLED, *TOLD) and key not in IN_HEAD) or axis.series
-)
+SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis.series)
 """Keys that the name of a series has as KEY=VALUE, where they are not at their default."""
 
 
@@ -34,7 +31,7 @@ def _name(cell: Cell, varying: Sequence[str]) -> str:
     parts = [cell.short_name]
     if isinstance(cell, TrainingCell):
         parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
-        parts += [part for part in (cell.cross_device_op, cell.packing) if part not in ("auto", "default")]
+        parts += [getattr(cell, key) for key in TABLE if key in SIDE_BY_SIDE and getattr(cell, key) != TABLE[key].base]
     parts += [f"{key}={value}".lower() for key in varying if (value := _value(cell, key)) is not None]
     return "-".join(parts).replace(":", ".")
 
@@ -50,7 +47,7 @@ def series_name(cell: Cell) -> str:
     defaults = {key: TrainingCell.model_fields[key].default for key in SPELLED}
     rest = [f"{key}={getattr(cell, key)}".lower() for key in SPELLED if getattr(cell, key) != defaults[key]]
     many = [f"replicas={cell.replicas}"] if cell.ps and cell.replicas > 1 else []  # a label with servers counts workers
-    return " ".join([f"{cell.model} on {cell.data}, {cell.device}:", cell.named(without=TOLD), *many, *rest])
+    return " ".join([f"{head(cell)}:", cell.named(without=TOLD), *many, *rest])
 
 
 def slug(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
 from harness.spec.cell import Cell, TrainingCell
+from harness.spec.expand import THREADS
 from harness.spec.naming import sayings
 from harness.visible import one_line, printable
 
@@ -171,7 +172,7 @@ def _describe(cell: TrainingCell, all_cores: int) -> str:
     if cell.strategy == "none":
         wide = all_cores > 1
         parts = [f"no strategy on all {all_cores} cores"] if wide else ["no strategy", "one device"]
-        rest = sayings(cell, without=("intra_op_threads",) if wide else (), in_words=True)
+        rest = sayings(cell, without=THREADS if wide else (), in_words=True)
         return ", ".join([*parts, f"batch {cell.batch_size}", *rest])
     parts = [cell.strategy]
     if cell.asynchronous:
