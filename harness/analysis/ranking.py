@@ -221,7 +221,7 @@ def judge(ratios: Sequence[LogEstimate]) -> tuple[Payoff, int]:
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values in the order given: reject those ≤ q for a false discovery rate of q (1995).
 
-    As `scipy.stats.false_discovery_control`, whose import would make every `show` half as long again.
+    As `scipy.stats.false_discovery_control`, whose import takes 0.9 s of processor time; a whole `show` takes 1.3 s.
     """
     count = len(p_values)
     adjusted = [1.0] * count

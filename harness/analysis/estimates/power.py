@@ -30,8 +30,8 @@ def clopper_pearson(count: int, of: int, confidence: float = CONFIDENCE) -> Rate
 
     The limits are quantiles of the beta distribution (Clopper & Pearson 1934). They hold the true rate at
     least as often as they say, whatever it is. SciPy's inverse of the beta function gives them in closed form;
-    `binomtest` searches for a root instead, and is off by 5e-13 from what records hold. HarnessError unless
-    0 ≤ count ≤ of.
+    `binomtest` searches for a root instead, is off by 5e-13 from what records hold, and takes 0.9 s of processor time
+    to import, beside the 1.3 s of a `show`. HarnessError unless 0 ≤ count ≤ of.
     """
     tail = (1 - confidence) / 2
     return Rate(count=count, of=of, low=_lower(count, of, tail), high=_upper(count, of, tail))
