@@ -131,9 +131,15 @@ class _Subprocess:
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment imports may read; zygotes have a variable more that all of them are given."""
+    """What of an environment imports may read; zygotes have a variable more that all of them are given.
+
+    Not the hash seed, of which each zygote has another: it moves nothing but the order of sets. Nor this checkout on
+    the path for modules: what forks them has it there in any case.
+    """
     found = {name: value for name, value in environment.items() if name.startswith(READ_BY_IMPORTS)}
-    return {"TF_CPP_MIN_LOG_LEVEL": "2", **found}
+    found.pop(starting.HASH_SEED, None)
+    path = [entry for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != ROOT]
+    return {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": os.pathsep.join(path), **found}
 
 
 def _adopt_orphans(wanted: bool) -> None:
