@@ -16,6 +16,7 @@ import pytest
 from harness.run.process.zygote import Zygote
 from tests.preloaded import handed_in
 
+TESTS = Path(__file__).parent
 VIRTUAL_DEVICES = 8
 IMPORTING = {"tf", "preloaded"}
 """Fixtures whose tests need TensorFlow; who uses one is marked `tensorflow`."""
@@ -59,7 +60,7 @@ def _group(item: pytest.Item, used: Sequence[str]) -> str | None:
     definitions = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
     shared = (made[-1] for name, made in definitions.items() if name in used and name not in IMPORTING)
     if any(made.scope in ("module", "session") and made.baseid.startswith("tests") for made in shared):
-        return item.path.stem
+        return ".".join(item.path.relative_to(TESTS).with_suffix("").parts)  # rooms have files of one name
     return None
 
 
