@@ -1,5 +1,8 @@
 """Real trials on meshes: the gate proves them as it proves every strategy, and what is wrong there is found."""
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -11,6 +14,25 @@ from tests.record.examples import cell
 from tests.run.process.test_cluster import live, take_turns
 
 pytestmark = pytest.mark.slow
+Trained = Callable[[str, str, str], TrialRecord]
+
+
+@pytest.fixture(scope="module")
+def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """One for all of these tests."""
+    with preloaded(), Zygote() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def trained(zygote: Zygote) -> Trained:
+    """The record of a model with an optimizer on a mesh: a trial is run once, however many look at it."""
+
+    @functools.cache
+    def record(mesh: str, model: str, optimizer: str) -> TrialRecord:
+        return measured(zygote, mesh, model, optimizer=optimizer)
+
+    return record
 
 
 def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:
@@ -34,19 +56,19 @@ def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> Tria
 
 @pytest.mark.parametrize("mesh", ["batch:2", "model:2", "batch:2,model:2"])
 @pytest.mark.parametrize("model", ["mlp", "mnist_cnn", "transformer"])
-def test_every_division_of_a_model_passes_the_gate(zygote: Zygote, model: str, mesh: str) -> None:
-    record = measured(zygote, mesh, model)
+def test_every_division_of_a_model_passes_the_gate(trained: Trained, model: str, mesh: str) -> None:
+    record = trained(mesh, model, "adam")
     assert (record.status, record.reason) == ("ok", None)
     assert len(record.resources.logical_devices) == Mesh.parse(mesh).devices
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "momentum"])
-def test_slots_lie_as_their_weights_do(zygote: Zygote, optimizer: str) -> None:
-    assert measured(zygote, "model:2", optimizer=optimizer).status == "ok"
+def test_slots_lie_as_their_weights_do(trained: Trained, optimizer: str) -> None:
+    assert trained("model:2", "mlp", optimizer).status == "ok"
 
 
-def test_the_record_says_how_variables_lie_and_which_sums_ran(zygote: Zygote) -> None:
-    data, model = measured(zygote, "batch:2").executed, measured(zygote, "model:2").executed
+def test_the_record_says_how_variables_lie_and_which_sums_ran(trained: Trained) -> None:
+    data, model = (trained(mesh, "mlp", "adam").executed for mesh in ("batch:2", "model:2"))
     assert set(data.layouts.values()) == {"whole", "whole,whole"}
     assert (data.packs, data.operations) == (1, {"CollectiveReduceV2": 2})
     assert data.pack_bytes[0] >= 4 * 669_706
