@@ -14,10 +14,11 @@ from tests.cli.real import ROOT, SMALL, only_run, run
 pytestmark = pytest.mark.slow
 
 READ = """
-import json, sys
-from tensorflow.tsl.profiler.protobuf import xplane_pb2
+import importlib.util, json, runpy, sys
+[tensorflow] = importlib.util.find_spec("tensorflow").submodule_search_locations  # which imports none of it
+XSpace = runpy.run_path(tensorflow + "/tsl/profiler/protobuf/xplane_pb2.py")["XSpace"]
 for name in sys.argv[1:]:
-    space = xplane_pb2.XSpace.FromString(open(name, "rb").read())
+    space = XSpace.FromString(open(name, "rb").read())
     events = sum(len(line.events) for plane in space.planes for line in plane.lines)
     print(json.dumps([events, [plane.name for plane in space.planes], list(space.hostnames)]))
 """
