@@ -220,7 +220,7 @@ def test_the_module_that_the_how_to_shows_measures_its_own_spec(run: Runner, tmp
 def test_the_suite_measures_real_cells_in_processes_of_their_own(tmp_path: Path) -> None:
     spec = tmp_path / "real.toml"
     spec.write_text(
-        'name = "real"\nstrategy = ["none", "mirrored"]\nreplicas = [2, 3]\nbatch_size = [8]\n'
+        'name = "real"\nstrategy = ["none", "mirrored"]\nreplicas = [3]\nbatch_size = [8]\n'
         'cross_device_op = ["auto", "hierarchical_copy"]\nmodel = ["mlp"]\ndata = ["synthetic"]\n'
         "trials = 1\nwindows = 5\nmax_warmup = 0\nwindow = 0.02\n"
     )
@@ -239,7 +239,7 @@ def test_the_suite_measures_real_cells_in_processes_of_their_own(tmp_path: Path)
         str(tmp_path / "b.json"),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "the value of replica 2 is missing" in done.stdout
     benchmarks = json.loads((tmp_path / "b.json").read_text())["benchmarks"]
     run_id = benchmarks[0]["extra_info"]["run_id"]
