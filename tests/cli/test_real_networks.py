@@ -79,23 +79,14 @@ def test_however_a_sweep_ends_no_process_no_namespace_and_no_link_is_left(tmp_pa
 
 @pytest.mark.usefixtures("emulation")
 def test_where_networks_cannot_be_had_the_cells_are_unsupported_with_the_reason_and_the_rest_is_measured(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = tmp_path / "no-tc"
     tools.mkdir()
-    hidden = f"import harness.run.network.emulated as e; e._PLACES = {str(tools)!r}"
-    (tools / "sitecustomize.py").write_text(hidden)
-    process = start(
-        "sweep",
-        *WORKERS,
-        "--network",
-        "none,rate=1gbit",
-        folder=tmp_path,
-        PATH=str(tools),
-        PYTHONPATH=os.pathsep.join((str(tools), str(Path.cwd()))),
-    )
-    _, error = process.communicate(timeout=120)
-    assert process.returncode == 0, error
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr("harness.run.network.emulated._PLACES", str(tools))
+    done = run("sweep", *WORKERS, "--network", "rate=1gbit", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     [refused] = on_networks(tmp_path / "results")
     assert refused.status == "unsupported"
     assert refused.reason is not None
