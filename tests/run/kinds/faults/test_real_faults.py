@@ -58,18 +58,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
 
 
 @pytest.fixture(scope="module")
-def in_lock_step(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
-    """Two workers, of which one is killed or cut off where that can be."""
-    faults = ["kill_worker", *(["cut_link"] if available() is None else [])]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
-        return measured(tmp_path_factory.mktemp("workers"), strategy="multi_worker_mirrored", fault=faults)
+def cut_off(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
+    """Two workers, of which one is cut off."""
+    if reason := available():
+        pytest.skip(reason)
+    return measured(tmp_path_factory.mktemp("cut"), strategy="multi_worker_mirrored", fault="cut_link")
 
 
 @pytest.fixture(scope="module")
-def briefly_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
-    """Two workers: one freezes for a moment, and where links can be cut, the network is gone when that is to happen."""
-    faults = ["freeze_worker", *(["cut_link", "kill_worker"] if available() is None else [])]
+def in_lock_step(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
+    """Two workers: one freezes for a moment or is killed, and where links can be cut, the network is gone when that is
+    to happen."""
+    faults = ["freeze_worker", *(["cut_link"] if available() is None else []), "kill_worker"]
     cut = EmulatedNetwork.cut
 
     def after_its_switch_was_killed(network: EmulatedNetwork, host: int) -> None:
@@ -78,7 +78,8 @@ def briefly_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultReco
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmulatedNetwork, "cut", after_its_switch_was_killed)
-        folder = tmp_path_factory.mktemp("briefly")
+        patch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
+        folder = tmp_path_factory.mktemp("workers")
         return measured(folder, strategy="multi_worker_mirrored", fault=faults, outage=1.5)
 
 
@@ -164,8 +165,8 @@ def test_a_parameter_server_that_does_not_answer_is_replaced_with_everything_els
 
 
 @pytest.mark.slow
-def test_a_short_freeze_is_ridden_out_without_a_restart(briefly_out: dict[str, FaultRecord]) -> None:
-    found = briefly_out["freeze_worker"]
+def test_a_short_freeze_is_ridden_out_without_a_restart(in_lock_step: dict[str, FaultRecord]) -> None:
+    found = in_lock_step["freeze_worker"]
     assert found.status == "recovered", found.reason
     assert found.restarted == []
     assert found.detections == []
@@ -174,23 +175,21 @@ def test_a_short_freeze_is_ridden_out_without_a_restart(briefly_out: dict[str, F
 
 
 @pytest.mark.slow
-def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(in_lock_step: dict[str, FaultRecord]) -> None:
-    if reason := available():
-        pytest.skip(reason)
-    found = in_lock_step["cut_link"]
+def test_a_cut_link_ends_in_a_restart_on_a_link_that_works(cut_off: dict[str, FaultRecord]) -> None:
+    found = cut_off["cut_link"]
     assert found.status == "recovered", found.reason
     assert found.restarted == ["worker 0", "worker 1"]
 
 
 @pytest.mark.slow
 def test_a_link_that_cannot_be_cut_since_its_network_is_gone_is_one_failed_job(
-    briefly_out: dict[str, FaultRecord],
+    in_lock_step: dict[str, FaultRecord],
 ) -> None:
     if reason := available():
         pytest.skip(reason)
-    assert briefly_out["cut_link"].status == "failed"
-    assert "network namespace is gone" in (briefly_out["cut_link"].reason or "")
-    assert briefly_out["kill_worker"].status == "recovered", briefly_out["kill_worker"].reason
+    assert in_lock_step["cut_link"].status == "failed"
+    assert "network namespace is gone" in (in_lock_step["cut_link"].reason or "")
+    assert in_lock_step["kill_worker"].status == "recovered", in_lock_step["kill_worker"].reason
 
 
 def zygotes_of(results: Path) -> list[psutil.Process]:
