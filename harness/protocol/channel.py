@@ -3,10 +3,8 @@
 A closed socket means that the other side is gone.
 """
 
-import json
 import select
 import socket
-from typing import Any
 
 from harness.protocol.messages import Message
 
@@ -57,8 +55,3 @@ class Channel:
     def close(self) -> None:
         """Close the socket; the other side reads an end of file."""
         self.connection.close()
-
-
-def encode(values: dict[str, Any]) -> str:
-    """One line of JSON for the zygote's control socket."""
-    return json.dumps(values, separators=(",", ":"))

@@ -7,7 +7,7 @@ Its module must not import the framework at the top: the parent reads the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, SupportsFloat
 
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Request
@@ -42,8 +42,8 @@ class Pace(Protocol):
     def begin(self) -> int:
         """Steps to run now; blocks while others have the turn; 0 ends the loop."""
 
-    def end(self, loss: Any) -> None:
-        """The steps were issued; `loss` is the last one's, possibly still on its way: what `float` takes."""
+    def end(self, loss: SupportsFloat) -> None:
+        """The steps were issued; `loss` is the last one's, possibly still on its way."""
 
 
 class Tracer(Protocol):

@@ -9,7 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import SupportsFloat
 
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Tracer
@@ -87,7 +87,7 @@ class Clock:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self._steps
 
-    def end(self, loss: Any) -> None:
+    def end(self, loss: SupportsFloat) -> None:
         """Close the window: synchronise, then read the clock."""
         self._synchronise()
         if self._tracing and self._tracer is not None:

@@ -19,14 +19,14 @@ BEFOREHAND = ("prepare", "preflight")
 """Tasks that an engine need not have: nothing is then to be done before the trials."""
 
 
-def live(connection: socket.socket, request_json: str, engine: Engine) -> None:
+def live(connection: socket.socket, request: Request, engine: Engine) -> None:
     """Entry point of a forked process; the zygote's fork leaves by os._exit afterwards."""
     channel = Channel(connection)
     channel.send(Report(phase="start"))
     gc.disable()  # Tracing makes garbage that is not worth a fifth of the set-up's time; on again before any window.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    request = engine.on_host(Request.model_validate_json(request_json))
+    request = engine.on_host(request)
     channel.send(Report(outcome=outcome_of(request, channel, engine)))
     if request.member is not None:
         await_leave(channel)

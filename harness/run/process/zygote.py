@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import os
 import secrets
 import select
@@ -13,11 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from harness.environment import Facts
 from harness.errors import HarnessError
-from harness.protocol.channel import Channel, encode
+from harness.protocol.channel import Channel
+from harness.protocol.control import EVENTS, Birth, Death, Dismissal, Event, Readiness, Signal, Spawn
 from harness.protocol.engine import IMPORT_S
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
@@ -83,6 +83,14 @@ class ForkedChild:
     def cluster(self) -> ClusterRecord | None:
         """It is one process."""
         return None
+
+    def hear(self, event: Event) -> None:
+        """What the zygote says of it."""
+        match event:
+            case Birth(pid=pid):
+                self.pid = pid
+            case Death(status=status):
+                self.status = status
 
     def signal(self, number: int) -> None:
         """Send a signal; the zygote knows whether it still lives, so no other pid is ever hit."""
@@ -265,7 +273,7 @@ class Zygote:
                 f"{engine_of(self.engine).title} could not be imported by {self._python}: "
                 f"{tail[-1] if tail else 'no answer'}"
             )
-        self.versions = json.loads(line)["ready"]
+        self.versions = Readiness.model_validate_json(line).versions
         self._ready = time.monotonic()
 
     @property
@@ -296,7 +304,7 @@ class Zygote:
         """End the zygote; trials that still live end with it."""
         if self._channel is not None:
             with contextlib.suppress(OSError):
-                self._channel.send_json(encode({"end": True}))
+                self._channel.send(Dismissal())
             self._channel.close()
         if self._process is not None:
             try:
@@ -317,10 +325,9 @@ class Zygote:
         ours, theirs = socket.socketpair()
         stderr = self._scratch.path / f"trial-{number}.log"
         child = ForkedChild(self, number, Channel(ours), stderr)
-        request = request.model_copy(update={"scratch": self.scratch})
+        order = Spawn(number=number, request=request.model_copy(update={"scratch": self.scratch}))
         with theirs, self._log(stderr) as log:
-            message = encode({"spawn": number, "request": request.model_dump(mode="json")}) + "\n"
-            self._send_fds(message.encode(), [theirs.fileno(), log.fileno()])
+            self._send_fds(order, [theirs.fileno(), log.fileno()])
         self._children[number] = child
         return child
 
@@ -330,9 +337,9 @@ class Zygote:
         except OSError as error:
             raise ZygoteError(f"TMPDIR: cannot write '{path}': {error.strerror or error}") from None
 
-    def _send_fds(self, data: bytes, fds: list[int]) -> None:
+    def _send_fds(self, order: Spawn, fds: list[int]) -> None:
         assert self._channel is not None
-        connection = self._channel.connection
+        connection, data = self._channel.connection, order.model_dump_json().encode() + b"\n"
         try:
             sent = socket.send_fds(connection, [data], fds)
             if sent < len(data):
@@ -344,7 +351,7 @@ class Zygote:
         """Have the fork server send a signal to a child of its own."""
         if self._channel is not None and self.alive:
             with contextlib.suppress(OSError):
-                self._channel.send_json(encode({"kill": child.number, "signal": number}))
+                self._channel.send(Signal(number=child.number, signal=number))
 
     def forget(self, child: ForkedChild) -> None:
         """What is heard of this child is of no more interest."""
@@ -360,14 +367,11 @@ class Zygote:
             return False
         if line is None:
             return False
-        message: dict[str, Any] = json.loads(line)
-        target = self._children.get(message.get("spawned", message.get("exited", -1)))
-        if target is not None and "pid" in message:
-            target.pid = message["pid"]
-        elif target is not None:
-            target.status = message["status"]
-        if left := message.get("left"):
-            say_line(f"harness: ended what trials had left running: {one_line(', '.join(left))}", sys.stderr)
+        event = EVENTS.validate_json(line)
+        if (child := self._children.get(event.number)) is not None:
+            child.hear(event)
+        if isinstance(event, Death) and event.left:
+            say_line(f"harness: ended what trials had left running: {one_line(', '.join(event.left))}", sys.stderr)
         return True
 
     def drain(self) -> None:

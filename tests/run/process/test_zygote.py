@@ -23,11 +23,11 @@ WITHOUT_TENSORFLOW = f"""#!{sys.executable}
 import os, signal, sys, time, types
 sys.path.insert(0, {str(Path.cwd())!r})
 import harness.trial.zygote as zygote
-from harness.protocol.messages import Outcome, Report, Request
+from harness.protocol.messages import Outcome, Report
 from harness.protocol.channel import Channel
 
-def live(connection, text, engine):
-    request, channel = Request.model_validate_json(text), Channel(connection)
+def live(connection, request, engine):
+    channel = Channel(connection)
     print("the trial says", request.seed)
     channel.send(Report(phase="build"))
     if request.seed == 0 or request.task == "prepare":
