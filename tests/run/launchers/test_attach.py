@@ -134,7 +134,6 @@ def test_two_workers_on_two_agents_pass_the_gate_and_the_survivor_goes_on_when_o
     assert isinstance(launcher, Attach)
     options = request_of(**PAIR).launcher_options
     session = launcher._sessions[options]
-    assert not isinstance(session, Exception)
     session.launcher_options = LauncherOptions(join_timeout_s=NOBODY_S)
     missing = measured(live(zygote, request_of(**PAIR)))
     assert (missing.status, missing.may_pass) == ("unsupported", True)

@@ -112,7 +112,9 @@ class AgentLauncher(Launcher, ABC):
     elsewhere = True
 
     def __init__(self) -> None:
-        self._sessions: dict[LauncherOptions, Session | CannotPlace] = {}
+        self._sessions: dict[LauncherOptions, Session] = {}
+        self._failures: dict[LauncherOptions, CannotPlace] = {}
+        """Why there is no session."""
         self._tried_at: dict[LauncherOptions, float] = {}
 
     @abstractmethod
@@ -150,29 +152,34 @@ class AgentLauncher(Launcher, ABC):
                 f"launcher '{self.name}': hosts run this harness as it is; another engine, or a side with an "
                 "environment, interpreter or revision of its own, needs launcher 'local'"
             )
-        found = self._sessions.get(request.launcher_options)
-        if isinstance(found, NotNow) and time.monotonic() >= self._tried_at[request.launcher_options] + AGAIN_S:
-            found = None
-        if found is None:
-            self._tried_at[request.launcher_options] = time.monotonic()
-            found = self._begun(request, hosts or hosts_needed(request.cell, request.launcher_options.hosts))
-            self._sessions[request.launcher_options] = found
-            zygote.closing.callback(self._end, request.launcher_options)
-        if isinstance(found, CannotPlace):
-            raise found
-        return found
+        options = request.launcher_options
+        if (session := self._sessions.get(options)) is not None:
+            return session
+        failure = self._failures.get(options)
+        may_pass = isinstance(failure, NotNow) and time.monotonic() >= self._tried_at[options] + AGAIN_S
+        if failure is not None and not may_pass:
+            raise failure
+        self._tried_at[options] = time.monotonic()
+        zygote.closing.callback(self._end, options)
+        return self._begun(options, hosts or hosts_needed(request.cell, options.hosts))
 
-    def _begun(self, request: Request, hosts: int) -> Session | CannotPlace:
+    def _begun(self, options: LauncherOptions, hosts: int) -> Session:
+        """A session that has begun; it, or why there is none, is remembered."""
         try:
-            return self.begin(request.launcher_options, hosts)
+            session = self.begin(options, hosts)
         except ListenError as error:
-            return NotNow(f"launcher '{self.name}': {error}")
+            self._failures[options] = NotNow(f"launcher '{self.name}': {error}")
+            raise self._failures[options] from None
         except CannotPlace as error:
-            return error
+            self._failures[options] = error
+            raise
+        self._sessions[options] = session
+        return session
 
     def _end(self, options: LauncherOptions) -> None:
+        self._failures.pop(options, None)
         session = self._sessions.pop(options, None)
-        if isinstance(session, Session):
+        if session is not None:
             session.meeting.close()
             self.end(session)
 
