@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import Cell
 
 Keys = Mapping[str, str | Callable[[Any], Any]]
 """Each key of a JSON object, and the place of its value, or a function of the object; empty: its place is its name."""
@@ -48,8 +48,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Cell):
-        named = {"cell_id": value.cell_id, "label": value.label}
-        return {**named, "strategy": value.strategy} if isinstance(value, TrainingCell) else named
+        strategy = value.get("strategy")
+        return {"cell_id": value.cell_id, "label": value.label, **({"strategy": strategy} if strategy else {})}
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

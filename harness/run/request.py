@@ -7,7 +7,7 @@ from harness.errors import UsageError, not_one_of
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
 
@@ -44,7 +44,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
 
 def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
     """Those of the cell. A step of a user's own, and a run from when they were a setting, has them in its spec."""
-    own = cell.intra_op_threads if isinstance(cell, TrainingCell) else 0
+    own = cell.get("intra_op_threads")
     threads = sweep.asked("intra_op_threads")
     of_run = threads[0] if len(threads) == 1 else 0
     return int(own or of_run or (1 if cell.shape.device == "virtual-cpu" else 0))

@@ -7,9 +7,9 @@ from pydantic import ValidationInfo, field_validator
 
 from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
-from harness.spec.grouping import COMPETING
+from harness.spec.grouping import COMPETING, SIDE_BY_SIDE
 from harness.spec.mesh import Mesh
-from harness.spec.naming import BESIDE_HEAD, TOLD, head, sayings, told_among
+from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, head, sayings, told_among
 from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
 
 __all__ = [
@@ -145,6 +145,21 @@ class TrainingCell(Axes, Cell):
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
         return self.named()
+
+    @property
+    def full_name(self) -> str:
+        """What every run calls it, whatever is measured beside it; no two cells share one."""
+        defaults = {key: Axes.model_fields[key].default for key in SPELLED}
+        rest = [f"{key}={getattr(self, key)}".lower() for key in SPELLED if getattr(self, key) != defaults[key]]
+        # a label with servers counts workers
+        many = [f"replicas={self.replicas}"] if self.ps and self.replicas > 1 else []
+        return " ".join([f"{head(self)}:", self.named(without=TOLD), *many, *rest])
+
+    @property
+    def short_name(self) -> str:
+        """`mirrored-2x64-hierarchical_copy`."""
+        chosen = [getattr(self, key) for key in TABLE if key in SIDE_BY_SIDE and getattr(self, key) != TABLE[key].base]
+        return "-".join([self.strategy, f"{self.replicas}x{self.batch_size}", *chosen])
 
     def named(self, without: Collection[str] = ()) -> str:
         """The label, of which what follows the batch says nothing of the keys in `without`."""

@@ -14,6 +14,8 @@ IN_HEAD = ("model", "data", "device")
 """Keys that names of rankings and series begin with."""
 BESIDE_HEAD = tuple(key for key in TABLE if key in (*UNLABELLED, *TOLD) and key not in IN_HEAD)
 """Keys that such a name says besides, for no label says them at every value."""
+SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis.series)
+"""Keys that full names have as KEY=VALUE, where they are not at their default."""
 
 
 def head(cell: Axes) -> str:

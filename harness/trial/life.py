@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Engine
 from harness.protocol.messages import Membership, Outcome, Report, Request
-from harness.spec.work import OwnStepCell
+from harness.spec.work import TRAINING
 from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
 from harness.trial.own_check import own_check
@@ -36,10 +36,9 @@ def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
     """Do what `request` asks for with `engine`, and say how it ended."""
     if request.task == "trial" and request.member is not None:
         return _as_member(request, request.member, channel, engine)
-    own_step = request.task == "trial" and isinstance(request.cell, OwnStepCell)
-    if request.task == "trial" and not own_step:
+    name = request.cell.tag if request.task == "trial" else request.task  # other work is a task of the engine
+    if name == TRAINING:
         return Trial(request, channel, engine).run()
-    name = "own_step" if own_step else request.task
     if request.task == "preflight":
         try:
             own_check(request.check)

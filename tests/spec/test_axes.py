@@ -26,7 +26,7 @@ from harness.report.figures.curves import throughput_figure
 from harness.report.history.names import names_in
 from harness.report.page.trials.columns import labels_of
 from harness.report.page.trials.command import repeat_command
-from harness.report.words.names import names_of, series_name
+from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
@@ -130,7 +130,7 @@ def test_names_for_tables_other_tools_and_histories_tell_two_values_apart(key: s
         list(cell_names([a, b]).values()),
         labels_of([a, b]),
         names_of([a, b]),
-        [series_name(a), series_name(b)],
+        [a.full_name, b.full_name],
     )
     for names in all_names:
         assert len(set(names)) == 2

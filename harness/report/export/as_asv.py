@@ -21,7 +21,7 @@ from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
-from harness.report.words.names import series_name, slug
+from harness.report.words.names import slug
 
 BENCHMARKS_VERSION = 2
 RESULTS_VERSION = 2
@@ -142,8 +142,8 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
     return {
         _name(cell, measure): {
             "name": _name(cell, measure),
-            "pretty_name": f"{series_name(cell.trials.cell)}, {measure.replace('_', ' ')}",
-            "code": series_name(cell.trials.cell),
+            "pretty_name": f"{cell.trials.cell.full_name}, {measure.replace('_', ' ')}",
+            "code": cell.trials.cell.full_name,
             "type": kind,
             "unit": unit,
             "param_names": [],
@@ -158,7 +158,7 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
 def _name(cell: CellSummary, measure: str) -> str:
     """`mnist_cnn.mirrored-x2-b64-…-virtual-cpu.step_time`: its parts are the levels of asv's pages."""
     of = cell.trials.cell
-    return f"{slug(of.subject)}.{slug(series_name(of))}.{measure}"
+    return f"{slug(of.subject)}.{slug(of.full_name)}.{measure}"
 
 
 def _version(measure: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from harness.analysis import CellSummary, Interval, summarise
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
-from harness.report.words.names import series_name
 from harness.report.words.text import bounds
 from harness.spec.work import EXAMPLES
 from harness.visible import json_text
@@ -31,7 +30,7 @@ class Action:
         assert cell.measured is not None
         of = cell.trials.cell
         value = cell.measured.throughput if self.unit == EXAMPLES.unit else cell.measured.step_time_s
-        entry = {"name": series_name(of), "unit": of.work.quantity.worded(self.unit), "value": value.value}
+        entry = {"name": of.full_name, "unit": of.work.quantity.worded(self.unit), "value": value.value}
         if value.low is not None and value.high is not None:
             # The action reads a number after ±, in the unit of the value; the interval itself is in `extra`.
             entry["range"] = f"± {(value.high - value.low) / 2:.6g}"

@@ -17,7 +17,7 @@ from harness.errors import HarnessError, UsageError
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
 from harness.report.values import value_at
-from harness.report.words.names import series_name, slug
+from harness.report.words.names import slug
 from harness.spec.cell import Cell
 from harness.spec.work import EXAMPLES
 
@@ -157,7 +157,7 @@ def _folder(trial: TrialRecord) -> str:
     parts = [f"block-{trial.block}", *([trial.side] if trial.side else [])]
     if trial.attempt > 1:
         parts.append(f"attempt-{trial.attempt}")
-    return f"{slug(series_name(trial.cell))}/{slug('-'.join(parts))}"
+    return f"{slug(trial.cell.full_name)}/{slug('-'.join(parts))}"
 
 
 def _file_name(started_utc: str) -> str:

@@ -34,11 +34,13 @@ def as_run(cell: CellSummary) -> str:
     """The cell in words, with the reduction that ran where choosing it was left to TensorFlow."""
     of, ran = cell.trials.cell, cell.trials.executed
     words = marked(described(cell.trials), cell.trials)
-    if not isinstance(of, TrainingCell) or of.replicas_in_sync == 1 or of.asynchronous or not ran.operations:
+    if of.replicas_in_sync == 1 or of.shape.servers or not ran.operations:
         return words
     if ran.differs_from_request:
         return f"{words} ({printable(ran.differs_from_request)})"
-    return f"{words}, op auto (ran {printable(listed(ran.operations))})" if of.cross_device_op == "auto" else words
+    if of.get("cross_device_op") == "auto":
+        return f"{words}, op auto (ran {printable(listed(ran.operations))})"
+    return words
 
 
 def without_strategy(work: WorkloadSummary) -> str:

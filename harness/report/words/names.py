@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell, TrainingCell
-from harness.spec.grouping import SIDE_BY_SIDE
-from harness.spec.naming import BESIDE_HEAD, TOLD, head
+from harness.spec.cell import Cell
 
 NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
 """Keys that are in a benchmark's name only where there are several values of them."""
-SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis.series)
-"""Keys that the name of a series has as KEY=VALUE, where they are not at their default."""
 
 
 def names_of(cells: Sequence[Cell]) -> list[str]:
@@ -28,26 +24,12 @@ def names_of(cells: Sequence[Cell]) -> list[str]:
 
 
 def _name(cell: Cell, varying: Sequence[str]) -> str:
-    parts = [cell.short_name]
-    if isinstance(cell, TrainingCell):
-        parts = [cell.strategy, f"{cell.replicas}x{cell.batch_size}"]
-        parts += [getattr(cell, key) for key in TABLE if key in SIDE_BY_SIDE and getattr(cell, key) != TABLE[key].base]
-    parts += [f"{key}={value}".lower() for key in varying if (value := _value(cell, key)) is not None]
-    return "-".join(parts).replace(":", ".")
+    beside = [f"{key}={value}".lower() for key in varying if (value := _value(cell, key)) is not None]
+    return "-".join([cell.short_name, *beside]).replace(":", ".")
 
 
 def _value(cell: Cell, key: str) -> Any:
     return cell.subject if key == "model" else cell.get(key)
-
-
-def series_name(cell: Cell) -> str:
-    """One line that is the same for a cell in every run, whatever is measured beside it; no two cells share one."""
-    if not isinstance(cell, TrainingCell):
-        return cell.full_name
-    defaults = {key: TrainingCell.model_fields[key].default for key in SPELLED}
-    rest = [f"{key}={getattr(cell, key)}".lower() for key in SPELLED if getattr(cell, key) != defaults[key]]
-    many = [f"replicas={cell.replicas}"] if cell.ps and cell.replicas > 1 else []  # a label with servers counts workers
-    return " ".join([f"{head(cell)}:", cell.named(without=TOLD), *many, *rest])
 
 
 def slug(text: str) -> str:

@@ -6,7 +6,6 @@ from harness.run.launchers import CannotPlace, launchers
 from harness.run.process.cluster import spawn_cluster
 from harness.run.process.refused import RefusedChild
 from harness.run.process.zygote import Zygote
-from harness.spec.cell import TrainingCell
 from harness.trial.engines import catalogue_of
 
 
@@ -28,7 +27,8 @@ def several_processes(request: Request, engine: str) -> bool:
     """Whether the trial that is asked for is a cluster."""
     if request.task != "trial":
         return False
-    if not isinstance(request.cell, TrainingCell):
+    strategy = request.cell.get("strategy")
+    if strategy is None:
         return request.cell.shape.workers > 1
-    traits = catalogue_of(engine).strategies.get(request.cell.strategy)
+    traits = catalogue_of(engine).strategies.get(strategy)
     return traits is not None and traits.multi_worker

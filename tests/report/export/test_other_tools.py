@@ -18,7 +18,7 @@ from harness.analysis import summarise
 from harness.errors import HarnessError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
-from harness.report.words.names import names_of, series_name
+from harness.report.words.names import names_of
 from harness.spec.axes import TABLE
 from harness.spec.cell import Cell
 from tests.report.export.runs import COMMIT, REFERENCE, synthetic
@@ -51,9 +51,9 @@ def test_names_are_the_same_whatever_else_is_measured_and_no_two_cells_share_one
         make_cell(loop="fit"),
         make_cell(batch_scope="global"),
     ]
-    names = [series_name(cell) for cell in cells]
+    names = [cell.full_name for cell in cells]
     assert len(set(names)) == len(cells)
-    assert names[0] == series_name(cells[0])
+    assert names[0] == cells[0].full_name
 
 
 def one_key_apart() -> list[Cell]:
@@ -90,7 +90,7 @@ def test_cells_that_differ_in_any_one_key_have_names_of_their_own_in_every_forma
     cells = one_key_apart()
     for pair in ([cells[0], cell] for cell in cells[1:]):
         assert len(set(names_of(pair))) == 2, pair[1]
-        assert len({series_name(cell) for cell in pair}) == 2, pair[1]
+        assert len({cell.full_name for cell in pair}) == 2, pair[1]
     assert len(set(names_of(cells))) == len(cells)
 
 
