@@ -1,9 +1,6 @@
 """The parent's end of a zygote: spawn a trial, signal it, learn how it ended."""
 
 import contextlib
-import itertools
-import os
-import secrets
 import select
 import signal
 import socket
@@ -23,9 +20,9 @@ from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
 from harness.record.cluster import ClusterRecord
 from harness.record.trial import ZygoteRecord
-from harness.run.process.interpreters import inherited
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
+from harness.run.process.startup import Startup
 from harness.run.progress.base import say_line
 from harness.trial.engines import TENSORFLOW, engine_of
 from harness.visible import one_line
@@ -37,12 +34,6 @@ SLICE_S = 0.2
 LOG = "zygote.log"
 RENEWED_AFTER = 20
 """Times what its start took: to start another one then costs less than 5 % of the time."""
-HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
-PADDING_BYTES = 4096
-"""A page, below which the size of the environment moves a program's stack (Mytkowicz et al. 2009)."""
-_numbers = itertools.count(1)
-PACKAGE = Path(__file__).resolve().parents[2]
-"""This harness, which also trials in another interpreter run."""
 
 
 class ZygoteError(HarnessError):
@@ -124,16 +115,10 @@ class ForkedChild:
 
 
 class Zygote:
-    """One preloaded fork server, for one environment and one interpreter.
+    """One preloaded fork server, for one environment and one interpreter: what it is given is that of `Startup`.
 
     Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
     with it every trial.
-
-    `engine` names what is preloaded (`harness.trial.engines`). `environment` is laid over this process's own
-    variables, `python` is the interpreter, `folder` the working folder. With `path`, modules are looked for in those
-    folders first, and this harness comes from here whatever the interpreter has installed; without it the working
-    folder comes first, as for `python -m`. `not_from` is a folder that modules must not come from (see
-    `harness.trial.revision`).
     """
 
     machine = ""
@@ -150,17 +135,10 @@ class Zygote:
         not_from: Path | None = None,
         engine: str = TENSORFLOW,
     ) -> None:
-        self.engine = engine
-        self._python = python
-        self.plain = not environment and python == sys.executable and path is None and engine == TENSORFLOW
-        """Whether what it forks is as this process is: no environment, interpreter, revision or engine of its own."""
         self.hosts: dict[str, Facts] = {}
         """What launchers know of hosts elsewhere that have joined the run, by name."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
-        self._folder = folder
-        self._arguments = [engine] if not_from is None else [engine, str(not_from)]
-        self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
         self._children: dict[int, ForkedChild] = {}
         self._next = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -171,17 +149,7 @@ class Zygote:
         """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
         try:
             self._scratch = Scratch()
-            # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
-            temporary = self._scratch.path / "tmp"
-            temporary.mkdir()
-            self._environment = {
-                "TF_CPP_MIN_LOG_LEVEL": "2",
-                **inherited(python),
-                "TMPDIR": str(temporary),
-                **(environment or {}),
-            }
-            if path is not None:
-                self._environment["PYTHONPATH"] = self._path(path, not_from)
+            self._startup = Startup(self._scratch.path, environment, python, folder, path, not_from, engine)
         except OSError as error:
             raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
         self.scratch = str(self._scratch.path)
@@ -191,14 +159,15 @@ class Zygote:
         """Which process it is by now, and what each has for itself; None before the first."""
         self._launched = self._ready = 0.0
 
-    def _path(self, path: Sequence[Path], not_from: Path | None) -> str:
-        """PYTHONPATH: this package alone, then `path`, then what was there before."""
-        ours = self._scratch.path / "path"
-        ours.mkdir()
-        (ours / "harness").symlink_to(PACKAGE)
-        before = [Path(entry) for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        kept = [entry for entry in before if not_from is None or not entry.resolve().is_relative_to(not_from)]
-        return os.pathsep.join(str(entry) for entry in (ours, *path, *kept))
+    @property
+    def engine(self) -> str:
+        """What is preloaded."""
+        return self._startup.engine
+
+    @property
+    def plain(self) -> bool:
+        """Whether what it forks is as this process is."""
+        return self._startup.plain
 
     def __enter__(self) -> "Zygote":
         try:
@@ -218,26 +187,16 @@ class Zygote:
         self._scratch.close()
 
     def launch(self) -> None:
-        """Start the process and do not wait. Two that are launched one after the other import side by side.
-
-        All its trials share its address layout, the size of its environment and its hash seed, which can make a step
-        faster or slower. So each process has others, and says which; a hash seed that is given stays.
-        """
+        """Start the process and do not wait. Two that are launched one after the other import side by side."""
         self._launched = time.monotonic()
-        padding = secrets.randbelow(PADDING_BYTES)
-        environment = {HASH_SEED: str(secrets.randbelow(2**32)), **self._environment, PADDING: "x" * padding}
-        seed = environment[HASH_SEED]
-        self.layout = ZygoteRecord(
-            number=next(_numbers), padding_bytes=padding, hash_seed=int(seed) if seed.isdecimal() else None
-        )
+        environment, self.layout = self._startup.next_environment()
         ours, theirs = socket.socketpair()
-        module = ["-m", "harness.trial.zygote", str(theirs.fileno()), str(os.getpid())]
         with theirs, self._log(self._scratch.path / LOG) as stderr:
             try:
                 self._process = subprocess.Popen(
-                    [self._python, *self._flags, *module, *self._arguments],
+                    self._startup.command(theirs.fileno()),
                     env=environment,
-                    cwd=self._folder,
+                    cwd=self._startup.folder,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=stderr,
@@ -246,7 +205,7 @@ class Zygote:
                 )
             except OSError as error:
                 ours.close()
-                raise ZygoteError(f"{self._python} cannot be started: {error.strerror or error}") from None
+                raise ZygoteError(f"{self._startup.python} cannot be started: {error.strerror or error}") from None
         self._channel = Channel(ours)
         self._hung_up = False
         self._starting = True
@@ -270,7 +229,7 @@ class Zygote:
             self.stop()
             tail = (self._scratch.path / LOG).read_text(errors="replace").strip().splitlines()
             raise ZygoteError(
-                f"{engine_of(self.engine).title} could not be imported by {self._python}: "
+                f"{engine_of(self.engine).title} could not be imported by {self._startup.python}: "
                 f"{tail[-1] if tail else 'no answer'}"
             )
         self.versions = Readiness.model_validate_json(line).versions

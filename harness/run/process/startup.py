@@ -1,0 +1,86 @@
+"""What a zygote's process is started with: interpreter, arguments, variables, and what each process has for itself."""
+
+import itertools
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.record.trial import ZygoteRecord
+from harness.run.process.interpreters import inherited
+from harness.trial.engines import TENSORFLOW
+
+HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
+PADDING_BYTES = 4096
+"""A page, below which the size of the environment moves a program's stack (Mytkowicz et al. 2009)."""
+PACKAGE = Path(__file__).resolve().parents[2]
+"""This harness, which also trials in another interpreter run."""
+_numbers = itertools.count(1)
+
+
+class Startup:
+    """How the processes of one zygote are started, one after the other.
+
+    `scratch` is a folder of the zygote's own. `engine` names what is preloaded (`harness.trial.engines`). `environment`
+    is laid over this process's own variables, `python` is the interpreter, `folder` the working folder. With `path`,
+    modules are looked for in those folders first, and this harness comes from here whatever the interpreter has
+    installed; without it the working folder comes first, as for `python -m`. `not_from` is a folder that modules must
+    not come from (see `harness.trial.revision`). Raises OSError where `scratch` takes no folders.
+    """
+
+    def __init__(
+        self,
+        scratch: Path,
+        environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+        folder: Path | None = None,
+        path: Sequence[Path] | None = None,
+        not_from: Path | None = None,
+        engine: str = TENSORFLOW,
+    ) -> None:
+        self.engine = engine
+        self.python = python
+        self.folder = folder
+        self.plain = not environment and python == sys.executable and path is None and engine == TENSORFLOW
+        """Whether what is forked is as this process is: no environment, interpreter, revision or engine of its own."""
+        self._arguments = [engine] if not_from is None else [engine, str(not_from)]
+        self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
+        # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
+        temporary = scratch / "tmp"
+        temporary.mkdir()
+        self._environment = {
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            **inherited(python),
+            "TMPDIR": str(temporary),
+            **(environment or {}),
+        }
+        if path is not None:
+            ours = scratch / "path"
+            ours.mkdir()
+            (ours / "harness").symlink_to(PACKAGE)
+            self._environment["PYTHONPATH"] = self._path([ours, *path], not_from)
+
+    def _path(self, first: Sequence[Path], not_from: Path | None) -> str:
+        """PYTHONPATH: `first`, with this package alone before all, then what was there before."""
+        before = [Path(entry) for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        kept = [entry for entry in before if not_from is None or not entry.resolve().is_relative_to(not_from)]
+        return os.pathsep.join(str(entry) for entry in (*first, *kept))
+
+    def command(self, control: int) -> list[str]:
+        """The command line of a process that is given the socket `control` to be told by."""
+        module = ["-m", "harness.trial.zygote", str(control), str(os.getpid())]
+        return [self.python, *self._flags, *module, *self._arguments]
+
+    def next_environment(self) -> tuple[dict[str, str], ZygoteRecord]:
+        """The variables of another process, and what it has for itself.
+
+        All its trials share its address layout, the size of its environment and its hash seed, which can make a step
+        faster or slower. So each process has others, and says which; a hash seed that is given stays.
+        """
+        padding = secrets.randbelow(PADDING_BYTES)
+        environment = {HASH_SEED: str(secrets.randbelow(2**32)), **self._environment, PADDING: "x" * padding}
+        seed = environment[HASH_SEED]
+        return environment, ZygoteRecord(
+            number=next(_numbers), padding_bytes=padding, hash_seed=int(seed) if seed.isdecimal() else None
+        )
