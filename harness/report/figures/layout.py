@@ -85,20 +85,17 @@ def row_axes(
         axes.xaxis.set_visible(False)
         axes.yaxis.set_visible(False)
         made.append(axes)
-    for at, name in names.items():
-        made[0].text(
-            -_BESIDE / wide,
-            at,
-            name,
-            transform=made[0].get_yaxis_transform(),
-            ha="right",
-            va="center_baseline",
-            fontsize=LABEL_PT,
-            color=INK,
-        )
+    _write_names(made[0], names, -_BESIDE / wide)
     if keys:
         figure.legend(handles=list(keys), loc="upper center", ncols=columns, fontsize=KEY_PT, borderaxespad=0.2)
     return figure, made
+
+
+def _write_names(axes: Axes, names: Mapping[int, str] | Mapping[float, str], x: float) -> None:
+    """A name at each row, which ends at `x`, as a share of the width of the axes."""
+    across = axes.get_yaxis_transform()
+    for at, name in names.items():
+        axes.text(x, at, name, transform=across, ha="right", va="center_baseline", fontsize=LABEL_PT, color=INK)
 
 
 def points_wide(axes: Axes) -> float:

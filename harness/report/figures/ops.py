@@ -49,25 +49,26 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
         axes.axvline(100, color=MUTED, linewidth=1)
         _draw_ops(axes, groups, starts, looks, verdicts)
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "throughput, % of the reference op; 95 % interval")
-    caption = (
-        f"{_found(verdicts, margins)} Each op against the reference of its row: TensorFlow's own default (auto) where "
-        "it was measured, else the fastest. An interval that runs out of the figure is in the table."
-    )
-    if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
-        caption += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
-    statuses = {cell.cell_id: cell.trials.status for cell in summary.cells}
-    unproved = [
-        f"{group.label}, {item.name}"
-        for group in groups
-        for item in _drawn(group)
-        if statuses[item.cell_id] == "unproved"
-    ]
-    if unproved:
-        caption += f" Unproved, so that a fault could have gone unseen: {listed(unproved)}."
+    caption = f"{_found(verdicts, margins)} {_caption(summary, groups, verdicts)}"
     if len(every) > len(groups):
         caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
     data = _rows(every, summary, verdicts)
     return picture(figure, name, "Cross-device ops side by side", _describe(groups), caption, data)
+
+
+def _caption(summary: WorkloadSummary, groups: Sequence[OpGroup], verdicts: Mapping[str, Judgement]) -> str:
+    """How the figure is to be read."""
+    text = (
+        "Each op against the reference of its row: TensorFlow's own default (auto) where it was measured, else the "
+        "fastest. An interval that runs out of the figure is in the table."
+    )
+    if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
+        text += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
+    unproved = {cell.cell_id for cell in summary.cells if cell.trials.status == "unproved"}
+    named = [f"{group.label}, {item.name}" for group in groups for item in _drawn(group) if item.cell_id in unproved]
+    if named:
+        text += f" Unproved, so that a fault could have gone unseen: {listed(named)}."
+    return text
 
 
 def _draw_ops(

@@ -186,12 +186,7 @@ def _verdict(work: WorkloadSummary) -> str:
         marked(described(cell.trials) + default_words(work, cell), cell.trials)
         for cell in (cells[answer.base_id], cells[answer.best_distributed_id])
     )
-    whatever = f", whatever its {listed(map(key_words, keys))}" if (keys := varying(work)) else ""
-    against = f"{ratio(answer.speed_up)} the throughput of the fastest cell without a strategy{whatever} ({base})"
-    if answer.distributed > 1:
-        against += f", chosen as the best of {answer.distributed}"
-    if answer.speed_up_shared and answer.verdict != "pays":
-        against += f" ({SHARED_LABEL})"
+    against = _against(work, answer.speed_up, base)
     best = (
         "the fastest has"
         if answer.best_distributed_id == answer.best_id
@@ -210,6 +205,18 @@ def _verdict(work: WorkloadSummary) -> str:
             return f"Whether distributing pays is undecided: {best} {against}{_undecided(work, answer.speed_up)}"
         case _:
             return f"Whether distributing pays cannot be known from one trial a cell: {best} {against}; use --trials 3."
+
+
+def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:
+    """What the best distributed cell has over the fastest one without a strategy."""
+    answer = work.answer
+    whatever = f", whatever its {listed(map(key_words, keys))}" if (keys := varying(work)) else ""
+    against = f"{ratio(speed_up)} the throughput of the fastest cell without a strategy{whatever} ({base})"
+    if answer.distributed > 1:
+        against += f", chosen as the best of {answer.distributed}"
+    if answer.speed_up_shared and answer.verdict != "pays":
+        against += f" ({SHARED_LABEL})"
+    return against
 
 
 def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:

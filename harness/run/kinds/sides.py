@@ -76,11 +76,7 @@ def sides_of(
     found = [one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True)]
     check_turns(found[0][0], found[1][0])
     words = _words((found[0][0], found[1][0]), given)
-    if not any([*words, *pythons, *revisions]) and (a or b):
-        raise UsageError(
-            f"--a, --b: nothing sets the sides apart ({', '.join([*a, *b])}); "
-            "leave both out to compare a side with itself"
-        )
+    _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons)
     commits, states = _commits(revisions, [cell for _, cell in found])
     labels = [", ".join([*words[i], *titles[i], *states[i]]) for i in range(2)]
@@ -100,6 +96,13 @@ def sides_of(
         for i, name in enumerate(SIDE_NAMES)
     )
     return one, two
+
+
+def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -> None:
+    if given and not any(differences):
+        raise UsageError(
+            f"--a, --b: nothing sets the sides apart ({', '.join(given)}); leave both out to compare a side with itself"
+        )
 
 
 def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str]]:
