@@ -259,7 +259,7 @@ def _read(given: tuple[Name, ...], results: Folder, *, trials: bool = True) -> l
 
     found = [read(run, results) for run in given or ("latest",)]
     for run in found:
-        if trials and run.manifest.kind == "import":
+        if trials and not run.manifest.what.kind.measured:
             raise UsageError(
                 f"RUN: '{run.manifest.run_id}' was imported and has no trials; harness.load_cells has its figures"
             )

@@ -25,6 +25,11 @@ class Kind:
         """Whether its records are trials of cells, which have a throughput."""
         return self.log == TRIALS_NAME
 
+    @property
+    def measured(self) -> bool:
+        """Whether such a run has measured anything: no verb has made a table that was imported."""
+        return self.verb is not None
+
 
 class Undertaking(ABC):
     """What a run set out to do: the part of the manifest that its kind has for itself."""

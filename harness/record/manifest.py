@@ -286,7 +286,7 @@ class RunManifest(_Part):
     @property
     def what(self) -> What:
         """What the run set out to do, by its kind."""
-        return self.comparison or self.validation or self.faults or self.imported or self.extension or _SWEEP
+        return next((part for _, part in self if isinstance(part, What)), _SWEEP)
 
     @property
     def looks(self) -> LooksRecord | None:

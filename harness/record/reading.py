@@ -223,7 +223,7 @@ def _listing(folder: Path) -> RunListing:
         run_id=manifest.run_id,
         name=manifest.sweep.name,
         kind=what.kind.name,
-        status="imported" if what.kind.verb is None else manifest.status,
+        status=manifest.status if what.kind.measured else "imported",
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
         cells=len(what.figures if isinstance(what, ImportedRecord) else manifest.cells),

@@ -161,7 +161,7 @@ def _check_kind(manifest: RunManifest, path: Path, name: str) -> None:
     kind = manifest.what.kind
     if kind.name == name:
         return
-    if kind.verb is None:
+    if not kind.measured:
         raise UsageError(f"--resume: '{path.name}' was imported: there is nothing to measure")
     way = f"python -m harness {kind.verb} --resume {shlex.quote(str(path))}"
     raise UsageError(f"--resume: '{path.name}' is a run of {kind.verb}; go on with: {way}")

@@ -36,7 +36,7 @@ def compare_runs(
     """
     if a.manifest.run_id == b.manifest.run_id:
         raise UsageError(f"RUN_B: '{b.manifest.run_id}' is the same run as RUN_A; --along AXIS compares its own cells")
-    measured = [run for run in (a, b) if run.manifest.kind != "import"]
+    measured = [run for run in (a, b) if run.manifest.what.kind.measured]
     for run in measured:
         _expect_sweep(run)
     if len(measured) < 2:
@@ -140,7 +140,7 @@ def _rows(
 
 def _expect_sweep(run: Run) -> None:
     name = run.manifest.run_id
-    if run.manifest.kind == "import":
+    if not run.manifest.what.kind.measured:
         raise UsageError(
             f"RUN: '{name}' was imported: published figures are compared with another run, not along an axis"
         )
