@@ -47,12 +47,12 @@ def command(
     """Run the verb."""
     from harness.errors import UsageError, not_one_of
     from harness.record.reading import load_run, resolve_run
-    from harness.report.kinds import formats, shown_kind
+    from harness.report.kinds import formats, presentation_of
 
     if format_name not in (known := formats()):
         raise not_one_of("--format", format_name, known)
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
-    kind = shown_kind(loaded.manifest)
+    kind = presentation_of(loaded.manifest)
     if format_name not in (fitting := kind.exporters()):
         raise UsageError(kind.lacks_format(loaded))
     text = fitting[format_name].export(loaded, output)

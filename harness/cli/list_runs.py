@@ -40,8 +40,8 @@ def command(
 def _state(listing: "RunListing") -> str:
     if listing.problem:
         return f"unreadable: {listing.problem}"
-    from harness.report.kinds import shown_kinds
+    from harness.report.kinds import presentations
 
     status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
-    kind = shown_kinds().get(listing.kind or "")
+    kind = presentations().get(listing.kind or "")
     return f"{status:<11}  {f'a run of {listing.kind}' if kind is None else kind.listed(listing)}"

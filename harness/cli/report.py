@@ -55,7 +55,7 @@ def command(
     from harness.cli._index import REPORTS, list_in_index
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
-    from harness.report.kinds import PageRequest, shown_kind
+    from harness.report.kinds import PageRequest, presentation_of
 
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
@@ -63,7 +63,7 @@ def command(
     against = None if base is None else _against(base, loaded, results, across_machines)
     target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
-    lines = shown_kind(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
+    lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
     list_in_index(target)
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
@@ -85,10 +85,10 @@ def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -
     from harness.analysis.comparison import choose_margins, compare_runs
     from harness.errors import UsageError
     from harness.record.reading import load_run, resolve_run
-    from harness.report.kinds import shown_kind
+    from harness.report.kinds import presentation_of
     from harness.report.kinds.base import known_validation
 
-    if not shown_kind(run.manifest).takes_base:
+    if not presentation_of(run.manifest).takes_base:
         raise UsageError(f"--base: '{run.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
     base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:

@@ -33,7 +33,7 @@ def command(
 def tell(run: "Run", results: Path, json_out: bool) -> None:
     """Print what a run found as its kind is shown, or one JSON object."""
     from harness.cli._table import surface
-    from harness.report.kinds import shown_kind
+    from harness.report.kinds import presentation_of
 
-    kind = shown_kind(run.manifest)
+    kind = presentation_of(run.manifest)
     print(kind.as_json(run, results) if json_out else kind.text(run, results, surface()), end="")

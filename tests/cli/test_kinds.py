@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.record.reading import list_runs, load_manifest
-from harness.report.kinds import formats, shown_kind, shown_kinds
+from harness.report.kinds import formats, presentation_of, presentations
 from harness.run.kinds import run_kinds
 from harness.run.kinds.published_table import import_table
 from tests.comparisons import ab_run, stored, sweep_run
@@ -39,7 +39,7 @@ EXAMPLES: dict[str, Callable[[Path], Path]] = {
 }
 """A run of each kind, written to a folder of results; a kind without one fails its tests."""
 
-each_kind = pytest.mark.parametrize("kind", sorted(shown_kinds()))
+each_kind = pytest.mark.parametrize("kind", sorted(presentations()))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def path(kind: str, tmp_path: Path) -> Path:
 
 
 def test_every_kind_that_can_be_measured_can_be_shown() -> None:
-    assert set(run_kinds()) <= set(shown_kinds())
+    assert set(run_kinds()) <= set(presentations())
 
 
 @each_kind
@@ -69,7 +69,7 @@ def test_its_page_says_what_it_is_and_stands_in_the_index(harness: Harness, path
     code, out, error = harness("report", "latest", "--output", str(page))
     assert (code, error) == (0, "")
     assert out.endswith(f"report: {page}\n")
-    page_kind = shown_kind(load_manifest(path)).page_kind
+    page_kind = presentation_of(load_manifest(path)).page_kind
     assert f'name="harness-kind" content="{page_kind}"' in page.read_text()
     index = (page.parent / "index.html").read_text()
     assert 'href="one.html"' in index
@@ -81,7 +81,7 @@ def test_it_is_listed_in_one_line(harness: Harness, kind: str, path: Path) -> No
     code, out, error = harness("list")
     assert (code, error, out.count("\n")) == (0, "", 1)
     [listing] = list_runs(path.parent)
-    assert out.endswith(f"  {shown_kinds()[kind].listed(listing)}\n")
+    assert out.endswith(f"  {presentations()[kind].listed(listing)}\n")
     [row] = json.loads(harness("list", "--json")[1])
     assert row["kind"] == kind
 
@@ -90,7 +90,7 @@ def test_it_is_listed_in_one_line(harness: Harness, kind: str, path: Path) -> No
 def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
     harness: Harness, kind: str, path: Path
 ) -> None:
-    fitting = shown_kinds()[kind].exporters()
+    fitting = presentations()[kind].exporters()
     for name in {"csv", "cells", "json"} & set(fitting):
         code, out, _ = harness("export", "latest", "--format", name)
         assert code == 0
@@ -103,7 +103,7 @@ def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
 
 @each_kind
 def test_only_a_page_that_has_room_for_a_comparison_takes_a_base(harness: Harness, kind: str, path: Path) -> None:
-    if not shown_kinds()[kind].takes_base:
+    if not presentations()[kind].takes_base:
         code, _, error = harness("report", "latest", "--base", path.name)
         assert code == 2
         assert "only sweeps are compared with a base run" in error

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, cast
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.registry import registered
-from harness.report.kinds.base import PageRequest, ShownKind
+from harness.report.kinds.base import PageRequest, Presentation
 
 if TYPE_CHECKING:
     from harness.report.export.base import Exporter
 
-__all__ = ["PageRequest", "ShownKind", "formats", "shown_kind", "shown_kinds"]
+__all__ = ["PageRequest", "Presentation", "formats", "presentation_of", "presentations"]
 
 
-def shown_kinds() -> Mapping[str, ShownKind]:
+def presentations() -> Mapping[str, Presentation]:
     """Every kind of run that can be shown, by the name that manifests have for it."""
-    return cast(Mapping[str, ShownKind], registered(__name__, "KIND"))
+    return cast(Mapping[str, Presentation], registered(__name__, "KIND"))
 
 
-def shown_kind(manifest: RunManifest) -> ShownKind:
+def presentation_of(manifest: RunManifest) -> Presentation:
     """How the run of `manifest` is shown. UsageError for a kind that this harness does not have."""
-    found = shown_kinds().get(manifest.kind)
+    found = presentations().get(manifest.kind)
     if found is None:
         raise UsageError(f"RUN: '{manifest.run_id}' is a run of the kind '{manifest.kind}', which this harness lacks")
     return found
@@ -34,5 +34,5 @@ def formats() -> "dict[str, Exporter]":
     """Every format that a run of some kind can be exported in, in alphabetical order."""
     from harness.report.export import exporters
 
-    own = {name: one for kind in shown_kinds().values() for name, one in kind.exporters().items()}
+    own = {name: one for kind in presentations().values() for name, one in kind.exporters().items()}
     return dict(sorted({**own, **exporters()}.items()))

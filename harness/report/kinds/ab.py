@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, ShownKind, known_validation
+from harness.report.kinds.base import PageRequest, Presentation, known_validation
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -18,12 +18,12 @@ def comparison_of(run: Run, results: Path) -> "Comparison":
     return comparison_of_ab(run, validation=known_validation(run, results))
 
 
-class _Ab(ShownKind):
+class _Ab(Presentation):
     name = "ab"
     page_kind = "comparison"
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.comparison import Surface, renderer
         from harness.report.comparison.words import change_lines, headline, verdict_sentences
         from harness.report.export.base import write
@@ -35,13 +35,13 @@ class _Ab(ShownKind):
         return [*differing, headline(comparison), *verdict_sentences(comparison)]
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.comparison import renderer
 
         return renderer("terminal").render(comparison_of(run, results), surface)
 
     def as_json(self, run: Run, results: Path) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.comparison import Surface, renderer
 
         return renderer("json").render(comparison_of(run, results), Surface())

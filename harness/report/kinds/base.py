@@ -29,7 +29,7 @@ class PageRequest:
     """A run of published figures to draw beside the measured ones; kinds without such a figure pass over it."""
 
 
-class ShownKind(ABC):
+class Presentation(ABC):
     """How a run of one kind is shown. A module of this package has one as its `KIND`."""
 
     name: ClassVar[str]

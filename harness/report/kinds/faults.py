@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from harness.record.fault_log import load_faults
 from harness.record.faults import FaultsPlan
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, ShownKind
+from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ def _summary(run: Run) -> "FaultsSummary":
     return summarise_faults(run.manifest.part(FaultsPlan), load_faults(run.path))
 
 
-class _Faults(ShownKind):
+class _Faults(Presentation):
     name = "faults"
     page_kind = "faults"
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.export.base import write
         from harness.report.faults.page import faults_lines, faults_page
 
@@ -37,7 +37,7 @@ class _Faults(ShownKind):
         return list(faults_lines(summary))
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.faults.page import faults_lines, faults_tables
         from harness.report.terminal.table import drawn
 
@@ -48,7 +48,7 @@ class _Faults(ShownKind):
         return drawings + "".join(f"{line}\n" for line in (*faults_lines(summary), *where))
 
     def as_json(self, run: Run, results: Path) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.faults.as_json import faults_json
 
         return json_text({"run_id": run.manifest.run_id, "path": str(run.path), **faults_json(_summary(run))})
@@ -58,7 +58,7 @@ class _Faults(ShownKind):
         return {}
 
     def lacks_format(self, run: Run) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return f"RUN: '{run.path.name}' is a run of faults; `harness show --json` gives its figures"
 
 

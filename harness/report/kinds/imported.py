@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.record.imported import ImportedRecord
 from harness.record.reading import Run, RunListing
-from harness.report.kinds.base import PageRequest, ShownKind
+from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import one_line
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from harness.report.export.base import Exporter
 
 
-class _Imported(ShownKind):
+class _Imported(Presentation):
     name = "import"
     page_kind = "imported"
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.export.base import write
         from harness.report.tables.published import imported_page
 
@@ -28,7 +28,7 @@ class _Imported(ShownKind):
         return []
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.tables.published import imported_table
         from harness.report.terminal.table import drawn
 
@@ -36,7 +36,7 @@ class _Imported(ShownKind):
         return f"{one_line(run.manifest.run_id)}\n{drawn(table, surface.width, surface.styled)}"
 
     def as_json(self, run: Run, results: Path) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return self.exporters()["json"].export(run, None) or ""
 
     def exporters(self) -> "Mapping[str, Exporter]":
@@ -49,16 +49,16 @@ class _Imported(ShownKind):
         return {"cells": cells, "json": super().exporters()["json"]}
 
     def lacks_format(self, run: Run) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         has = ", ".join(self.exporters())
         return f"--format: '{run.manifest.run_id}' was imported and has no trials; expected one of {has}"
 
     def listed(self, listing: RunListing) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return f"{listing.cells} published figures, not measured here"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.tables.published import imported_rows
 
         return [{**row, "status": "imported", "trials_ok": row["trials"]} for row in imported_rows(run.manifest)]

@@ -4,19 +4,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, ShownKind, known_validation
+from harness.report.kinds.base import PageRequest, Presentation, known_validation
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
 
 
-class _Sweep(ShownKind):
+class _Sweep(Presentation):
     name = "sweep"
     page_kind = "run"
     takes_base = True
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.comparison.words import headline, verdict_sentences
         from harness.report.page.report import write_report
         from harness.report.tables.published import overlay_of
@@ -38,7 +38,7 @@ class _Sweep(ShownKind):
         return [*answer_lines(summary), f"against {against.title_a}: {headline(against)}", *verdict_sentences(against)]
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.analysis.summary import summarise
         from harness.report.terminal.run import shown
         from harness.report.words.traces import trace_lines
@@ -48,7 +48,7 @@ class _Sweep(ShownKind):
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return self.exporters()["json"].export(run, None) or ""
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
 from harness.record.validation import ValidationRecord, with_recorded_rules
-from harness.report.kinds.base import PageRequest, ShownKind
+from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def validation_text(record: ValidationRecord, path: Path, surface: "Surface") ->
     return tables + "".join(f"{line}\n" for line in (*validation_lines(record), f"records: {path}"))
 
 
-class _Validation(ShownKind):
+class _Validation(Presentation):
     name = "validation"
     page_kind = "validation"
 
@@ -31,7 +31,7 @@ class _Validation(ShownKind):
         return with_recorded_rules(validation_of(run), run.path)
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
-        """See ShownKind."""
+        """See Presentation."""
         from harness.report.export.base import write
         from harness.report.tables.validation import validation_lines, validation_page
 
@@ -40,11 +40,11 @@ class _Validation(ShownKind):
         return list(validation_lines(record))
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return validation_text(self._record(run), run.path, surface)
 
     def as_json(self, run: Run, results: Path) -> str:
-        """See ShownKind."""
+        """See Presentation."""
         return json_text(self._record(run).model_dump(mode="json"))
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from harness.errors import StorageError
 from harness.files import opened
 from harness.record.files import replace_file
-from harness.report.kinds import shown_kinds
+from harness.report.kinds import presentations
 from harness.report.page.templating import rendered
 from harness.report.words.text import plural, shortened
 from harness.visible import printable
@@ -110,7 +110,7 @@ def _listed(path: Path, written: float) -> Listed | None:
     said = _said(path)
     title = said.get("title", "")
     kind = said.get(MARK) or next((kind for end, kind in _OLD_TITLES.items() if title.endswith(end)), None)
-    if kind not in (*OF_SEVERAL, *(shown.page_kind for shown in shown_kinds().values())):
+    if kind not in (*OF_SEVERAL, *(shown.page_kind for shown in presentations().values())):
         return None
     name = os.fsencode(path.name)
     return Listed(

@@ -8,7 +8,7 @@ import numpy as np
 from harness.analysis.comparison.result import Comparison
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
-from harness.report.kinds import shown_kind
+from harness.report.kinds import presentation_of
 from harness.report.tables.columns import (
     COMPARISON_COLUMNS,
     RUN_COLUMNS,
@@ -72,7 +72,9 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a cell with its estimates; of an imported run one row a published figure, without a rank."""
     import pandas as pd
 
-    rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in shown_kind(run.manifest).cell_rows(run)]
+    rows = [
+        {"run_id": run.manifest.run_id, **row} for run in runs for row in presentation_of(run.manifest).cell_rows(run)
+    ]
     published = [EXAMPLES] if any(row.get(EXAMPLES.throughput_key) is not None for row in rows) else []
     columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells), published)
     return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in columns})

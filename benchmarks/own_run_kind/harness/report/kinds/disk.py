@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.record.disk import DiskWrite
 from harness.record.log import load_records
 from harness.record.reading import Run, RunListing
-from harness.report.kinds.base import PageRequest, ShownKind
+from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Csv:
         return deliver("\n".join(["number,seconds", *rows]) + "\n", target)
 
 
-class Disk(ShownKind):
+class Disk(Presentation):
     name = "disk"
     page_kind = "disk"
 
