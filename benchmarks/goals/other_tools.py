@@ -41,7 +41,7 @@ from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.record.validation import Rule
 from harness.report.tables.validation import tools_table
-from harness.report.terminal.table import drawn
+from harness.report.terminal.table import table_text
 
 KEPT = Path(__file__).parents[2] / "results" / "validation"
 Alarm = Literal["slower", "faster"]
@@ -262,7 +262,7 @@ def main() -> None:
             "rules": [rule for run in runs for rule in rules_of(run)],
         }
     )
-    print(drawn(tools_table(together)), end="")
+    print(table_text(tools_table(together)), end="")
 
 
 if __name__ == "__main__":

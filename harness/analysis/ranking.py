@@ -50,7 +50,7 @@ class RankingScope:
     def of(cls, cells: Sequence[Cell]) -> "RankingScope":
         """The workload of cells that have one scope."""
         first = cells[0]
-        return cls(tuple(first.held(cells).items()), first.scope_label(cells), first.work.quantity)
+        return cls(tuple(first.in_common(cells).items()), first.scope_label(cells), first.work.quantity)
 
     def get(self, key: str) -> Any:
         """The value of a key, None where this kind of work has no such key."""

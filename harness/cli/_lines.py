@@ -10,7 +10,7 @@ from harness.run.progress.lines import PlainLines
 from harness.visible import one_line
 
 
-class Lines(PlainLines):
+class VerdictLines(PlainLines):
     """A line a trial, and what is known so far before each block but the first."""
 
     def __init__(self, out: TextIO | None = None) -> None:
@@ -45,7 +45,7 @@ class Lines(PlainLines):
         super()._say(one_line(text))
 
 
-class GitHubGroups(Lines):
+class GitHubGroups(VerdictLines):
     """The lines of a block in a group that the log folds; what went wrong outside it, as an annotation.
 
     See "Workflow commands for GitHub Actions". The runner reads them from standard error as well.

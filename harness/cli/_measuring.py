@@ -102,9 +102,9 @@ def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Pr
 
         return GitHubGroups()
     if not heeds_control(sys.stderr):
-        from harness.cli._lines import Lines
+        from harness.cli._lines import VerdictLines
 
-        return Lines()
+        return VerdictLines()
     from harness.cli._live import TerminalProgress
 
     return TerminalProgress(results=results)

@@ -24,7 +24,7 @@ def surface() -> "Surface":
 
 def print_table(table: "Table") -> None:
     """A table as wide as the terminal allows; in a pipe, as wide as it needs."""
-    from harness.report.terminal.table import drawn
+    from harness.report.terminal.table import table_text
 
     page = surface()
-    print(drawn(table, page.width, page.styled), end="")
+    print(table_text(table, page.width, page.styled), end="")

@@ -32,7 +32,7 @@ def progress_lines(config: pytest.Config, say: Say) -> Progress:
     """Nothing with -q; a line a block; with -v a line a trial."""
     verbosity = config.get_verbosity()
 
-    class Lines(PlainLines):
+    class GateLines(PlainLines):
         """The lines of a sweep in a pipe."""
 
         def ended(self, record: TrialRecord) -> None:
@@ -44,4 +44,4 @@ def progress_lines(config: pytest.Config, say: Say) -> Progress:
         def _say(self, text: str) -> None:
             say(text)
 
-    return Lines() if verbosity >= 0 else Quiet()
+    return GateLines() if verbosity >= 0 else Quiet()

@@ -68,7 +68,7 @@ class TrainingCell(Axes, Cell):
         """
         return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING}
 
-    def held(self, ranked: Sequence[Cell]) -> dict[str, Any]:
+    def in_common(self, ranked: Sequence[Cell]) -> dict[str, Any]:
         """`scope`, and what the ranking's name says of it besides where all of `ranked` have it."""
         alike = {key for key in TOLD if len({cell.get(key) for cell in ranked}) == 1}
         return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING or key in alike}

@@ -136,7 +136,7 @@ class Cell(BaseModel, ABC):
         """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
         return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
 
-    def held(self, ranked: "Sequence[Cell]") -> dict[str, Any]:
+    def in_common(self, ranked: "Sequence[Cell]") -> dict[str, Any]:
         """What all of `ranked`, which share the scope, are told to share."""
         return self.scope
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from harness.cli._lines import GitHubGroups, Lines
+from harness.cli._lines import GitHubGroups, VerdictLines
 from harness.cli._live import TerminalProgress
 from harness.cli._measuring import progress_for
 from harness.run.progress.base import Quiet
@@ -16,7 +16,7 @@ from tests.synthetic import default_cells, make_run
 
 def test_a_pipe_gets_lines_without_control_characters_and_the_verdict_before_each_block() -> None:
     out = io.StringIO()
-    play(Lines(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
+    play(VerdictLines(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
     lines = out.getvalue().splitlines()
     assert all(line.isprintable() for line in lines)
     so_far = [number for number, line in enumerate(lines) if line.startswith("so far: mirrored ×2 b128")]
@@ -62,9 +62,9 @@ def test_what_a_record_says_is_no_command_to_github(reason: str) -> None:
     ("tty", "environment", "expected"),
     [
         (True, {"TERM": "xterm-256color"}, TerminalProgress),
-        (True, {"TERM": "dumb"}, Lines),
-        (True, {"TERM": ""}, Lines),
-        (False, {"TERM": "xterm"}, Lines),
+        (True, {"TERM": "dumb"}, VerdictLines),
+        (True, {"TERM": ""}, VerdictLines),
+        (False, {"TERM": "xterm"}, VerdictLines),
         (False, {"GITHUB_ACTIONS": "true"}, GitHubGroups),
         (True, {"GITHUB_ACTIONS": "true", "TERM": "xterm"}, GitHubGroups),
     ],

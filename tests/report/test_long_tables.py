@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from harness.report.page.templating import environment
 from harness.report.tables.table import MOST_ROWS, Head, Table
-from harness.report.terminal.table import drawn
+from harness.report.terminal.table import table_text
 from tests.report.test_page import Page
 
 COLUMNS = (Head("cell", False), Head("examples/s"))
@@ -64,7 +64,7 @@ def test_a_marked_row_says_so_in_words_and_with_a_sign_not_by_colour_alone() -> 
 
 
 def test_on_a_terminal_without_bold_a_marked_row_begins_with_a_star() -> None:
-    lines = drawn(table(3, frozenset({1}))).splitlines()
+    lines = table_text(table(3, frozenset({1}))).splitlines()
     assert [line.split()[:2] for line in lines if "cell" in line][1:] == [["cell", "0"], ["*", "cell"], ["cell", "2"]]
     assert "\x1b" not in "".join(lines)
 

@@ -22,7 +22,7 @@ from harness.report.history.words import history_table
 from harness.report.page.report import render
 from harness.report.tables.frames import cell_frame, trial_frame, window_frame
 from harness.report.terminal.interim import so_far
-from harness.report.terminal.run import shown
+from harness.report.terminal.run import run_text
 from harness.spec.cell import Cell
 from harness.spec.work import CELL_KINDS, OwnStepCell, Quantity, Shape, Work, kind_of_work
 from tests.synthetic import make_cell, make_run
@@ -105,8 +105,8 @@ def everything_said(run: Run, tmp_path: Path) -> dict[str, str]:
     summary = summarise(run.manifest, run.trials)
     said = {
         "page": render(run.manifest, run.trials, summary),
-        "show": shown(run.manifest, run.trials, summary, 160, False)
-        + shown(run.manifest, run.trials, summary, 60, False),
+        "show": run_text(run.manifest, run.trials, summary, 160, False)
+        + run_text(run.manifest, run.trials, summary, 60, False),
         "interim": "\n".join(so_far(summary)),
         "frames": " ".join(
             [*trial_frame(run.trials).columns, *window_frame(run.trials).columns, *cell_frame([run]).columns]

@@ -9,7 +9,7 @@ from harness.report.comparison.notes import notes_of
 from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import change_lines, headline, sides_line, verdict_sentences
-from harness.report.terminal.table import drawn
+from harness.report.terminal.table import table_text
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
@@ -31,7 +31,7 @@ class _Terminal:
         parts = [
             _filled([sides_line(comparison)], width),
             _listed("The environments differ:", change_lines(comparison), width),
-            drawn(drawable, surface.width, surface.styled) + _filled([table.note], width),
+            table_text(drawable, surface.width, surface.styled) + _filled([table.note], width),
             _listed("Notes:", notes_of(comparison), width),
             _filled(rule_sentences(comparison), width),
         ]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from harness.analysis import Interval
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
-from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Drawn, Key, style
+from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Key, PanelDrawing, style
 from harness.report.words.text import listed, shortened, significant
 
 MOST_CURVES = 8
@@ -110,7 +110,7 @@ def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
     return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
 
 
-def draw_panel(panel: Panel, looks: Looks) -> Drawn:
+def draw_panel(panel: Panel, looks: Looks) -> PanelDrawing:
     """The panel with those of its curves that have a look."""
     curves = [curve for curve in panel.curves if curve.label in looks]
     with style():
@@ -126,7 +126,7 @@ def draw_panel(panel: Panel, looks: Looks) -> Drawn:
             _draw_curve(axes, curve, looks[curve.label])
         _set_axes(axes, panel, top, label_pt=left * _SIZE[0] * POINTS - _Y_LABEL)
         _draw_overlay(axes, panel)
-    return Drawn(figure, panel.title, _describe(panel, curves))
+    return PanelDrawing(figure, panel.title, _describe(panel, curves))
 
 
 def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Key]:

@@ -95,7 +95,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PanelDrawing:
     """One panel of a figure: what was drawn, with its own text alternative."""
 
     figure: Figure
@@ -133,7 +133,7 @@ def picture(figure: Figure, name: str, title: str, description: str, caption: st
 
 
 def panelled(
-    panels: Sequence[Drawn],
+    panels: Sequence[PanelDrawing],
     keys: Sequence[Key],
     name: str,
     title: str,

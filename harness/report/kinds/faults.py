@@ -39,11 +39,11 @@ class _Faults(Presentation):
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
         from harness.report.faults.page import faults_lines, faults_tables
-        from harness.report.terminal.table import drawn
+        from harness.report.terminal.table import table_text
 
         summary = _summary(run)
         tables = faults_tables(summary, run.manifest.part(FaultsPlan))
-        drawings = "".join(drawn(table, surface.width, surface.styled) for table in tables)
+        drawings = "".join(table_text(table, surface.width, surface.styled) for table in tables)
         where = (f"records: {run.path}", f"report:  python -m harness report {run.path}")
         return drawings + "".join(f"{line}\n" for line in (*faults_lines(summary), *where))
 

@@ -30,10 +30,10 @@ class _Imported(Presentation):
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
         from harness.report.tables.published import imported_table
-        from harness.report.terminal.table import drawn
+        from harness.report.terminal.table import table_text
 
         table = imported_table(run.manifest.part(ImportedRecord))
-        return f"{one_line(run.manifest.run_id)}\n{drawn(table, surface.width, surface.styled)}"
+        return f"{one_line(run.manifest.run_id)}\n{table_text(table, surface.width, surface.styled)}"
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""

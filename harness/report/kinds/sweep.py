@@ -40,11 +40,11 @@ class _Sweep(Presentation):
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
         from harness.analysis.summary import summarise
-        from harness.report.terminal.run import shown
+        from harness.report.terminal.run import run_text
         from harness.report.words.traces import trace_lines
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        page = shown(run.manifest, run.trials, summary, surface.width, surface.styled)
+        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled)
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:

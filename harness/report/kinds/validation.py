@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def validation_text(record: ValidationRecord, path: Path, surface: "Surface") -> str:
     """The tables and sentences of a validation whose records are at `path`."""
     from harness.report.tables.validation import validation_lines, validation_tables
-    from harness.report.terminal.table import drawn
+    from harness.report.terminal.table import table_text
 
-    tables = "".join(drawn(table, surface.width, surface.styled) for table in validation_tables(record))
+    tables = "".join(table_text(table, surface.width, surface.styled) for table in validation_tables(record))
     return tables + "".join(f"{line}\n" for line in (*validation_lines(record), f"records: {path}"))
 
 

@@ -11,7 +11,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
-from harness.report.terminal.table import drawn
+from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines
 from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
@@ -34,12 +34,14 @@ _NARROW, _BLOCKS = 60, (10, 20)
 _REMARKS = 5
 
 
-def shown(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool) -> str:
+def run_text(
+    manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool
+) -> str:
     """The whole text, in at most `width` columns; `styled` allows bold."""
     text = min(width, _WIDEST)
     parts = [
         _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
-        *(drawn(table, width, styled) for table in _tables(trials, summary, width)),
+        *(table_text(table, width, styled) for table in _tables(trials, summary, width)),
         _titled("The answer", answer_lines(summary), text),
         _titled("What failed, and why", _failed(summary), text),
         _titled("Measured, but look twice", _twice(summary), text),

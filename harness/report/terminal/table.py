@@ -4,15 +4,15 @@ import io
 
 from rich import box
 from rich.console import Console
-from rich.table import Table as Drawn
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.report.tables.table import Table
 
 
-def drawn(table: Table, width: int = 240, styled: bool = False) -> str:
+def table_text(table: Table, width: int = 240, styled: bool = False) -> str:
     """The table and its note in at most `width` columns. Marked rows begin with a star; `styled` sets them in bold."""
-    shape = Drawn(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    shape = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for column in table.columns:
         shape.add_column(column.name, justify="right" if column.numeric else "left", overflow="fold")
     for number, row in enumerate(table.rows):

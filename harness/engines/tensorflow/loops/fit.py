@@ -64,7 +64,7 @@ class FitLoop(Loop):
 def _callback(pace: Pace) -> Any:
     import keras
 
-    class Windows(keras.callbacks.Callback):  # type: ignore[misc]
+    class PacedWindows(keras.callbacks.Callback):  # type: ignore[misc]
         """Counts steps; between windows it blocks until the next turn."""
 
         def on_train_begin(self, logs: Any = None) -> None:
@@ -82,7 +82,7 @@ def _callback(pace: Pace) -> Any:
                 if self.left == 0:
                     self.model.stop_training = True
 
-    return Windows()
+    return PacedWindows()
 
 
 LOOP = LoopKind("fit", "Keras' Model.fit", FitLoop)

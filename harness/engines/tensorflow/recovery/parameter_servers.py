@@ -16,7 +16,7 @@ IN_FLIGHT_A_WORKER = 4
 """Updates that are scheduled ahead a worker: enough to keep it busy, few enough to know how far the job is."""
 
 
-class ServedJob(Job):
+class ParameterServerJob(Job):
     """ParameterServerStrategy. The witnesses are part of the state: they are in checkpoints, too."""
 
     def run(self) -> None:

@@ -5,7 +5,7 @@ import gc
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.membership import join
 from harness.engines.tensorflow.recovery.job import Teller
-from harness.engines.tensorflow.recovery.parameter_servers import ServedJob
+from harness.engines.tensorflow.recovery.parameter_servers import ParameterServerJob
 from harness.engines.tensorflow.recovery.synchronous import SynchronousJob
 from harness.engines.tensorflow.server import serve
 from harness.engines.tensorflow.training import build
@@ -32,7 +32,7 @@ def _train(request: Request, channel: Channel) -> None:
     assert request.job is not None
     channel.send(Report(phase="build"))
     training = build(request)
-    kind = ServedJob if request.training.asynchronous else SynchronousJob
+    kind = ParameterServerJob if request.training.asynchronous else SynchronousJob
     job = kind(training, request.job, Teller(channel))
     gc.enable()
     job.run()
