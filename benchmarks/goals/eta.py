@@ -99,12 +99,12 @@ def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
     from harness.run.kinds.measure import measure_matrix
     from harness.spec.expand import expand
     from harness.spec.sweep import sweep_from
-    from harness.spec.text import value_of
+    from harness.spec.text import value_from
     from harness.trial.engines import catalogue_of
 
     given = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
     values, source = read_values(None, {})
-    values.update({key.replace("-", "_"): value_of(key.replace("-", "_"), text) for key, text in given.items()})
+    values.update({key.replace("-", "_"): value_from(key.replace("-", "_"), text) for key, text in given.items()})
     sweep = sweep_from(values, source)
     heard = Listening()
     with scratch() as folder:

@@ -146,7 +146,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout)
     speed_up = None
     if ratios:
         speed_up = fastest_over(layout, *([cell.cell_id for cell in of] for of in (distributed, bases)))
-    verdict, paying = judge(ratios)
+    verdict, paying = payoff_of(ratios)
     if speed_up is not None and _holds_one(speed_up) and verdict in ("pays", "do_not_distribute"):
         verdict = "undecided"  # some cells gain or lose, but of the best that is not known so closely
     if verdict == "pays" and base is not None and not _has_whole_machine(base, ordered):
@@ -200,7 +200,7 @@ def trials_to_separate(ratio: LogEstimate, limit: float | None) -> int | None:
     return max(ratio.count + 1, math.ceil(wanted)) if wanted <= _MOST_TRIALS else None
 
 
-def judge(ratios: Sequence[LogEstimate]) -> tuple[Payoff, int]:
+def payoff_of(ratios: Sequence[LogEstimate]) -> tuple[Payoff, int]:
     """(whether distributing pays, how many cells pay), from the log ratios over the no-strategy base.
 
     pays: at least one cell is faster; do_not_distribute: every cell is slower; undecided: neither.

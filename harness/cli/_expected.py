@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from harness.analysis.estimates.noise_now import pooled, window_noise
+from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.errors import HarnessError
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
@@ -37,5 +37,5 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
                 found = window_noise(trial.windows.seconds[trial.windows.measured_from :])
                 noises[trial.cell_id] += [found] if found is not None else []
         if noises:
-            return {cell_id: usual for cell_id, values in noises.items() if (usual := pooled(values)) is not None}
+            return {cell_id: usual for cell_id, values in noises.items() if (usual := pooled_noise(values)) is not None}
     return {}

@@ -9,7 +9,7 @@ from harness.cli._offered import Offered, option
 from harness.errors import UsageError
 from harness.spec.axes import SETTINGS
 from harness.spec.sweep import AXES, HELP, Sweep, laid_over
-from harness.spec.text import text_of, value_of
+from harness.spec.text import text_of, value_from
 
 ON_RESUME = ("resume", "results", "quiet", "json")
 """Flags that go with --resume of every kind of run."""
@@ -62,5 +62,5 @@ def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
 
 def read_values(spec: Path | None, flags: dict[str, str]) -> tuple[dict[str, Any], str]:
     """The keys of SPEC with the flags laid over them, and what to call the source in an error."""
-    values, source = laid_over(spec, {key: value_of(key, text) for key, text in flags.items()})
+    values, source = laid_over(spec, {key: value_from(key, text) for key, text in flags.items()})
     return values, f"{source} and flags" if spec is not None and flags else source

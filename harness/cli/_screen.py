@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.analysis.estimates.noise_now import pooled, window_noise
+from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.record.trial import TrialRecord
 from harness.report.words.text import plural, shortened, significant
 from harness.run.progress.base import duration
@@ -103,10 +103,10 @@ class Screen:
             if found is None:
                 continue
             now.append(found)
-            usual = pooled(row.noises) if row.noises else self.expected_noise.get(cell_id)
+            usual = pooled_noise(row.noises) if row.noises else self.expected_noise.get(cell_id)
             if usual is not None:
                 expected.append(usual)
-        return pooled(now), pooled(expected) if len(expected) == len(now) else None
+        return pooled_noise(now), pooled_noise(expected) if len(expected) == len(now) else None
 
 
 def draw(screen: Screen, width: int, height: int) -> RenderableType:

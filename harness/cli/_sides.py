@@ -8,7 +8,7 @@ from harness.errors import UsageError
 from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
 from harness.run.kinds.sides import Both, Side, sides_of
 from harness.spec.sweep import load_sweep
-from harness.spec.text import value_of
+from harness.spec.text import value_from
 
 
 def read_sides(
@@ -30,7 +30,7 @@ def read_sides(
     if len(specs) > 2:
         raise UsageError(f"SPEC: given {len(specs)} files, expected one for both sides or one for each")
     refuse_what_is_of_the_comparison(flags)
-    common = {key: value_of(key, text) for key, text in flags.items()}
+    common = {key: value_from(key, text) for key, text in flags.items()}
     least = dict(defaults or {})
     bases: list[dict[str, Any]] = [least | load_sweep(spec) | common for spec in specs] or [least | common]
     return sides_of(bases[0], a, b, base_b=bases[-1], pythons=pythons, revisions=revisions)

@@ -10,7 +10,7 @@ from harness.errors import UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, OF_STEP, sweep_from
-from harness.spec.text import value_of
+from harness.spec.text import value_from
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     values: dict[str, Any] = {
         **WINDOWING,
         "batch_size": BATCH_SIZE,
-        **{key: value_of(key, text) for key, text in flags.items()},
+        **{key: value_from(key, text) for key, text in flags.items()},
     }
     if values.get("engine", ENGINE) != ENGINE:
         raise UsageError(

@@ -137,7 +137,7 @@ class GateSession:
         from harness.pytest_plugin import stored
 
         if self._options.mode == "baseline":
-            return stored.compared(names, cells, self._base, rules, progress)
+            return stored.against_baseline(names, cells, self._base, rules, progress)
         measure = stored.saved if self._options.mode == "save" else stored.proved
         return measure(names, cells, rules, progress)
 

@@ -77,7 +77,7 @@ def proved(names: Names, cells: Sequence[GateCell], rules: GateRules, progress: 
     return {key: _alone(names[key], run, cell, "proved", rules) for key, (cell, run) in taken.items()}
 
 
-def compared(
+def against_baseline(
     names: Names, cells: Sequence[GateCell], base: Sequence[Run], rules: GateRules, progress: Progress
 ) -> dict[str, GateResult]:
     """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""

@@ -7,7 +7,7 @@ from harness.spec.sweep import AXES, SPELLINGS, Sweep
 from harness.visible import quoted
 
 
-def value_of(key: str, text: str) -> Any:
+def value_from(key: str, text: str) -> Any:
     """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key.
 
     Values that have commas of their own are split as the key's entry says.
@@ -21,7 +21,7 @@ def value_of(key: str, text: str) -> Any:
 
 
 def text_of(key: str, value: Any) -> str:
-    """A key's value the way a person types it; the other way round of `value_of`."""
+    """A key's value the way a person types it; the other way round of `value_from`."""
     if isinstance(value, list):
         return SPELLINGS[key].join(value) if key in SPELLINGS else ",".join(text_of(key, item) for item in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,7 +6,7 @@ from scipy import stats
 
 from harness.analysis import summarise
 from harness.analysis.estimates.intervals import LogEstimate
-from harness.analysis.ranking import benjamini_hochberg, judge, trials_to_separate
+from harness.analysis.ranking import benjamini_hochberg, payoff_of, trials_to_separate
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run
 
@@ -33,7 +33,7 @@ def test_benjamini_hochberg_is_scipys() -> None:
     ],
 )
 def test_distributing_pays_when_one_cell_is_surely_faster(ratios: list[LogEstimate], verdict: str) -> None:
-    assert judge(ratios)[0] == verdict
+    assert payoff_of(ratios)[0] == verdict
 
 
 def test_a_cell_that_is_clearly_slower_is_told_apart() -> None:

@@ -5,7 +5,7 @@ import re
 
 from harness.analysis.faults import summarise_faults
 from harness.report.faults.as_json import faults_json
-from harness.report.faults.page import faults_lines, faults_page, faults_tables, headline, spread_words
+from harness.report.faults.page import faults_headline, faults_lines, faults_page, faults_tables, spread_words
 from harness.report.tables.table import Table
 from tests.faulted import PLAN, example, job, run_manifest
 
@@ -46,7 +46,7 @@ def test_the_cost_and_the_advice_have_their_figures() -> None:
 
 def test_the_headline_counts_right_ends() -> None:
     assert (
-        headline(SUMMARY)
+        faults_headline(SUMMARY)
         == "4 of 5 disturbed jobs reached the last step with the right state, 1 of them by beginning again."
     )
 
@@ -79,7 +79,7 @@ def test_the_page_loads_nothing_and_holds_the_figure() -> None:
     assert "pauses.csv" in page
     assert re.search(r"<figcaption>Training stood still for [\d.]+ m?s \(\w+ · [^)]*\)", page)
     assert "until it is noticed" in page
-    assert headline(SUMMARY) in page
+    assert faults_headline(SUMMARY) in page
 
 
 def test_a_run_without_any_job_yet_still_has_a_page() -> None:

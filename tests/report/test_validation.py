@@ -12,7 +12,7 @@ from harness.report.tables.table import Table
 from harness.report.tables.validation import (
     effects_table,
     goals_table,
-    pooled,
+    pooled_rate,
     rate,
     summary_words,
     tools_table,
@@ -312,5 +312,5 @@ def test_a_comparison_cites_false_alarms_with_their_limit() -> None:
 def test_a_rate_of_nothing_is_nothing() -> None:
     assert rate(Rate(count=0, of=0, low=0, high=1)) == NOTHING
     assert rate(clopper_pearson(58, 60)) == "58 of 60 [88 – 100 %]"
-    assert pooled([None, clopper_pearson(1, 4), clopper_pearson(2, 6)]) == clopper_pearson(3, 10)
-    assert pooled([None]).of == 0
+    assert pooled_rate([None, clopper_pearson(1, 4), clopper_pearson(2, 6)]) == clopper_pearson(3, 10)
+    assert pooled_rate([None]).of == 0

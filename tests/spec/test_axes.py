@@ -37,7 +37,7 @@ from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies
 from harness.spec.naming import value_words
 from harness.spec.sweep import ASKED, AXES, HELP
 from harness.spec.text import text_of
-from harness.spec.text import value_of as read
+from harness.spec.text import value_from as read
 from tests.axes import only_cell, pair_of, spec_of
 from tests.synthetic import make_run
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.errors import UsageError
 from harness.spec import Cell, Sweep, expand
 from harness.spec.mesh import Mesh, split_values
-from harness.spec.text import text_of, value_of
+from harness.spec.text import text_of, value_from
 from harness.trial.engines import catalogue_of
 
 
@@ -71,7 +71,7 @@ def test_a_flag_lists_meshes_whose_own_axes_a_comma_joins(flag: str, values: lis
 @given(st.lists(st.builds(Mesh, st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=4))
 def test_a_list_of_meshes_is_read_back_as_it_was_written(meshes: list[Mesh]) -> None:
     texts = [mesh.text for mesh in meshes]
-    assert [Mesh.parse(text) for text in value_of("mesh", text_of("mesh", texts))] == meshes
+    assert [Mesh.parse(text) for text in value_from("mesh", text_of("mesh", texts))] == meshes
 
 
 def test_a_replica_is_a_row_of_the_mesh_and_the_global_batch_follows_the_replicas() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import Sweep
-from harness.spec.text import text_of, value_of
+from harness.spec.text import text_of, value_from
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from harness.spec.text import text_of, value_of
     ],
 )
 def test_text_becomes_the_type_of_its_key(key: str, text: str, value: object) -> None:
-    assert value_of(key, text) == value
+    assert value_from(key, text) == value
 
 
 def test_what_is_no_number_names_its_key() -> None:
     with pytest.raises(UsageError, match="replicas: given 'two', expected a whole number"):
-        value_of("replicas", "two")
+        value_from("replicas", "two")
 
 
 def test_networks_are_shown_as_a_flag_takes_them() -> None:
@@ -39,4 +39,4 @@ def test_networks_are_shown_as_a_flag_takes_them() -> None:
 @given(st.sampled_from(sorted(set(Sweep.model_fields) - {"num_packs", "bytes_per_pack", "mesh"})))
 def test_a_value_that_is_shown_can_be_typed_again(key: str) -> None:
     value = getattr(Sweep(), key)
-    assert value_of(key, text_of(key, value)) == value
+    assert value_from(key, text_of(key, value)) == value

@@ -19,6 +19,6 @@ def window_noise(seconds: Sequence[float]) -> float | None:
     return math.sqrt(math.fsum(squares) / (2 * (len(logs) - 1)))
 
 
-def pooled(values: Sequence[float]) -> float | None:
+def pooled_noise(values: Sequence[float]) -> float | None:
     """Root mean square; None of nothing."""
     return math.sqrt(math.fsum(value * value for value in values) / len(values)) if values else None

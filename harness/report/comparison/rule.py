@@ -4,7 +4,7 @@ from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Margins
 from harness.record.validation import ValidationRecord
 from harness.report.comparison.words import quantity_of_rows
-from harness.report.tables.validation import pooled
+from harness.report.tables.validation import pooled_rate
 from harness.report.words.method import Method
 from harness.report.words.text import listed, plural, significant
 from harness.visible import printable
@@ -105,7 +105,7 @@ def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:
         if floor is not None
     ]
     again = [effect for effect in validation.effects if effect.plant is None]
-    alarms, holds = pooled(effect.false_alarms for effect in again), pooled(effect.holds for effect in again)
+    alarms, holds = pooled_rate(effect.false_alarms for effect in again), pooled_rate(effect.holds for effect in again)
     counted = f"{plural(alarms.count, 'false alarm')} in {alarms.of} A/A, " if again else ""
     held = f"of whose intervals {holds.count} of {holds.of} hold 0, " if holds.of else ""
     quick = " (quick)" if validation.quick else ""

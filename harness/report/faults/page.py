@@ -199,7 +199,7 @@ def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
         run=manifest,
         page_kind="faults",
         settings=plan.settings,
-        headline=headline(summary),
+        headline=faults_headline(summary),
         lines=faults_lines(summary),
         tables=faults_tables(summary, plan),
         picture=faults_figure(summary, FAULT_WORDS),
@@ -207,7 +207,7 @@ def faults_page(manifest: RunManifest, summary: FaultsSummary) -> str:
     )
 
 
-def headline(summary: FaultsSummary) -> str:
+def faults_headline(summary: FaultsSummary) -> str:
     """One sentence: of all jobs, how many ended right."""
     jobs = sum(s.ran for s in summary.scenarios)
     ok = sum(s.statuses.get("recovered", 0) + s.statuses.get("lost_state", 0) for s in summary.scenarios)

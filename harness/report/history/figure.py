@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from harness.analysis.history.series import Series
 from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.history.words import percent
+from harness.report.history.words import change_percent
 from harness.report.words.text import plural, significant
 from harness.visible import printable
 
@@ -36,7 +36,7 @@ def history_figure(series: Series, slug: str, name: str) -> Picture | None:
         for change in series.changes:
             axes.axvline(change.index - 0.5, color=SERIES[1], linewidth=1.4, linestyle=(0, (4, 2)))
             axes.annotate(
-                percent(change).partition(" [")[0],
+                change_percent(change).partition(" [")[0],
                 (change.index - 0.5, 1),
                 xycoords=("data", "axes fraction"),
                 xytext=(4, -10),
@@ -88,7 +88,7 @@ def _caption(series: Series) -> str:
     if not series.changes:
         found = "No change of level was found" if series.long_enough else "Too few runs to tell a change of level"
         return f"{count}, each with its own 95 % interval. {found}.{about}"
-    sizes = ", ".join(percent(change) for change in series.changes)
+    sizes = ", ".join(change_percent(change) for change in series.changes)
     return f"{count}, each with its own 95 % interval; lines are levels, dashed where they change: {sizes}.{about}"
 
 
@@ -106,7 +106,7 @@ def _scatter(series: Series) -> float | None:
 def _describe(series: Series) -> str:
     first, last = series.points[0].value.value, series.points[-1].value.value
     unit = "times no strategy" if series.measure == "speed-up" else f"{series.cell.work.quantity.many} per second"
-    changes = "; ".join(f"changes by {percent(c)} at run {printable(c.after)}" for c in series.changes)
+    changes = "; ".join(f"changes by {change_percent(c)} at run {printable(c.after)}" for c in series.changes)
     return (
         f"{len(series.points)} runs, from {significant(first)} to {significant(last)} {unit}; "
         f"{changes or 'no change of level found'}."

@@ -21,7 +21,7 @@ _WIDE = 24
 """Runs that a line of blocks shows; the newest."""
 
 
-def percent(change: LevelChange) -> str:
+def change_percent(change: LevelChange) -> str:
     """`−4.8 % [−6.0 to −3.6]`: the new level against the old."""
     value, low, high = change.ratio.value, change.ratio.low, change.ratio.high
     bounds = "" if low is None or high is None else f" [{_signed(low)} to {_signed(high)}]"
@@ -54,7 +54,7 @@ def _row(one: Series) -> tuple[str, ...]:
     newest = significant(one.points[-1].value.value) if one.points else NOTHING
     unit = "×" if one.measure == "speed-up" and one.points else ""
     blocks = sparkline([point.value.value for point in one.points[-_WIDE:]])
-    changes = listed((percent(change) for change in one.changes), most=3) or (
+    changes = listed((change_percent(change) for change in one.changes), most=3) or (
         "none found" if one.long_enough else f"too few runs ({len(one.points)} of {FEWEST})"
     )
     mark = " (unproved)" if one.points and one.points[-1].unproved else ""
@@ -83,7 +83,9 @@ def change_lines(series: Sequence[Series], between: Between) -> tuple[str, ...]:
     lines, names = [], names_in(series)
     for one in series:
         for change in one.changes:
-            lines.append(f"{names.whole(one)}: {percent(change)}, from run {change.before} to run {change.after}")
+            lines.append(
+                f"{names.whole(one)}: {change_percent(change)}, from run {change.before} to run {change.after}"
+            )
             lines += [f"    {text}" for text in why(change, between)]
         if one.gaps and one.measure == "throughput":
             kinds = listed(dict.fromkeys(STATUS_WORDS.get(gap.status, gap.status) for gap in one.gaps))

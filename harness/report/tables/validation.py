@@ -54,7 +54,7 @@ def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
     again = [effect for effect in record.effects if effect.plant is None]
     if not again:
         return []
-    alarms, equivalent = pooled(one.false_alarms for one in again), pooled(one.equivalent for one in again)
+    alarms, equivalent = pooled_rate(one.false_alarms for one in again), pooled_rate(one.equivalent for one in again)
     limit = upper_limit(alarms.count, alarms.of)
     rows: list[tuple[str, ...]] = [
         (
@@ -64,7 +64,7 @@ def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
             _shown(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
         )
     ]
-    holds = pooled(one.holds for one in again)
+    holds = pooled_rate(one.holds for one in again)
     if holds.of:
         inside = holds.low <= CONFIDENCE <= holds.high
         met = _met(inside, holds.of, ENOUGH_DECISIONS)
@@ -118,13 +118,13 @@ def tools_table(record: ValidationRecord) -> Table:
     tools = list(dict.fromkeys((rule.tool, rule.rule) for rule in record.rules))
     apart = [floor.unpaired_false_alarms for floor in record.floors]
     ours = (rate(found_by_verdict(record.effects, share)) for share in shares)
-    rows = [("this project", "95 % interval beyond δ", rate(pooled(apart)), *ours)]
+    rows = [("this project", "95 % interval beyond δ", rate(pooled_rate(apart)), *ours)]
     for tool, words in tools:
         mine = [rule for rule in record.rules if (rule.tool, rule.rule) == (tool, words)]
-        after = pooled(rule.alarms for rule in mine if rule.apart)
+        after = pooled_rate(rule.alarms for rule in mine if rule.apart)
 
         def found(share: float, mine: Sequence[Rule] = mine) -> Rate:
-            return pooled(rule.alarms for rule in mine if rule.share == share and not rule.apart)
+            return pooled_rate(rule.alarms for rule in mine if rule.share == share and not rule.apart)
 
         rows.append((tool, words, rate(after), *(rate(found(share)) for share in shares)))
     heads = ["taking turns, A/A: false alarms" if share == 0 else f"{share:.0%} planted: found" for share in shares]
@@ -187,7 +187,7 @@ def rate(value: Rate, digits: int = 0) -> str:
     return f"{value.count} of {value.of} [{100 * value.low:.{digits}f} – {100 * value.high:.{digits}f} %]"
 
 
-def pooled(rates: Iterable[Rate | None]) -> Rate:
+def pooled_rate(rates: Iterable[Rate | None]) -> Rate:
     """Several rates as one."""
     known = [value for value in rates if value is not None]
     return clopper_pearson(sum(value.count for value in known), sum(value.of for value in known))
@@ -201,7 +201,7 @@ def summary_words(record: ValidationRecord) -> str:
 def again_words(record: ValidationRecord) -> str:
     """What deciding about the same thing against itself came to."""
     again = [effect for effect in record.effects if effect.plant is None]
-    alarms, holds = pooled(effect.false_alarms for effect in again), pooled(effect.holds for effect in again)
+    alarms, holds = pooled_rate(effect.false_alarms for effect in again), pooled_rate(effect.holds for effect in again)
     limit = upper_limit(alarms.count, alarms.of)
     held = f", and {rate(holds, 1)} intervals hold 0, as 95 % should" if holds.of else ""
     return (
@@ -213,7 +213,7 @@ def again_words(record: ValidationRecord) -> str:
 def found_by_verdict(effects: Sequence[Effect], share: float) -> Rate:
     """How often our verdicts found a slow-down of `share`, all kinds and cells together; of 0 the false alarms."""
     of = [effect for effect in effects if effect.share == share]
-    return pooled(effect.slower if effect.plant else effect.false_alarms for effect in of)
+    return pooled_rate(effect.slower if effect.plant else effect.false_alarms for effect in of)
 
 
 def _planted(effect: Effect) -> str:

@@ -11,7 +11,7 @@ from harness.spec.axes import SETTINGS
 from harness.spec.cell import Cell
 from harness.spec.expand import expand
 from harness.spec.sweep import AXES, Sweep, sweep_from
-from harness.spec.text import text_of, value_of
+from harness.spec.text import text_of, value_from
 from harness.trial.engines import catalogue_of
 
 ENVIRONMENT = "env."
@@ -82,7 +82,7 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
     """
     chosen = {key: value for key, value in base.items() if key not in OF_THE_COMPARISON}
     with _naming(side):
-        chosen |= {key: value_of(key, text) for key, text in settings.items()}
+        chosen |= {key: value_from(key, text) for key, text in settings.items()}
     sweep = sweep_from(chosen, f"side {side}")
     with _naming(side):
         for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):

@@ -61,7 +61,7 @@ class Interpreter:
         known = [f"{name} {self.packages[key]}" for key, name in SHOWN if self.packages.get(key)]
         if not known or self.version != other.version:
             known.insert(0, f"Python {self.version}")
-        return f"{', '.join(known)} ({shortened(self.path, folder)})"
+        return f"{', '.join(known)} ({short_path(self.path, folder)})"
 
 
 def our_interpreter() -> Interpreter:
@@ -159,7 +159,7 @@ def inherited(python: str) -> dict[str, str]:
     return {**environment, "PYTHONPATH": os.pathsep.join(kept)} if kept else environment
 
 
-def shortened(path: str, folder: Path) -> str:
+def short_path(path: str, folder: Path) -> str:
     """`path` as a person tells it from another: relative to `folder`, from the home folder, or its end."""
     whole, home = Path(path), Path(os.path.expanduser("~"))  # noqa: PTH111  which never raises
     if whole.is_relative_to(folder):

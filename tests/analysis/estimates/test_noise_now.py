@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.analysis.estimates.noise_now import pooled, window_noise
+from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 
 
 def test_it_is_the_relative_deviation_of_independent_windows() -> None:
@@ -31,5 +31,5 @@ def test_a_straggler_does() -> None:
 
 def test_two_windows_say_nothing() -> None:
     assert window_noise([0.1, 0.2]) is None
-    assert pooled([]) is None
-    assert pooled([0.03, 0.04]) == pytest.approx(math.sqrt(0.00125))
+    assert pooled_noise([]) is None
+    assert pooled_noise([0.03, 0.04]) == pytest.approx(math.sqrt(0.00125))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.run.process.interpreters import Interpreter, examine, inherited, our_interpreter, shortened
+from harness.run.process.interpreters import Interpreter, examine, inherited, our_interpreter, short_path
 from harness.run.process.zygote import Zygote, ZygoteError
 from tests.run.stubs import WITNESS, install, told_by
 
@@ -160,6 +160,6 @@ def test_titles_name_versions_and_python_only_where_it_differs() -> None:
 
 def test_paths_are_shortened_to_what_tells_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
-    assert shortened("/home/someone/w/old/bin/python", Path("/home/someone/w")) == "old/bin/python"
-    assert shortened("/home/someone/old/bin/python", Path("/elsewhere")) == "~/old/bin/python"
-    assert shortened("/usr/bin/python3", Path("/elsewhere")) == "/usr/bin/python3"
+    assert short_path("/home/someone/w/old/bin/python", Path("/home/someone/w")) == "old/bin/python"
+    assert short_path("/home/someone/old/bin/python", Path("/elsewhere")) == "~/old/bin/python"
+    assert short_path("/usr/bin/python3", Path("/elsewhere")) == "/usr/bin/python3"

@@ -9,7 +9,7 @@ from harness.record.manifest import RunManifest
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.sweep import OF_STEP, Sweep
-from harness.spec.text import text_of, value_of
+from harness.spec.text import text_of, value_from
 
 _DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
 
@@ -36,7 +36,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
 def _words(flags: Sequence[tuple[str, str, Any]]) -> list[str] | None:
     """The flags as one types them; None where one of them would not be read back as what it says."""
     try:
-        faithful = all(value_of(key, text) == value for key, text, value in flags)
+        faithful = all(value_from(key, text) == value for key, text, value in flags)
     except UsageError:
         return None
     if not faithful or not all(text.isprintable() for _, text, _ in flags):

@@ -53,7 +53,7 @@ class Case:
     targets: tuple[str, ...] = ()
 
 
-def judge(case: Case, history: History, state: Path, reference: "Callable[[], UndisturbedState]") -> FaultRecord:
+def fault_record(case: Case, history: History, state: Path, reference: "Callable[[], UndisturbedState]") -> FaultRecord:
     """The record of a job. `reference` is only asked for where updates have an order to compare."""
     weights = _weights(case, history, state, reference) if history.end == "done" else None
     status, reason = _status(case, history, weights)

@@ -15,7 +15,7 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.kinds.faults.crew import Crew
 from harness.run.kinds.faults.history import History
 from harness.run.kinds.faults.hosts import hosts_for
-from harness.run.kinds.faults.judging import Case, NoReference, UndisturbedState, failed, judge, unsupported
+from harness.run.kinds.faults.judging import Case, NoReference, UndisturbedState, failed, fault_record, unsupported
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs, strike_of, wants_handler
 from harness.run.kinds.faults.supervisor import Rules, Strike, Supervisor
@@ -114,7 +114,7 @@ class FaultsRun(LiveRun[FaultLines]):
                 history = self._supervised(Crew.of(request, hosts.seats, self._zygote), strike)
             targets = strike.targets if strike is not None else ()
             case = Case(case.run_id, job, case.cell, case.steps, targets)
-            return judge(case, history, Path(order.state), lambda: self._reference(case.cell))
+            return fault_record(case, history, Path(order.state), lambda: self._reference(case.cell))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -10,7 +10,7 @@ from harness.engines.tensorflow.recovery.state import read_state, write_state
 from harness.protocol.state import VariableState
 from harness.record.faults import Detection, FaultRecord, PlannedFault, UpdateCounts
 from harness.run.kinds.faults.history import History
-from harness.run.kinds.faults.judging import Case, UndisturbedState, judge, unsupported
+from harness.run.kinds.faults.judging import Case, UndisturbedState, fault_record, unsupported
 from tests.record.examples import cell
 
 STEPS = 100
@@ -60,7 +60,7 @@ def reference(tmp_path: Path) -> UndisturbedState:
 
 
 def judged(path: Path, of: History, reference: UndisturbedState, **changes: Any) -> FaultRecord:
-    return judge(case(**changes), of, path, lambda: reference)
+    return fault_record(case(**changes), of, path, lambda: reference)
 
 
 def test_a_job_that_goes_on_from_a_checkpoint_with_the_right_weights_has_recovered(
