@@ -1,15 +1,10 @@
 """What is recorded of a trial of several processes beyond what every trial has."""
 
-from pydantic import BaseModel, ConfigDict
-
 from harness.record.bounds import Duration, Natural, Speed, StepDuration
+from harness.record.model import RecordModel
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MemberRecord(_Part):
+class MemberRecord(RecordModel):
     """One process of the trial."""
 
     name: str
@@ -29,7 +24,7 @@ class MemberRecord(_Part):
     the first blocks of a run have them (`harness.run.turns.live`)."""
 
 
-class NetworkRecord(_Part):
+class NetworkRecord(RecordModel):
     """An emulated network: what was asked for is in the cell; this is what was measured between two of its hosts."""
 
     round_trip_s: Duration
@@ -37,7 +32,7 @@ class NetworkRecord(_Part):
     congestion_control: str
 
 
-class ClusterRecord(_Part):
+class ClusterRecord(RecordModel):
     """The processes of a trial, and who started them."""
 
     launcher: str
@@ -47,7 +42,7 @@ class ClusterRecord(_Part):
     network: NetworkRecord | None = None
 
 
-class AsynchronousUpdates(_Part):
+class AsynchronousUpdates(RecordModel):
     """Updates to parameter servers, the gate's and the warm-up's included.
 
     `scheduled` were asked for, `applied` are those that the step counter on the server shows; `lost` is the difference

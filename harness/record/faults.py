@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from harness.record.bounds import Duration, Natural, Positive, Utc
 from harness.record.kind import Kind, Undertaking
+from harness.record.model import RecordModel
 from harness.spec.cell import TrainingCell
 from harness.spec.faults import FaultName, Faults
 
@@ -18,11 +19,7 @@ FAULT_STATUSES: tuple[FaultStatus, ...] = get_args(FaultStatus)
 DetectedBy = Literal["tensorflow", "process_end", "stalled_steps", "heartbeat", "preemption_handler"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Detection(_Part):
+class Detection(RecordModel):
     """Somebody notices that something is wrong."""
 
     by: DetectedBy
@@ -34,7 +31,7 @@ class Detection(_Part):
     """TensorFlow's error, or how the process ended."""
 
 
-class UpdateCounts(_Part):
+class UpdateCounts(RecordModel):
     """Updates of a job, counted on its own state.
 
     `applied` is the optimizer's step counter. With parameter servers every update also adds one to its own
@@ -51,7 +48,7 @@ class UpdateCounts(_Part):
     torn: Natural = 0
 
 
-class WeightCheck(_Part):
+class WeightCheck(RecordModel):
     """Whether the final state is what so many updates give, and by which criterion that was judged."""
 
     criterion: Literal["undisturbed_run", "every_update_once"]
@@ -63,7 +60,7 @@ class WeightCheck(_Part):
     detail: str | None = None
 
 
-class CheckpointCost(_Part):
+class CheckpointCost(RecordModel):
     """Windows of one undisturbed job, alternately with a checkpoint at their end and without."""
 
     steps_per_window: Positive
@@ -73,7 +70,7 @@ class CheckpointCost(_Part):
     """Size of one checkpoint on disk."""
 
 
-class Interruption(_Part):
+class Interruption(RecordModel):
     """The times between the fault and the first step that had not been done before; they add up to it."""
 
     detection_s: Duration
@@ -84,7 +81,7 @@ class Interruption(_Part):
     """From there to the first step that had not been done before: tracing, and steps done again."""
 
 
-class FaultRecord(_Part):
+class FaultRecord(RecordModel):
     """A line of `faults.jsonl`: one job of `steps` steps and what became of it."""
 
     schema_version: Literal[1] = 1
@@ -134,7 +131,7 @@ class FaultRecord(_Part):
     evidence: str | None = None
 
 
-class PlannedFault(_Part):
+class PlannedFault(RecordModel):
     """One job of the plan."""
 
     scenario: str
@@ -145,7 +142,7 @@ class PlannedFault(_Part):
     fault_step: Natural | None = None
 
 
-class FaultsPlan(_Part, Undertaking):
+class FaultsPlan(RecordModel, Undertaking):
     """What a `faults` run set out to do, fixed before the first job."""
 
     settings: Faults

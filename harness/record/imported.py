@@ -3,10 +3,11 @@
 import math
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.record.bounds import Natural
 from harness.record.kind import Kind, Undertaking
+from harness.record.model import RecordModel
 from harness.spec.cell import MOST, TrainingCell
 from harness.spec.naming import told_value
 
@@ -15,11 +16,7 @@ NEEDED = ("strategy", "replicas", "model")
 """Keys that every figure has."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PublishedFigure(_Part):
+class PublishedFigure(RecordModel):
     """One row of the table. What the table does not say is None, or missing from `keys`: nothing is made up."""
 
     row: Annotated[int, Field(ge=2, le=MOST)]
@@ -81,7 +78,7 @@ class PublishedFigure(_Part):
         return " ".join(parts)
 
 
-class ImportedRecord(_Part, Undertaking):
+class ImportedRecord(RecordModel, Undertaking):
     """The table that a run was imported from. Such a run has no trials, no windows and no machine."""
 
     file: str

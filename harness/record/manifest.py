@@ -4,15 +4,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from harness.errors import UsageError
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
@@ -20,6 +12,7 @@ from harness.record.faults import FaultsPlan
 from harness.record.hosts import together
 from harness.record.imported import ImportedRecord
 from harness.record.kind import RECORDS_NAME, Kind, Undertaking
+from harness.record.model import RecordModel
 from harness.record.trial import Plant
 from harness.spec.cell import MOST, Cell
 from harness.spec.sweep import Sweep
@@ -28,18 +21,14 @@ SCHEMA_VERSION = 1
 Boundary = Annotated[float, Field(gt=0, lt=0.5)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LeftOutRecord(_Part):
+class LeftOutRecord(RecordModel):
     """A combination that was asked for and makes no sense."""
 
     combination: str
     reason: str
 
 
-class LooksRecord(_Part):
+class LooksRecord(RecordModel):
     """When a decision is looked at while it is measured, and when it then stops."""
 
     after: Annotated[list[Annotated[int, Field(ge=2, le=MOST)]], Field(min_length=1)]
@@ -56,7 +45,7 @@ class LooksRecord(_Part):
         return self
 
 
-class PlanRecord(_Part):
+class PlanRecord(RecordModel):
     """Blocks in order, each a list of groups, each a list of cell ids in start order.
 
     `sha256` seals what was planned before any of it ran: the blocks and, in the first plan of a decision, its `looks`.
@@ -98,14 +87,14 @@ def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Machine(_Part):
+class Machine(RecordModel):
     """The environment: flat facts by name, and the settings that make timings bad."""
 
     facts: dict[str, MachineFact]
     warnings: list[str] = []
 
 
-class SideRecord(_Part):
+class SideRecord(RecordModel):
     """One side of a comparison: what it is, and in which environment its trials ran."""
 
     name: Literal["a", "b"]
@@ -128,7 +117,7 @@ class SideRecord(_Part):
     """Python, TensorFlow and Keras as the side's own process reports them."""
 
 
-class ComparisonRecord(_Part, Undertaking):
+class ComparisonRecord(RecordModel, Undertaking):
     """What an `ab` run set out to decide, fixed before the first trial."""
 
     sides: Annotated[list[SideRecord], Field(min_length=2, max_length=2)]
@@ -149,7 +138,7 @@ class ComparisonRecord(_Part, Undertaking):
         return Kind("ab", "ab")
 
 
-class ArmRecord(_Part):
+class ArmRecord(RecordModel):
     """One arm of a validation's round: a cell, the cell again, or the cell with something planted."""
 
     name: str
@@ -166,7 +155,7 @@ class ArmRecord(_Part):
         return self.plant if self.plant is not None and self.plant.share > 0 else None
 
 
-class RoundRecord(_Part):
+class RoundRecord(RecordModel):
     """One round of a validation: the arms of one cell, block after block, and the decisions between them.
 
     With looks `blocks` has the numbers of those planned so far. Older rounds have `pilot` and `second`, which was
@@ -198,7 +187,7 @@ class RoundRecord(_Part):
         return [arm for arm in self.arms if arm.against is not None]
 
 
-class ValidationPlan(_Part, Undertaking):
+class ValidationPlan(RecordModel, Undertaking):
     """What a `validate` run set out to do, fixed before the first trial."""
 
     quick: bool
@@ -218,7 +207,7 @@ class ValidationPlan(_Part, Undertaking):
         return Kind("validation", "validate")
 
 
-class ExtensionPlan(_Part, Undertaking):
+class ExtensionPlan(RecordModel, Undertaking):
     """What a run of a kind that is added to the house set out to do; the kind knows how `plan` reads."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -232,7 +221,7 @@ class ExtensionPlan(_Part, Undertaking):
         return Kind(self.name, self.name, self.unit, RECORDS_NAME)
 
 
-class SweepPlan(_Part, Undertaking):
+class SweepPlan(RecordModel, Undertaking):
     """A sweep: all that it set out to do are the cells and plans that every manifest has."""
 
     @property
@@ -246,7 +235,7 @@ _SWEEP = SweepPlan()
 _Wanted = TypeVar("_Wanted", bound=Undertaking)
 
 
-class RunManifest(_Part):
+class RunManifest(RecordModel):
     """`run.json`: self-describing; with it and `trials.jsonl` a report needs nothing else."""
 
     schema_version: Literal[1] = 1

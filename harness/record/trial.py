@@ -4,8 +4,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -15,6 +13,7 @@ from pydantic import (
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.interning import shared
+from harness.record.model import RecordModel
 from harness.spec.cell import Cell
 from harness.spec.work import EXAMPLES, OwnStepCell
 
@@ -29,11 +28,7 @@ Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Of what is allowed."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Phases(_Part):
+class Phases(RecordModel):
     """Wall seconds of each phase of a trial; None where it was not reached.
 
     `waiting_s` is the time a live trial spent blocked while others were set up or had the turn; it
@@ -58,7 +53,7 @@ class Phases(_Part):
         return sum(part for part in parts if part is not None)
 
 
-class Windows(_Part):
+class Windows(RecordModel):
     """Every timed window, raw and in order; `seconds[i]` is the wall time of `steps_per_window` steps.
 
     `rounds[i]` is the round of turns in which window i was taken, equal for trials that took turns.
@@ -114,7 +109,7 @@ FAULTS = {
 """The planted faults of `Checks.sight`, in words."""
 
 
-class Checks(_Part):
+class Checks(RecordModel):
     """The correctness gate. None: the check was not reached. `detail` holds the evidence in words.
 
     `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`; a check of it that could not
@@ -194,7 +189,7 @@ class Checks(_Part):
         return all(made) and self.updates_applied is not None
 
 
-class Executed(_Part):
+class Executed(RecordModel):
     """What the traced program really does; two cells with one fingerprint are the same experiment."""
 
     operations: dict[str, Natural] = {}
@@ -213,7 +208,7 @@ class Executed(_Part):
     not hold: `Shuffle(1797)`, `Prefetch(2)`. What TensorFlow's strategies put behind it is not among them."""
 
 
-class Resources(_Part):
+class Resources(RecordModel):
     """What the replicas ran on. `shared` replicas show overhead, not hardware scaling."""
 
     logical_devices: list[str] = []
@@ -224,7 +219,7 @@ class Resources(_Part):
     inter_op_threads: Whole = 0
 
 
-class Plant(_Part):
+class Plant(RecordModel):
     """A slow-down that was planted on purpose, to see whether it is found: see `harness.engines.tensorflow.plants`."""
 
     kind: str
@@ -234,7 +229,7 @@ class Plant(_Part):
     with, is 0: all that the plant does anyway, and nothing more."""
 
 
-class ZygoteRecord(_Part):
+class ZygoteRecord(RecordModel):
     """The preloaded process that a trial was forked from: its trials share what each such process has for itself."""
 
     number: Positive
@@ -245,7 +240,7 @@ class ZygoteRecord(_Part):
     """PYTHONHASHSEED; None where that was `random`."""
 
 
-class TraceRecord(_Part):
+class TraceRecord(RecordModel):
     """A profile of a few steps that were run after the last window, for `sweep --trace`."""
 
     path: str | None = None
@@ -268,7 +263,7 @@ def rates(cell: Cell, step_time_s: float, cpu_seconds_a_step: float) -> dict[str
     return {rate: cell.work.rate(step_time_s), each: cpu_seconds_a_step / cell.work.amount}
 
 
-class TrialRecord(_Part):
+class TrialRecord(RecordModel):
     """One line of `trials.jsonl`."""
 
     schema_version: Literal[1] = 1

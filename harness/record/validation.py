@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import replace_file, storage_error, to_json
+from harness.record.model import RecordModel
 from harness.spec.cell import MOST, Cell
 
 VALIDATION_NAME = "validation.json"
@@ -29,11 +30,7 @@ Planted = Annotated[float, Field(ge=0, lt=MOST_PLANTED, allow_inf_nan=False)]
 """A slow-down, as a share: `Plant.share`, or 0 where nothing is planted."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Rate(_Part):
+class Rate(RecordModel):
     """`count` of `of` decisions, with its two-sided 95 % Clopper–Pearson limits."""
 
     count: Natural
@@ -48,7 +45,7 @@ class Rate(_Part):
         return self
 
 
-class Effect(_Part):
+class Effect(RecordModel):
     """Decisions on one cell: against itself (`plant` None), or against itself with a planted slow-down."""
 
     cell: Cell
@@ -78,7 +75,7 @@ class Effect(_Part):
     """What the trials of the two sides took, one after the other; the import of TensorFlow comes to it once."""
 
 
-class Floor(_Part):
+class Floor(RecordModel):
     """The noise floor for δ at one cell, as a share: 95 % of the A/A decisions found a smaller difference."""
 
     cell: Cell
@@ -92,7 +89,7 @@ class Floor(_Part):
     """The smallest planted slow-down called `slower` with 90 % power, by interpolation; None when none was."""
 
 
-class Spread(_Part):
+class Spread(RecordModel):
     """How far A/A decisions lie from 0, beside what the scatter of their own blocks predicts."""
 
     zygotes: Annotated[int, Field(ge=1, le=MOST)]
@@ -114,7 +111,7 @@ class Spread(_Part):
         return self.low <= 1 <= self.high
 
 
-class PlantSize(_Part):
+class PlantSize(RecordModel):
     """What a kind of planted slow-down came to in one validation, whatever its share and cell."""
 
     plant: str
@@ -133,7 +130,7 @@ class PlantSize(_Part):
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
-class TurnCost(_Part):
+class TurnCost(RecordModel):
     """How much longer a window takes after another trial's than after one of the same trial, as a share."""
 
     cell: Cell
@@ -144,7 +141,7 @@ class TurnCost(_Part):
     """Its 95 % interval, over trials."""
 
 
-class Rule(_Part):
+class Rule(RecordModel):
     """Another tool's rule, applied to the same windows: `benchmarks/goals/other_tools.py` does."""
 
     tool: str
@@ -160,7 +157,7 @@ class Rule(_Part):
     """How often it called B slower, or for A/A faster or slower."""
 
 
-class ValidationRecord(_Part):
+class ValidationRecord(RecordModel):
     """The whole of `validation.json`."""
 
     schema_version: Literal[1] = 1

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from harness.protocol.messages import Request
+from harness.protocol.messages import Message, Request
 
 PROTOCOL = 2
 Number = Annotated[int, Field(ge=0, le=2**53)]
@@ -13,11 +13,7 @@ Name = Annotated[str, Field(max_length=253)]
 Text = Annotated[str, Field(max_length=4000)]
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Identity(_Message):
+class Identity(Message):
     """What an agent is, and where."""
 
     harness: Name
@@ -40,14 +36,14 @@ class Identity(_Message):
     """Environment variables, of those that must be the same, that are set there."""
 
 
-class Greeting(_Message):
+class Greeting(Message):
     """The parent's first word."""
 
     protocol: Number
     nonce: Hexadecimal
 
 
-class Hello(_Message):
+class Hello(Message):
     """The agent's answer; the proof covers everything else in it."""
 
     protocol: Number
@@ -56,14 +52,14 @@ class Hello(_Message):
     proof: Hexadecimal
 
 
-class Admission(_Message):
+class Admission(Message):
     """The parent takes the agent, with a proof that it has the token too, or says why not."""
 
     proof: Hexadecimal | None = None
     refused: Annotated[str, Field(max_length=2000)] | None = None
 
 
-class Order(_Message):
+class Order(Message):
     """The parent's word to an agent that it has taken. `number` is the process that is meant."""
 
     do: Literal["spawn", "tell", "signal", "hang_up", "release", "tail", "hold", "free"]
@@ -78,7 +74,7 @@ class Order(_Message):
     """`hold`: the first port; 0 is any that are free."""
 
 
-class News(_Message):
+class News(Message):
     """An agent's word to its parent."""
 
     of: Literal["ready", "line", "closed", "exited", "tail", "held", "failed"]
