@@ -1,33 +1,58 @@
-"""One name, one meaning: no two public classes of the harness share a name."""
+"""One name, one meaning: no two classes of the harness share a name, wherever they are defined."""
 
 import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import harness
 
+_FORMAT = "the export of a run and the rendering of a comparison: one registered object of each, in its own file"
 ALIKE = {
     "Tpu": "the device kind and the strategy that are both called tpu: one registered object of each, in its own file",
+    "_Json": _FORMAT,
+    "_Markdown": _FORMAT,
 }
 """Names that two classes have, with the reason."""
 
 
-def public_classes() -> dict[str, list[str]]:
-    """The files that define a public class at their top level, by its name."""
-    root = Path(harness.__file__).parent
+def classes(root: Path) -> dict[str, list[str]]:
+    """The files that define a class by its name: private ones, and those within functions and classes, as well."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
                 found[node.name].append(file.relative_to(root).as_posix())
     return dict(found)
 
 
-def test_no_two_public_classes_share_a_name() -> None:
-    shared = {name: files for name, files in public_classes().items() if len(files) > 1 and name not in ALIKE}
+def of_harness() -> dict[str, list[str]]:
+    """Those of the package."""
+    return classes(Path(harness.__file__).parent)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    shared = {name: files for name, files in of_harness().items() if len(files) > 1 and name not in ALIKE}
     assert shared == {}
 
 
 def test_every_exception_is_still_one() -> None:
-    classes = public_classes()
-    assert {name for name in ALIKE if len(classes.get(name, [])) < 2} == set()
+    found = of_harness()
+    assert {name for name in ALIKE if len(found.get(name, [])) < 2} == set()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "class One: ...",
+        "def make():\n    class One: ...",
+        "class Two:\n    class One: ...",
+        "if True:\n    class One: ...",
+    ],
+)
+def test_a_class_is_found_wherever_it_is_defined(again: str, tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "first.py").write_text("class One: ...\n")
+    (tmp_path / "inner" / "second.py").write_text(f"{again}\n")
+    assert classes(tmp_path)["One"] == ["first.py", "inner/second.py"]
