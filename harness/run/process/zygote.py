@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from pydantic_core import PydanticSerializationError
+
 from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel
@@ -284,9 +286,9 @@ class Zygote:
         ours, theirs = socket.socketpair()
         stderr = self._scratch.path / f"trial-{number}.log"
         child = ForkedChild(self, number, Channel(ours), stderr)
-        order = Spawn(number=number, request=request.model_copy(update={"scratch": self.scratch}))
+        request = request.model_copy(update={"scratch": self.scratch})
         with theirs, self._log(stderr) as log:
-            self._send_fds(order, [theirs.fileno(), log.fileno()])
+            self._send_fds(_line(Spawn(number=number, request=request)), [theirs.fileno(), log.fileno()])
         self._children[number] = child
         return child
 
@@ -296,9 +298,9 @@ class Zygote:
         except OSError as error:
             raise ZygoteError(f"TMPDIR: cannot write '{path}': {error.strerror or error}") from None
 
-    def _send_fds(self, order: Spawn, fds: list[int]) -> None:
+    def _send_fds(self, data: bytes, fds: list[int]) -> None:
         assert self._channel is not None
-        connection, data = self._channel.connection, order.model_dump_json().encode() + b"\n"
+        connection = self._channel.connection
         try:
             sent = socket.send_fds(connection, [data], fds)
             if sent < len(data):
@@ -339,6 +341,14 @@ class Zygote:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
             if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return
+
+
+def _line(order: Spawn) -> bytes:
+    try:
+        return order.model_dump_json().encode() + b"\n"
+    except PydanticSerializationError:
+        where = "data_dir, TMPDIR or the folder of results"
+        raise ZygoteError(f"a path that trials are told ({where}) has bytes that are no UTF-8") from None
 
 
 def renew(zygotes: Iterable[Zygote]) -> None:

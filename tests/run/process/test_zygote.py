@@ -74,11 +74,14 @@ def zygote(python: str) -> Iterator[Zygote]:
         yield started
 
 
+def request(seed: int, data_dir: str = "") -> Request:
+    """What a trial is asked that does what its seed says."""
+    return Request(cell=cell(), seed=seed, data_dir=data_dir, window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+
+
 def spawn(zygote: Zygote, seed: int) -> ForkedChild:
     """A trial that has said that it builds."""
-    child = zygote.spawn(
-        Request(cell=cell(), seed=seed, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
-    )
+    child = zygote.spawn(request(seed))
     line = child.channel.receive_line(10)
     assert line is not None
     assert Report.model_validate_json(line).phase == "build"
@@ -151,6 +154,14 @@ def test_a_process_that_a_trial_leaves_is_ended_once_no_trial_lives_and_that_is_
     other.wait(10)
     assert gone(daemon.pid)
     assert "harness: ended what trials had left running: python" in capfd.readouterr().err
+
+
+def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(zygote: Zygote) -> None:
+    other = spawn(zygote, HANGS)
+    with pytest.raises(ZygoteError, match=r"a path that trials are told .* has bytes that are no UTF-8"):
+        zygote.spawn(request(0, data_dir=os.fsdecode(b"/data \xff")))
+    assert other.status is None
+    assert spawn(zygote, 0).wait() == 0
 
 
 def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:
