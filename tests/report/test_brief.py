@@ -1,13 +1,19 @@
 """The answer at a glance, which a sweep ends with."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from harness.analysis import summarise
+from harness.record.reading import load_run
 from harness.report.words.brief import brief_lines
 from harness.spec.cell import Cell
 from tests.comparisons import scaled
+from tests.report.test_golden import RUNS
 from tests.synthetic import default_cells, make_cell, make_run, unproved
 
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 WHOLE = make_cell("none", 1, 128, intra_op_threads=2)
 
 
@@ -15,24 +21,49 @@ def brief(cells: list[Cell], **kwargs: object) -> tuple[str, ...]:
     return brief_lines(summarise(*make_run(cells, **kwargs)))  # type: ignore[arg-type]
 
 
+def rows_of_80(lines: Sequence[str]) -> int:
+    """Rows of a terminal that has as many columns; it breaks a line anywhere."""
+    return sum(-(-len(line) // 80) for line in lines)
+
+
 @pytest.mark.parametrize(
     ("whole", "fastest", "pays"),
     [
-        (1.0, "Distribute: mirrored, 2 replicas, batch 128", "× [1.8"),
-        (0.3, "Do not distribute: no strategy on all 2 cores, batch 128", "On these virtual devices do not distribute"),
-        (None, "Fastest: mirrored, 2 replicas, batch 128", "Whether distributing pays is unknown"),
+        (1.0, "Distribute: mirrored ×2 b128", "× [1.8"),
+        (0.3, "Do not distribute: no strategy on all 2 cores, batch 128", "Distributed, at best 0.5"),
+        (None, "Fastest: mirrored ×2 b128", "Whether distributing pays is unknown: 1.88× [1.86 – 1.89] one device"),
     ],
 )
-def test_it_says_what_is_fastest_whether_that_pays_what_ties_and_what_is_wrong_in_five_lines(
+def test_it_says_what_is_fastest_whether_that_pays_what_ties_and_what_is_wrong(
     whole: float | None, fastest: str, pays: str
 ) -> None:
     cells = [*default_cells(), *([WHOLE] if whole else [])]
     lines = brief(cells, change=lambda it: scaled(it, whole or 1.0) if it.cell == WHOLE else it)
-    assert len(lines) <= 5
     assert lines[0].startswith(fastest)
     assert any(pays in line for line in lines[:2])
-    assert any("cannot be told apart" in line or "slower beyond doubt" in line for line in lines)
+    assert any("tie with it; the simplest: mirrored ×2 b128." in line or "slower beyond" in line for line in lines)
     assert "2 wrong result, 10 not supported here and 1 timed out" in lines[-1]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_with_the_two_lines_about_records_and_report_it_fits_into_eight_rows_of_eighty_columns(name: str) -> None:
+    assert rows_of_80(brief_lines(summarise(*RUNS[name]()))) <= 6
+
+
+@pytest.mark.parametrize("whole", [1.0, 0.3, None])
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+def test_so_it_does_whatever_the_verdict(whole: float | None, blocks: int) -> None:
+    cells = [*default_cells(), *([WHOLE] if whole else [])]
+    change = lambda it: scaled(it, whole or 1.0) if it.cell == WHOLE else it  # noqa: E731
+    assert rows_of_80(brief(cells, blocks=blocks, change=change)) <= 6
+
+
+def test_the_kept_run_is_answered_in_five_rows_of_eighty_columns() -> None:
+    run = load_run(REFERENCE)
+    lines = brief_lines(summarise(run.manifest, run.trials))
+    assert rows_of_80(lines) <= 5
+    assert lines[0] == "Fastest: central_storage ×2 b128, 7,740 examples/s ± 11 %."
+    assert lines[1].startswith("Whether distributing pays is unknown: 1.23× [1.14 – 1.35] one device, but no strategy")
 
 
 def test_what_is_unproved_is_told_in_the_line_of_what_is_wrong() -> None:
@@ -46,15 +77,16 @@ def test_each_of_several_answers_names_a_cell_where_whether_distributing_pays_is
     cells = [make_cell(*of, model=model) for model in ("mlp", "mnist_cnn") for of in (("none",), ("mirrored", 2))]
     lines = brief(cells, faults=False, blocks=1)
     for model, line in zip(("mlp", "mnist_cnn"), lines, strict=False):
-        assert line.startswith(f"{model} on digits")
-        assert "Undecided: one trial a cell cannot tell whether distributing pays. Fastest: mirrored, 2" in line
+        assert line.startswith(f"{model}: Fastest: mirrored ×2 b32, 7,4")
+        assert line.endswith(" Undecided: one trial a cell cannot tell whether distributing pays.")
 
 
-def test_several_answers_are_a_line_each_and_the_rest_is_counted() -> None:
+def test_several_answers_are_a_line_each_as_far_as_there_is_room_and_the_rest_is_counted() -> None:
     cells = [make_cell(model=model) for model in ("mlp", "mnist_cnn", "a.b:c", "a.b:d", "a.b:e")]
     lines = brief(cells, faults=False)
-    assert [line.partition(" on ")[0] for line in lines[:3]] == ["mlp", "mnist_cnn", "a.b:c"]
-    assert lines[3:] == (
-        "And 2 answers more, which show prints and the report has.",
+    assert [line.partition(": The only cell")[0] for line in lines[:2]] == ["mlp", "mnist_cnn"]
+    assert lines[2:] == (
+        "And 3 answers more, which show prints and the report has.",
         "5 rankings, for another model is other work.",
     )
+    assert rows_of_80(lines) <= 6

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.report.words.caveats import caveats, is_virtual, least_overhead
+from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
 from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
 from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
@@ -79,26 +79,41 @@ def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerTe
 def run_sentences(summary: RunSummary) -> tuple[str, ...]:
     """What holds for the run as a whole: why it has several rankings, cells without a number, and a sweep that did
     not end."""
-    sentences = []
-    if reasons := _apart(summary):
-        sentences.append(f"{plural(len(summary.workloads), 'ranking')}, for {listed(reasons)}.")
-    failed = [f"{summary.counts[name]} {STATUS_WORDS[name]}" for name in _FAILED if summary.counts.get(name)]
-    if failed:
-        total = sum(summary.counts.values())
-        sentences.append(f"Of {plural(total, 'cell')}, without a throughput: {listed(failed, most=9)}.")
-    if summary.status != "finished":
-        state = "was interrupted" if summary.status == "interrupted" else "had not finished"
-        sentences.append(
-            f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded; "
-            f"--resume {summary.run_id} runs the rest."
-        )
-    return tuple(sentences)
+    failed, total = failed_words(summary), sum(summary.counts.values())
+    sentences = (
+        rankings_words(summary),
+        f"Of {plural(total, 'cell')}, without a throughput: {failed}." if failed else "",
+        unfinished_words(summary),
+    )
+    return tuple(filter(None, sentences))
 
 
-def _apart(summary: RunSummary) -> list[str]:
-    """Why cells are not ranked together, of each axis in which the rankings differ."""
+def rankings_words(summary: RunSummary) -> str:
+    """Why a run has several rankings; empty of one that has not."""
+    reasons = [TABLE[key].apart for key in keys_apart(summary)]
+    return f"{plural(len(summary.workloads), 'ranking')}, for {listed(reasons)}." if reasons else ""
+
+
+def failed_words(summary: RunSummary) -> str:
+    """How many cells have no number, by what became of them; empty where every one has."""
+    return listed((f"{summary.counts[name]} {STATUS_WORDS[name]}" for name in _FAILED if summary.counts.get(name)), 9)
+
+
+def unfinished_words(summary: RunSummary) -> str:
+    """How far a sweep came that did not end, and how to go on; empty of one that ended."""
+    if summary.status == "finished":
+        return ""
+    state = "was interrupted" if summary.status == "interrupted" else "had not finished"
+    return (
+        f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded; "
+        f"--resume {summary.run_id} runs the rest."
+    )
+
+
+def keys_apart(summary: RunSummary) -> list[str]:
+    """Keys for whose sake cells are not ranked together, in which the rankings of this run differ."""
     scopes = [work.workload for work in summary.workloads]
-    return [axis.apart for key, axis in TABLE.items() if axis.apart and len({scope.get(key) for scope in scopes}) > 1]
+    return [key for key, axis in TABLE.items() if axis.apart and len({scope.get(key) for scope in scopes}) > 1]
 
 
 def left_out_words(work: WorkloadSummary) -> str:
@@ -214,7 +229,7 @@ def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:
     against = f"{ratio(speed_up)} the throughput of the fastest cell without a strategy{whatever} ({base})"
     if answer.distributed > 1:
         against += f", chosen as the best of {answer.distributed}"
-    if answer.speed_up_shared and answer.verdict != "pays":
+    if answer.speed_up_shared and answer.verdict not in GAINS:
         against += f" ({SHARED_LABEL})"
     return against
 

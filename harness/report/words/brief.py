@@ -1,39 +1,145 @@
-"""The answer at a glance: what a sweep says at its end. `show` and the page say the rest."""
+"""The answer at a glance: what a sweep says at its end, within eight lines of a terminal. `show` and the page say the
+rest."""
 
-from harness.analysis import RunSummary, WorkloadSummary
-from harness.report.words.answer import AnswerText, answers, left_out_words, run_sentences
-from harness.report.words.text import plural
+from collections.abc import Iterator
+
+from harness.analysis import CellSummary, RunSummary, WorkloadSummary
+from harness.analysis.cells import marked
+from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
+from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
+from harness.report.words.text import described, plural, ratio, shortened
+from harness.spec.cell import TrainingCell
 from harness.visible import printable
 
-_WORKLOADS = 3
+COLUMNS = 80
+"""Of the terminal that it is written for."""
 _NAMELESS = ("undecided", "cannot_know", "beats_one_device")
 """Verdicts whose headline names no cell."""
+_ROWS = 4
+"""Rows of such a terminal that several answers may take; at least one is told."""
+_LONGEST = 60
+"""Characters of a name: a user's own may have hundreds."""
 
 
 def brief_lines(summary: RunSummary) -> tuple[str, ...]:
-    """At most five lines: what is fastest, whether distributing pays, what ties, what is wrong."""
+    """What is fastest, whether distributing pays, what ties, what is wrong: a line each, none longer than two rows."""
     texts = answers(summary)
-    if len(texts) == 1:
-        lines = [*_told(summary.workloads[0], texts[0]), texts[0].ties]
-    else:
-        told = list(zip(summary.workloads, texts, strict=True))[:_WORKLOADS]
-        lines = [f"{text.workload}: {_in_a_line(work, text)}" for work, text in told]
-        more = len(texts) - _WORKLOADS
-        lines += [f"And {plural(more, 'answer')} more, which show prints and the report has."] if more > 0 else []
-    wrong = [*map(left_out_words, summary.workloads), *run_sentences(summary)]
+    several = len(texts) > 1
+    lines = _several(summary, texts) if several else _told(summary.workloads[0], texts[0])
+    failed = failed_words(summary)
+    wrong = (
+        rankings_words(summary),
+        f"Without a throughput: {failed}." if failed else "",
+        *map(_unproved, summary.workloads),
+        unfinished_words(summary),
+    )
     return tuple(printable(line) for line in (*lines, " ".join(filter(None, wrong))) if line)
 
 
+def rows(line: str) -> int:
+    """How many rows of a terminal of `COLUMNS` a line takes."""
+    return -(-len(line) // COLUMNS)
+
+
+def _told(work: WorkloadSummary, text: AnswerText) -> Iterator[str]:
+    """The one answer of a run."""
+    if work.answer.best_id is None:
+        yield text.headline
+        return
+    yield _first(work)
+    yield _pays(work, text)
+    yield _ties(work)
+
+
+def _several(summary: RunSummary, texts: tuple[AnswerText, ...]) -> Iterator[str]:
+    """A line for each of as many answers as there is room for, and how many are left to the others."""
+    keys, left, told = keys_apart(summary), _ROWS, 0
+    for work, text in zip(summary.workloads, texts, strict=True):
+        name = shortened(", ".join(str(work.workload.get(key)) for key in keys) or text.workload, _LONGEST)
+        line = f"{name}: {_in_a_line(work, text)}"
+        if told and rows(line) > left:
+            break
+        yield line
+        left, told = left - rows(line), told + 1
+    if more := len(texts) - told:
+        yield f"And {plural(more, 'answer')} more, which show prints and the report has."
+
+
 def _in_a_line(work: WorkloadSummary, text: AnswerText) -> str:
-    """The headline, and the fastest cell where it names none."""
-    return f"{text.headline} {text.fastest}" if work.answer.verdict in _NAMELESS else text.headline
+    """The first line, and the headline where that names no cell."""
+    if work.answer.best_id is None:
+        return text.headline
+    return f"{_first(work)} {headline_words(work)}" if work.answer.verdict in _NAMELESS else _first(work)
 
 
-def _told(work: WorkloadSummary, text: AnswerText) -> tuple[str, ...]:
-    """The headline with what it does not say: the fastest cell, or what distributing gains or costs."""
+def _first(work: WorkloadSummary) -> str:
+    """The fastest cell, and what to do where that is known."""
     answer = work.answer
-    if not text.fastest or (answer.verdict == "pays" and answer.best_id == answer.best_distributed_id):
-        return (text.headline,)
-    if answer.verdict in _NAMELESS:
-        return text.fastest, text.verdict
-    return text.headline, text.verdict
+    best = _cell(work, answer.best_id)
+    words = f"{_name(work, best)}, {throughput_words(best)}"
+    if answer.verdict == "do_not_distribute":
+        return f"Do not distribute: {words}."
+    if answer.verdict == "pays" and answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
+        return f"Distribute: {words}, {ratio(answer.speed_up)} {without_strategy(work)}."
+    if len(work.ranking) == 1:
+        return f"The only cell that {'could be proved' if work.unranked else 'was measured'}: {words}."
+    return f"Fastest: {words}."
+
+
+def _pays(work: WorkloadSummary, text: AnswerText) -> str:
+    """Whether distributing pays, as far as `_first` has not said it."""
+    answer = work.answer
+    if answer.speed_up is None or answer.best_distributed_id is None:
+        return text.verdict
+    size = ratio(answer.speed_up)
+    best = _name(work, _cell(work, answer.best_distributed_id))
+    has = "" if answer.best_distributed_id == answer.best_id else f"{best} has "
+    match answer.verdict:
+        case "pays":
+            return f"Distributing pays: {has}{size} {without_strategy(work)}." if has else ""
+        case "beats_one_device":
+            alone = "one device, but no strategy on all cores was not measured"
+            return f"Whether distributing pays is unknown: {has}{size} {alone}."
+        case "do_not_distribute":
+            return f"Distributed, at best {size} of that: {best}."
+        case "undecided":
+            more = f"; about {answer.more_trials} trials a cell would decide it" if answer.more_trials else ""
+            return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{more}."
+        case _:
+            return "Whether distributing pays cannot be known from one trial a cell: use --trials 3."
+
+
+def _ties(work: WorkloadSummary) -> str:
+    """How many cells tie with the fastest, and the simplest of them; where distributing pays, that distributes."""
+    answer = work.answer
+    count = len(answer.tied_ids)
+    if not count:
+        return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
+    tie = "1 other ties with it" if count == 1 else f"{count} others tie with it"
+    distributes = answer.verdict == "pays" and answer.simplest_distributed_id is not None
+    simplest, which = answer.simplest_id, "the simplest"
+    if distributes and answer.simplest_distributed_id != answer.simplest_id:
+        simplest, which = answer.simplest_distributed_id, "the simplest that distributes"
+    if simplest is None or simplest == answer.best_id:
+        return f"{tie}, which is itself {which}."
+    return f"{tie}; {which}: {_name(work, _cell(work, simplest))}."
+
+
+def _unproved(work: WorkloadSummary) -> str:
+    out, ranked = len(work.unranked), sum(bool(cell.trials.unproved) for cell in work.ranking)
+    if ranked:
+        return f"{plural(ranked, 'ranked cell')} could not be proved."
+    be = "is" if out == 1 else "are"
+    return f"{plural(out, 'measured cell')} {be} unproved and left out of the ranking." if out else ""
+
+
+def _cell(work: WorkloadSummary, cell_id: str | None) -> CellSummary:
+    return next(cell for cell in work.cells if cell.cell_id == cell_id)
+
+
+def _name(work: WorkloadSummary, cell: CellSummary) -> str:
+    """A base case in words, any other as tables have it."""
+    of = cell.trials.cell
+    base = isinstance(of, TrainingCell) and of.is_base
+    words = marked(described(cell.trials), cell.trials) if base else cell.label
+    return shortened(words + default_words(work, cell), _LONGEST)

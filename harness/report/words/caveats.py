@@ -9,6 +9,8 @@ from harness.report.words.remedies import trend_remedy
 from harness.report.words.text import listed, plural, significant
 from harness.spec.naming import key_words
 
+GAINS = ("pays", "beats_one_device")
+"""Verdicts by which distributing gains over something, which nothing beside them calls overhead."""
 _WIDE = 0.03
 _MUCH = 3.0
 _ENOUGH = 4
@@ -66,9 +68,9 @@ def _together(work: WorkloadSummary) -> Iterator[str]:
 
 
 def _limits(work: WorkloadSummary) -> Iterator[str]:
-    """What was measured is not what a reader may take it for. Where distributing pays, nothing calls it overhead."""
+    """What was measured is not what a reader may take it for. Where distributing gains, nothing calls it overhead."""
     answer = work.answer
-    if answer.verdict == "pays" and (is_virtual(work) or answer.shared):
+    if answer.verdict in GAINS and (is_virtual(work) or answer.shared):
         yield "The gain is of these processors: what more devices would give, replicas that share them do not tell."
     elif is_virtual(work) and answer.distributed:
         yield "Virtual devices: this shows overhead, not hardware scaling."

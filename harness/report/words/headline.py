@@ -12,7 +12,7 @@ def headline_words(work: WorkloadSummary) -> str:
     """One sentence; of a workload of which something was measured."""
     answer = work.answer
     best = next(cell for cell in work.cells if cell.cell_id == answer.best_id)
-    words = f"{as_run(best)}{default_words(work, best)}, {_throughput(best)}"
+    words = f"{as_run(best)}{default_words(work, best)}, {throughput_words(best)}"
     match answer.verdict:
         case "do_not_distribute":
             return f"Do not distribute: {words}."
@@ -62,7 +62,7 @@ def varying(work: WorkloadSummary) -> list[str]:
     return [key for key in TOLD if len({cell.trials.cell.get(key) for cell in work.ranking}) > 1]
 
 
-def _throughput(cell: CellSummary) -> str:
+def throughput_words(cell: CellSummary) -> str:
     """`7,740 examples/s ± 11 %`."""
     assert cell.measured is not None
     found = cell.measured.throughput
