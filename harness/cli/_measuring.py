@@ -14,8 +14,8 @@ from harness.run import runner
 from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import live_limits
 from harness.run.progress.base import Progress, Quiet, duration
-from harness.run.request import check_launcher
-from harness.spec.expand import Matrix, expand
+from harness.run.request import asked_matrix
+from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 from harness.visible import json_text
@@ -24,8 +24,7 @@ from harness.visible import json_text
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
     catalogue = catalogue_of(sweep.engine)
-    check_launcher(sweep)
-    matrix = expand(sweep, catalogue)
+    matrix = asked_matrix(sweep)
     plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
     expected = estimate(sweep, matrix.cells)
     if json_out:

@@ -61,8 +61,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     from harness.analysis.comparison.margins import choose_margins, parse_share
     from harness.run.kinds.decision import WINDOWING, AbSettings
     from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
-    from harness.spec.expand import expand
-    from harness.trial.engines import catalogue_of
+    from harness.run.request import asked_matrix
 
     values: dict[str, Any] = {
         **WINDOWING,
@@ -73,14 +72,13 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         raise UsageError(
             f"engine: given {values['engine']!r}, expected {ENGINE}: what validate plants is in its programs"
         )
-    catalogue = catalogue_of(ENGINE)
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
-        matrix = expand(sweep_from(values), catalogue)
+        matrix = asked_matrix(sweep_from(values))
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated
         cells = []
         for strategy, replicas in (("none", 1), ("mirrored", 2)):
-            matrix = expand(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}), catalogue)
+            matrix = asked_matrix(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}))
             cells += [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
 
     def share(key: str) -> float | None:

@@ -8,7 +8,9 @@ from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.cell import Cell
+from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 
 def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = None) -> Request:
@@ -58,6 +60,21 @@ def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     if cell is not None and cell.shape.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")
+
+
+def asked_matrix(sweep: Sweep) -> Matrix:
+    """The matrix of `sweep`. UsageError for a name that nobody knows, and when no combination is left.
+
+    Which data sets hosts of a launcher's own have is not asked.
+    """
+    check_launcher(sweep)
+    catalogue = catalogue_of(sweep.engine)
+    matrix = expand(sweep, catalogue)
+    beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
+    for name in beside:
+        if name not in catalogue.data and (fault := catalogue.data_fault(name, data_dir_of(sweep))):
+            raise UsageError(fault)
+    return matrix
 
 
 def default_data_dir() -> Path:

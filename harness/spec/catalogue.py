@@ -4,8 +4,9 @@ The objects themselves live one file each in an engine's folder (`harness.engine
 wants to know of them, so that it depends on nothing of ours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
@@ -56,6 +57,10 @@ class DeviceTraits:
     """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
 
 
+def _may_exist(_name: str, _folder: Path) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
@@ -67,3 +72,6 @@ class Catalogue:
     data: Mapping[str, str]
     optimizers: Mapping[str, str]
     loops: Mapping[str, str]
+    data_fault: Callable[[str, Path], str | None] = _may_exist
+    """Why there is no data set of a name beside the registered ones, prepared in that folder or to be had; None where
+    there may be one. Asks no network."""

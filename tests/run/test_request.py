@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.request import data_dir_of
+from harness.errors import UsageError
+from harness.run.request import asked_matrix, data_dir_of
 from harness.spec.sweep import Sweep
 
 
@@ -14,3 +15,16 @@ def test_the_folder_of_data_follows_the_xdg_convention(monkeypatch: pytest.Monke
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_dir_of(Sweep()) == tmp_path / ".cache" / "tf-distribute-harness"
+
+
+def test_a_data_set_that_lies_prepared_need_not_be_known(tmp_path: Path) -> None:
+    sweep = Sweep(strategy=["none"], data=["tfds:of_our_own"], data_dir=str(tmp_path))
+    with pytest.raises(UsageError, match="has no 'of_our_own'"):
+        asked_matrix(sweep)
+    (tmp_path / "of_our_own" / "1.0.0").mkdir(parents=True)
+    assert {cell.data_set for cell in asked_matrix(sweep).cells} == {"tfds:of_our_own"}
+
+
+def test_what_data_sets_other_hosts_have_is_not_asked_here(tmp_path: Path) -> None:
+    sweep = Sweep(strategy=["none"], data=["tfds:of_theirs"], data_dir=str(tmp_path), launcher="attach")
+    assert {cell.data_set for cell in asked_matrix(sweep).cells} == {"tfds:of_theirs"}

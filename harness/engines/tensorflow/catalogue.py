@@ -1,7 +1,7 @@
 """Every registered name, for the parent: importing this imports no TensorFlow."""
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
-from harness.engines.tensorflow.data import sources
+from harness.engines.tensorflow.data import sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
@@ -19,4 +19,5 @@ def load_catalogue() -> Catalogue:
         data={name: source.summary for name, source in sources().items()},
         optimizers=dict(OPTIMIZERS),
         loops={name: kind.summary for name, kind in loops().items()},
+        data_fault=unknown,
     )

@@ -11,10 +11,10 @@ from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
 from harness.run.kinds.sweep import SweepRun, live_limits
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import check_launcher
+from harness.run.request import asked_matrix
 from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell
-from harness.spec.expand import Matrix, bases_of, expand
+from harness.spec.expand import Matrix, bases_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -39,8 +39,7 @@ def measure(
 
 def measure_asked(sweep: Sweep, results: Path, command: Sequence[str], progress: Progress) -> Path:
     """Measure and record the whole matrix of `sweep`; returns the run's folder. Raises what `measure` does."""
-    check_launcher(sweep)
-    return measure_matrix(sweep, expand(sweep, catalogue_of(sweep.engine)), results, command, progress)
+    return measure_matrix(sweep, asked_matrix(sweep), results, command, progress)
 
 
 def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: Progress) -> Path:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import UsageError, nearest
+from harness.run.request import asked_matrix
 from harness.spec.axes import SETTINGS
 from harness.spec.cell import Cell
-from harness.spec.expand import expand
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_from
-from harness.trial.engines import catalogue_of
 
 ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
@@ -89,7 +88,7 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
             if len(sweep.asked(axis)) > 1:
                 raise UsageError(f"{axis}: given {text_of(axis, sweep.asked(axis))}, expected one value")
         sweep = sweep.model_copy(update={axis: sweep.asked(axis)[:1] for axis in AXES})
-        matrix = expand(sweep, catalogue_of(sweep.engine))
+        matrix = asked_matrix(sweep)
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):
                 raise UsageError(f"{item.combination}: {item.reason}")

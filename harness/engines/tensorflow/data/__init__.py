@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.named import PREFIX, NamedSource
+from harness.engines.tensorflow.data.named import PREFIX, NamedSource, unknown
 from harness.errors import not_one_of
 from harness.registry import registered
 
-__all__ = ["PRELOAD", "DataInfo", "Source", "load_source", "sources"]
+__all__ = ["PRELOAD", "DataInfo", "Source", "load_source", "sources", "unknown"]
 
 PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.reader")
 """Modules that reading imports: worth importing once before trials fork. They start no threads and no runtime."""

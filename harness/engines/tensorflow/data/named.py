@@ -76,6 +76,35 @@ class NamedSource(Source):
         return builder
 
 
+def unknown(name: str, data_dir: Path) -> str | None:
+    """Why `tfds:NAME` cannot be had: it lies not under `data_dir`, and tensorflow-datasets does not know it.
+
+    Asks no network. Importing tensorflow-datasets and its builders takes a second of processor time, TensorFlow is not
+    imported. HarnessError where it cannot be.
+    """
+    dataset = name.removeprefix(PREFIX)
+    return None if (data_dir / _base_name(dataset)).is_dir() else _no_such(_base_name(dataset), name)
+
+
+def _base_name(dataset: str) -> str:
+    """NAME of NAME/CONFIG:VERSION."""
+    return re.split(r"[/:]", dataset)[0]
+
+
+def _no_such(base: str, name: str) -> str | None:
+    """What is wrong with `name`, whose data set nobody knows; None where tensorflow-datasets has `base`."""
+    known = _known()
+    if base in known:
+        return None
+    return f"data: '{name}': tensorflow-datasets {import_tfds().__version__} has no '{base}'{nearest(base, known)}"
+
+
+@functools.cache
+def _known() -> tuple[str, ...]:
+    """Names of the data sets that tensorflow-datasets can make."""
+    return tuple(import_tfds().list_builders(with_community_datasets=False))
+
+
 @functools.cache
 def _folder(data_dir: Path, dataset: str) -> Path | None:
     """Where `dataset` lies prepared under `data_dir`, or None."""
@@ -157,15 +186,13 @@ def _fault(source: NamedSource, data_dir: Path, error: Exception) -> HarnessErro
 def _from_code(source: NamedSource, data_dir: Path) -> Any:
     """The builder that tensorflow-datasets itself has for the source."""
     tfds = import_tfds()
-    name = re.split(r"[/:]", source.dataset)[0]
     try:
         return tfds.builder(source.dataset, data_dir=str(data_dir), try_gcs=False)
     except tfds.core.DatasetNotFoundError:
-        known = tfds.list_builders(with_community_datasets=False)
-        if name in known:
-            raise UsageError(f"data: '{source.name}': tensorflow-datasets has '{name}', but not that version") from None
+        name = _base_name(source.dataset)
+        fault = _no_such(name, source.name)
         raise UsageError(
-            f"data: '{source.name}': tensorflow-datasets {tfds.__version__} has no '{name}'{nearest(name, known)}"
+            fault or f"data: '{source.name}': tensorflow-datasets has '{name}', but not that version"
         ) from None
     except ImportError as error:
         raise _no_package(source, error) from error

@@ -13,9 +13,9 @@ from harness.run.kinds.faults.crew import Crew, Hand
 from harness.run.kinds.faults.supervisor import Strike
 from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
+from harness.run.request import asked_matrix
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.expand import expand
 from harness.spec.faults import OF_SERVERS, Faults, check_strategies
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
@@ -73,8 +73,7 @@ def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | No
 
 def _cell(settings: Faults, strategy: str) -> TrainingCell:
     """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
-    catalogue = catalogue_of()
-    traits = catalogue.strategies[strategy]
+    traits = catalogue_of().strategies[strategy]
     alone, most = not traits.multi_worker, traits.max_replicas or settings.workers
     axes: dict[str, list[Any]] = {
         "strategy": [strategy],
@@ -82,7 +81,7 @@ def _cell(settings: Faults, strategy: str) -> TrainingCell:
         "workers": [1 if alone else settings.workers],
         "ps": [settings.ps] if traits.parameter_servers else list(TABLE["ps"].asked),
     }
-    matrix = expand(_sweep(settings, axes), catalogue)
+    matrix = asked_matrix(_sweep(settings, axes))
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     return next(cell for cell in asked if cell.strategy == strategy)
 

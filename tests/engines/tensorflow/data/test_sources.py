@@ -20,6 +20,22 @@ def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_whether_a_data_set_is_known_is_told_without_tensorflow_and_tensorflow_datasets_is_asked_of_none_of_ours() -> (
+    None
+):
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from harness.run.request import asked_matrix\n"
+        "from harness.spec.sweep import Sweep\n"
+        "asked_matrix(Sweep(strategy=['none'], data=['digits', 'synthetic']))\n"
+        "assert 'tensorflow_datasets' not in sys.modules\n"
+        "asked_matrix(Sweep(strategy=['none'], data=['digits', 'tfds:mnist']))\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 @pytest.mark.slow
 def test_preloading_starts_no_thread_and_no_runtime_and_leaves_out_what_no_trial_uses() -> None:
     script = (
