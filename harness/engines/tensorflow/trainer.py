@@ -1,6 +1,5 @@
 """A cell under TensorFlow, as a trial sees it: built, trained by a loop, and open to the gate."""
 
-import functools
 from collections.abc import Callable, Sequence
 
 from harness.engines.tensorflow.counting import updates_due
@@ -106,10 +105,10 @@ class TensorFlowTrainer:
         """As the loop says."""
         self._loop.synchronise()
 
-    @functools.cached_property
+    @property
     def agree(self) -> Callable[[float], float]:
         """As the strategy says."""
-        return self._strategy.agree(self._training.strategy)
+        return self._training.agree
 
     def executed(self) -> Executed:
         """What the traced program holds, and the stages of the input, which it does not hold."""

@@ -61,6 +61,11 @@ class Training:
         of_classes = np.issubdtype(y.dtype, np.integer)
         return x, ((y + 1) % max(2, self.classes)).astype(y.dtype) if of_classes else np.roll(y, 1, axis=0)
 
+    @functools.cached_property
+    def agree(self) -> Callable[[float], float]:
+        """As the strategy says; one for all that ask, since the first call may trace it."""
+        return strategies()[self.cell.strategy].agree(self.strategy)
+
     def placement(self) -> contextlib.AbstractContextManager[None]:
         """Where a step without a strategy runs: TensorFlow takes a GPU by itself, but not a TPU core."""
         return placement(self.cell, self.devices)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.loops.custom import make_step
+from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.reference.update import SingleDevice
@@ -63,11 +63,11 @@ def check(of: Any, tolerance: float = 1e-5, traced: bool = False) -> tuple[list[
     own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
     shares: list[Any] = []
     for x, y in BATCHES:
-        loss = step(*placed(of, x, y))
+        loss = LossInShares(of, step(*placed(of, x, y))).own()
         shares = device.shares((x, y), own)
         own = [share.statistics for share in shares]
         device.apply(shares)
-        assert sum(float(share.loss) for share in shares) == pytest.approx(float(loss), rel=tolerance)
+        assert sum(float(share.loss) for share in shares) == pytest.approx(loss, rel=tolerance)
         for state, expected in zip(capture(of.model, of.optimizer), device.state(own), strict=True):
             for r, copy in enumerate(state.copies):
                 wanted = expected[r] if state.kind == "statistic" else expected
@@ -196,8 +196,8 @@ def test_what_a_model_adds_to_the_loss_is_added_in_every_precision(tf: Any, prec
         step, device = make_step(of), SingleDevice(of)
         own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
         x, y = BATCHES[0]
-        loss = step(*placed(of, x, y))
-        assert sum(float(share.loss) for share in device.shares((x, y), own)) == pytest.approx(float(loss), rel=1e-2)
+        loss = LossInShares(of, step(*placed(of, x, y))).own()
+        assert sum(float(share.loss) for share in device.shares((x, y), own)) == pytest.approx(loss, rel=1e-2)
     finally:
         keras.mixed_precision.set_global_policy("float32")
 

@@ -1,6 +1,5 @@
 """The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,15 +39,16 @@ class CustomLoop(Loop):
             self._plant.window_begins()
             for _ in range(steps):
                 batch = next(batches)
-                loss = step(*batch)
-            self._plant.window_ends(functools.partial(_finished, loss, self._training))
+                shares = step(*batch)
+            loss = LossInShares(self._training, shares)
+            self._plant.window_ends(loss.wait)
             self._example = batch
             pace.end(loss)
             windows += 1
             if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
                 self._calibrate(batches)
 
-    def step_on(self, x: Any, y: Any) -> Any:
+    def step_on(self, x: Any, y: Any) -> "LossInShares":
         """The same step, its batch cut and placed as those before it.
 
         An iterator for one batch costs a tenth of a second, but where this process has one replica, what is placed by
@@ -56,7 +56,8 @@ class CustomLoop(Loop):
         """
         training = self._training
         by_hand = training.source.on_device or (len(training.devices.names) > 1 and training.request.member is None)
-        return self._step(*(on_replicas(training, x, y) if by_hand else next(self.repeated(x, y))))
+        batch = on_replicas(training, x, y) if by_hand else next(self.repeated(x, y))
+        return LossInShares(training, self._step(*batch))
 
     def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
         """Let the planted slow-down try steps, and take back what they trained."""
@@ -67,7 +68,7 @@ class CustomLoop(Loop):
         request = self._training.request
         key = repr((request.cell.cell_id, request.intra_op_threads, request.inter_op_threads)).encode()
         self._plant.calibrate(
-            lambda: _finished(self._step(*next(batches)), self._training),
+            lambda: LossInShares(self._training, self._step(*next(batches))).wait(),
             lambda name, compute: cached_arrays(request.scratch, name, key, compute),
         )
         for variable, state in zip([*model.variables, *optimizer.variables], before, strict=True):
@@ -94,6 +95,33 @@ class CustomLoop(Loop):
         return int(self._step.experimental_get_tracing_count())
 
 
+class LossInShares:
+    """What the replicas have of a step's loss; read as a number it is the mean over the global batch, of all processes.
+
+    The step does not add it up: that takes a collective, or a copy of each loss to the host, in every step of several
+    replicas and in none of a single one, and every speed-up would hold it.
+    """
+
+    def __init__(self, training: "Training", shares: Any) -> None:
+        self._training = training
+        self._shares = shares
+
+    def own(self) -> float:
+        """The sum of what this process's replicas have, on the host."""
+        return sum(float(share) for share in self._training.strategy.experimental_local_results(self._shares))
+
+    def wait(self) -> None:
+        """Return when this process's replicas have done their updates."""
+        import tensorflow as tf
+
+        if any("CPU" not in name for name in self._training.devices.names):
+            tf.test.experimental.sync_devices()
+        self.own()
+
+    def __float__(self) -> float:
+        return self._training.cell.workers * self._training.agree(self.own())
+
+
 def make_gradients(training: "Training") -> Any:
     """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients)."""
     import tensorflow as tf
@@ -103,7 +131,8 @@ def make_gradients(training: "Training") -> Any:
 
 
 def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None) -> Any:
-    """The training step of one global batch as a tf.function (x, y) -> loss, a scalar: the mean over the batch."""
+    """The training step of one global batch as a tf.function (x, y) -> each replica's share of the mean loss over the
+    batch, which `LossInShares` adds up."""
     import tensorflow as tf
 
     plant = plant or Planted()
@@ -118,8 +147,7 @@ def make_step(training: "Training", plant: Planted | None = None, gradients_of: 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
         with training.placement():
-            losses = strategy.run(replica_step, args=(x, y))
-        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+            return strategy.run(replica_step, args=(x, y))
 
     return step
 
@@ -140,15 +168,6 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
         return training.strategy.run(replica_pass, args=(x, y))
 
     return alone
-
-
-def _finished(loss: Any, training: "Training") -> float:
-    """The loss on the host, once every replica has done its update."""
-    import tensorflow as tf
-
-    if any("CPU" not in name for name in training.devices.names):
-        tf.test.experimental.sync_devices()
-    return float(loss)
 
 
 def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:

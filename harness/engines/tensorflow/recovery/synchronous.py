@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._mesh import LossOnMesh
 from harness.engines.tensorflow.loops._mesh import make_step as make_mesh_step
-from harness.engines.tensorflow.loops.custom import make_step, on_replicas
+from harness.engines.tensorflow.loops.custom import LossInShares, make_step, on_replicas
 from harness.engines.tensorflow.mesh import DeviceMesh
 from harness.engines.tensorflow.recovery.checkpoints import Checkpoints, preemption_handler
 from harness.engines.tensorflow.recovery.job import Job
@@ -77,8 +77,10 @@ class SynchronousJob(Job):
 
 
 def _step_of(training: "Training") -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], tuple[Any, Any]]]:
-    """The training step, (x, y) -> the loss as what `float` takes, and what places a global batch for it."""
+    """The training step, (x, y) -> what `float` takes once this process's replicas have done it, and what places a
+    global batch for it."""
     if not isinstance(on := training.strategy, DeviceMesh):
-        return make_step(training), lambda x, y: on_replicas(training, x, y)
-    step = make_mesh_step(training)
-    return lambda x, y: LossOnMesh(on, step(x, y)), lambda x, y: (on.batch(x), on.batch(y))
+        step = make_step(training)
+        return lambda x, y: LossInShares(training, step(x, y)).own(), lambda x, y: on_replicas(training, x, y)
+    mesh_step = make_mesh_step(training)
+    return lambda x, y: LossOnMesh(on, mesh_step(x, y)), lambda x, y: (on.batch(x), on.batch(y))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.loops.custom import LOOP, make_step
+from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_step
 from harness.engines.tensorflow.plants import PLACEBO, Planted, check_loop, planted, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
@@ -56,7 +56,7 @@ class Training:
 
     def train(self, steps: int) -> list[np.ndarray[Any, Any]]:
         """Losses and weights after so many steps."""
-        losses = [float(self.step(*next(self.batches))) for _ in range(steps)]
+        losses = [LossInShares(self, self.step(*next(self.batches))).own() for _ in range(steps)]  # type: ignore[arg-type]
         return [np.array(losses), *(variable.numpy() for variable in self.model.variables)]
 
     def nodes(self) -> list[Any]:
