@@ -207,7 +207,7 @@ class Axes(BaseModel):
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
-        help="batches that the input pipeline makes ahead, besides the buffer that TensorFlow's strategies have; "
+        help="batches that the input pipeline makes ahead, besides the two between it and the step; "
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, tried=(2, 4), shown_by=("executed.input",),
     )] = 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.built import stages_of
-from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
@@ -120,6 +120,14 @@ class Training:
         )
         self.input[:] = stages_of(rest)
         return first.concatenate(rest)
+
+    def distributed(self, dataset: "tf.data.Dataset") -> Any:
+        """Global batches in the parts of this process's replicas, each on its device before the step asks for it."""
+        if self.cell.strategy != "none":
+            return self.strategy.experimental_distribute_dataset(dataset)
+        if self.cell.device == "tpu":
+            return dataset  # TensorFlow's prefetching to a device knows processors and GPUs
+        return ahead_on_device(dataset, self.devices.names[0])
 
 
 def build(request: Request) -> Training:

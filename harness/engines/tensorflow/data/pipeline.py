@@ -70,6 +70,13 @@ def pipeline(
     return batches.with_options(options)
 
 
+def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
+    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them."""
+    import tensorflow as tf
+
+    return dataset.prefetch(1).apply(tf.data.experimental.prefetch_to_device(device, buffer_size=1))
+
+
 def gate_batches(
     source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, global_batch: int, count: int
 ) -> "list[Batch]":

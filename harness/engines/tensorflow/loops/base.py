@@ -64,8 +64,8 @@ class Loop(ABC):
             parts = training.own_parts(x), training.own_parts(y)
             own = tf.data.Dataset.from_tensor_slices(parts).repeat()
             endless = training.strategy.distribute_datasets_from_function(lambda _: own)
-        elif training.cell.strategy != "none":
-            endless = training.strategy.experimental_distribute_dataset(endless)
+        else:
+            endless = training.distributed(endless)
         self._repeated = iter(endless)
         return self._repeated
 

@@ -175,10 +175,7 @@ def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
     if not training.source.on_device:
         if training.request.member is not None:
             return iter(training.strategy.distribute_datasets_from_function(lambda _: training.own_dataset()))
-        dataset = training.dataset()
-        if training.cell.strategy != "none":
-            dataset = training.strategy.experimental_distribute_dataset(dataset)
-        return iter(dataset)
+        return iter(training.distributed(training.dataset()))
     placed = [on_replicas(training, x, y) for x, y in training.batches]
     return itertools.chain(placed, itertools.repeat(placed[-1]))
 

@@ -33,8 +33,9 @@ class FitLoop(Loop):
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
+        batches = self._training.distributed(self._training.dataset())
         self._training.model.fit(
-            self._training.dataset(), epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)]
+            batches, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)]
         )
 
     def step_on(self, x: Any, y: Any) -> Any:
