@@ -36,7 +36,7 @@ def inspect(program: Any, cell: TrainingCell) -> Executed:
         operations=dict(sorted(operations.items())),
         packs=len(final) // each,
         pack_bytes=[size for size in final[::each] if size],
-        xla_clusters=sum(1 for nodes in (definition.node, *bodies.values()) for node in nodes if _compiled(node)),
+        xla_clusters=_clusters([program.function_def, *definition.node], *bodies.values()),
         fingerprint=_fingerprint(definition.node, bodies),
         differs_from_request=_difference(cell, operations),
     )
@@ -126,6 +126,11 @@ def _graphs(graph: Any) -> Iterator[Any]:
         inner = getattr(graph._functions[name], "graph", None)
         if inner is not None:
             yield inner
+
+
+def _clusters(*parts: Sequence[Any]) -> int:
+    """How many calls of functions, and whether the program itself, are compiled by XLA."""
+    return sum(1 for nodes in parts for node in nodes if _compiled(node))
 
 
 def _compiled(node: Any) -> bool:

@@ -82,6 +82,11 @@ def test_the_clusters_show_xla_and_the_fingerprint_of_kept_records_stays(tf: Any
     assert plain.fingerprint == compiled.fingerprint
 
 
+def test_a_program_that_is_compiled_as_a_whole_is_a_cluster(tf: Any) -> None:
+    whole = tf.function(lambda: tf.ones([4]) * 2.0, jit_compile=True).get_concrete_function()
+    assert inspect(whole, cell(replicas=1)).xla_clusters == 1
+
+
 def test_a_program_without_what_was_asked_for_says_so(tf: Any) -> None:
     executed = inspect(traced(tf, 2, tf.distribute.ReductionToOneDevice()), cell("nccl"))
     assert executed.differs_from_request is not None

@@ -33,7 +33,7 @@ class CustomLoop(Loop):
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
-        batches = self._input = _batches(self._training)
+        batches = self._input = batches_of(self._training)
         step, windows = self._step, 0
         while steps := pace.begin():
             self._plant.window_begins()
@@ -170,7 +170,7 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
     return alone
 
 
-def _batches(training: "Training") -> Iterator[tuple[Any, Any]]:
+def batches_of(training: "Training") -> Iterator[tuple[Any, Any]]:
     """Distributed batches: the gate's, then the pipeline's, or one that lies on the devices already."""
     if not training.source.on_device:
         if training.request.member is not None:

@@ -1,8 +1,10 @@
 """Model.fit, since most users train that way; windows are cut by a callback."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
+from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
 
@@ -14,7 +16,11 @@ ENDLESS = 1 << 40
 
 
 class FitLoop(Loop):
-    """One call of `Model.fit`, one epoch; what fit itself costs a step is part of its time."""
+    """One call of `Model.fit`, one epoch; what fit itself costs a step is part of its time.
+
+    Under TensorFlow it reads each step's metrics before it begins the next, with callbacks or without (Keras'
+    `IS_THREAD_SAFE`), so counting steps in a callback makes it wait for nothing that it would not wait for.
+    """
 
     def __init__(self, training: "Training") -> None:
         super().__init__(training)
@@ -30,18 +36,29 @@ class FitLoop(Loop):
             training.model.compile(
                 optimizer=training.optimizer, loss=training.loss, jit_compile=training.cell.xla, steps_per_execution=1
             )
+        training.model.make_train_function()
+        self._step: Callable[[Any], Any] = training.model.train_function
+        """What Keras made to call for each step: (iterator) -> the step's metrics."""
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
-        batches = self._training.distributed(self._training.dataset())
-        self._training.model.fit(
-            batches, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)]
-        )
+        import tensorflow as tf
+
+        training, model = self._training, self._training.model
+        if training.source.on_device:
+            placed = batches_of(training)
+            model.train_function = lambda _: self._step(placed)
+            # fit cannot take batches that lie on the devices: it gets one for its shapes, and no step sees it
+            offered: Any = tf.data.Dataset.from_tensors(training.batches[0]).repeat()
+        else:
+            offered = training.distributed(training.dataset())
+        model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)])
 
     def step_on(self, x: Any, y: Any) -> Any:
         """The function that fit calls for every step; the mean that Keras reports begins anew before it."""
         self._training.model.reset_metrics()
-        return self._training.model.train_function(self.repeated(x, y))["loss"]
+        placed = self._training.source.on_device
+        return self._step(iter([on_replicas(self._training, x, y)]) if placed else self.repeated(x, y))["loss"]
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
@@ -53,12 +70,13 @@ class FitLoop(Loop):
         return len(self._traced())
 
     def _traced(self) -> list[Any]:
-        """Keras keeps its tf.function in a closure; there is no public way to it."""
-        function = self._training.model.train_function
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-        for content in cells:
-            if hasattr(content, "_list_all_concrete_functions"):
-                return list(content._list_all_concrete_functions())
+        """Keras keeps two tf.functions in a closure, a step on what an iterator gives and, within it, one on a batch,
+        wrapped; there is no public way to them. What ran is the outer one that was traced."""
+        for cell in getattr(self._step, "__closure__", None) or ():
+            for function in (cell.cell_contents, getattr(cell.cell_contents, "__wrapped__", None)):
+                list_all = getattr(function, "_list_all_concrete_functions", None)
+                if list_all is not None and (traced := list_all()):
+                    return list(traced)
         return []
 
 

@@ -1,0 +1,139 @@
+"""The loop of Model.fit: its windows, and synthetic data that lie on the devices."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.synthetic import random_batch
+from harness.engines.tensorflow.devices import Devices
+from harness.engines.tensorflow.loops.custom import CustomLoop
+from harness.engines.tensorflow.loops.fit import FitLoop
+from harness.engines.tensorflow.training import Training
+from tests.record.examples import cell
+
+SHAPE, CLASSES, BATCH = (4,), 10, 8
+BATCHES = [random_batch(SHAPE, CLASSES, BATCH, seed) for seed in (1, 2)]
+
+
+class Paced:
+    """Windows of so many steps; keeps the losses, and calls `between` before each window but the first."""
+
+    def __init__(self, windows: list[int], between: Any = lambda: None) -> None:
+        self.windows, self.between = [*windows, 0], between
+        self.begun, self.losses = 0, list[float]()
+
+    def begin(self) -> int:
+        if self.begun:
+            self.between()
+        self.begun += 1
+        return self.windows[self.begun - 1]
+
+    def end(self, loss: Any) -> None:
+        self.losses.append(float(loss))
+
+
+def training(tf: Any, replicas: int, tmp_path: Path, xla: bool = False) -> Training:
+    """A small model on synthetic data, under no strategy or on two devices."""
+    import keras
+
+    keras.utils.set_random_seed(1)
+    names = tuple(f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(replicas))
+    op = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(list(names), op) if replicas > 1 else tf.distribute.get_strategy()
+    only = cell(
+        strategy="mirrored" if replicas > 1 else "none", replicas=replicas, batch_size=BATCH // replicas,
+        global_batch_size=BATCH, loop="fit", data="synthetic", xla=xla,
+    )  # fmt: skip
+    with strategy.scope():
+        model = keras.Sequential([keras.Input(SHAPE), keras.layers.Dense(CLASSES)])
+        optimizer = keras.optimizers.SGD(0.1)
+        optimizer.build(model.trainable_variables)
+    request: Any = SimpleNamespace(training=only, member=None, plant=None, data_dir=str(tmp_path), seed=1)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    workload: Any = None
+    source = load_source("synthetic")
+    return Training(
+        request, Devices(names, replicas, False), strategy, workload, model, optimizer, loss, source, SHAPE, CLASSES,
+        BATCHES,
+    )  # fmt: skip
+
+
+def ops(program: Any) -> set[str]:
+    """The kinds of ops of a traced program and of all functions that it calls."""
+    definition = program.graph.as_graph_def()
+    functions = [function.node_def for function in definition.library.function]
+    return {node.op for nodes in (definition.node, *functions) for node in nodes}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_synthetic_data_lie_on_the_devices_and_no_iterator_stands_in_the_step(
+    tf: Any, replicas: int, tmp_path: Path
+) -> None:
+    of = training(tf, replicas, tmp_path)
+    loop, pace = FitLoop(of), Paced([1, 1, 3])
+    loop.run(pace)
+    assert "MatMul" in ops(loop.program())
+    assert "IteratorGetNext" not in ops(loop.program())
+    assert of.optimizer.iterations.numpy() == 5
+    float(loop.step_on(*of.late_batch))
+    assert loop.traces() == 1
+    assert of.input == [], "no pipeline was built"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_its_first_losses_are_those_of_the_custom_loop_and_its_last_state_too(
+    tf: Any, replicas: int, tmp_path: Path
+) -> None:
+    losses, weights = [], []
+    for kind in (FitLoop, CustomLoop):
+        of, pace = training(tf, replicas, tmp_path), Paced([1, 1, 4])
+        if kind is CustomLoop:
+            import keras
+
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
+            of = Training(**{**vars(of), "loss": loss})
+        kind(of).run(pace)
+        losses.append(pace.losses[:2])
+        weights.append([variable.numpy() for variable in of.model.trainable_variables])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for fitted, trained in zip(*weights, strict=True):
+        np.testing.assert_allclose(fitted, trained, rtol=1e-4, atol=1e-6)
+
+
+def test_windows_have_the_steps_that_were_asked_for_and_the_pace_ends_training(tf: Any, tmp_path: Path) -> None:
+    of = training(tf, 1, tmp_path)
+    counted: list[int] = []
+    FitLoop(of).run(Paced([1, 1, 2, 5], lambda: counted.append(int(of.optimizer.iterations.numpy()))))
+    assert counted == [1, 2, 4, 9]
+
+
+def test_keras_reads_each_steps_metrics_before_the_next_step_with_a_callback_or_without(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So counting steps in a callback costs fit nothing that it would not pay; with another Keras it might."""
+    import keras
+
+    readers: list[threading.Thread] = []
+    read = keras.callbacks.CallbackList._on_train_batch_end
+
+    def noted(callbacks: Any, batch: int, logs: Any = None) -> None:
+        readers.append(threading.current_thread())
+        read(callbacks, batch, logs)
+
+    monkeypatch.setattr(keras.callbacks.CallbackList, "_on_train_batch_end", noted)
+    model = training(tf, 1, tmp_path).model
+    model.compile("sgd", "mse")
+    model.fit(np.zeros((6, *SHAPE)), np.zeros((6, CLASSES)), batch_size=2, verbose=0)
+    assert readers == [threading.main_thread()] * 3
+
+
+def test_a_compiled_step_is_recorded_as_compiled(tf: Any, tmp_path: Path) -> None:
+    for xla in (False, True):
+        loop = FitLoop(training(tf, 1, tmp_path, xla))
+        loop.run(Paced([1, 1]))
+        assert loop.executed().xla_clusters == int(xla)
