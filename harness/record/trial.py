@@ -193,7 +193,8 @@ class Executed(RecordModel):
     """What the traced program really does; two cells with one fingerprint are the same experiment."""
 
     operations: dict[str, Natural] = {}
-    """Reduction and collective ops of the traced step, `op` or `op[hint]`, and how many."""
+    """Reduction and collective ops of the traced step, and how many: `op`, `op[hint]`, or `op[hint: what]` where
+    TensorFlow makes something else of the hint, as a ring of `auto`."""
     packs: Natural | None = None
     """Reductions that one replica takes part in per step."""
     pack_bytes: list[Natural] = []

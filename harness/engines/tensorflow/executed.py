@@ -115,8 +115,24 @@ def _update_name(operation: Any) -> str:
 
 
 def _name(node: Any) -> str:
+    """The op with its communication hint, and what TensorFlow makes of that where it is something else."""
     hint = node.attr["communication_hint"].s.decode() if "communication_hint" in node.attr else ""
-    return f"{node.op}[{hint}]" if hint else str(node.op)
+    if not hint:
+        return str(node.op)
+    made = _implementation(hint, node.device)
+    return f"{node.op}[{hint}]" if made == hint else f"{node.op}[{hint}: {made}]"
+
+
+def _implementation(hint: str, device: str) -> str:
+    """What carries out a collective on `device`, as `CollectiveParamResolverLocal::AssignCollectiveType` decides it.
+
+    NCCL between GPUs where the hint or the runtime's configuration says so, else TensorFlow's ring. No strategy sets
+    that configuration, so `auto` is a ring on GPUs, too.
+    """
+    from tensorflow.python.eager import context
+
+    nccl = hint == "nccl" or context.context()._collective_use_nccl_communication
+    return "nccl" if nccl and "GPU" in device else "ring"
 
 
 def _graphs(graph: Any) -> Iterator[Any]:

@@ -92,3 +92,31 @@ def test_a_program_without_what_was_asked_for_says_so(tf: Any) -> None:
     assert executed.differs_from_request is not None
     assert "asked for nccl" in executed.differs_from_request
     assert "3 AddN" in executed.differs_from_request
+
+
+@pytest.mark.parametrize(
+    ("hint", "device", "configured", "name"),
+    [
+        ("auto", "GPU:0", False, "CollectiveReduceV2[auto: ring]"),
+        ("auto", "GPU:0", True, "CollectiveReduceV2[auto: nccl]"),
+        ("auto", "CPU:0", True, "CollectiveReduceV2[auto: ring]"),
+        ("nccl", "GPU:0", False, "CollectiveReduceV2[nccl]"),
+        ("nccl", "CPU:0", False, "CollectiveReduceV2[nccl: ring]"),
+        ("ring", "GPU:0", False, "CollectiveReduceV2[ring]"),
+    ],
+)
+def test_a_collective_is_recorded_with_what_tensorflow_makes_of_its_hint(
+    tf: Any, monkeypatch: pytest.MonkeyPatch, hint: str, device: str, configured: bool, name: str
+) -> None:
+    from tensorflow.python.eager import context
+    from tensorflow.python.ops import collective_ops
+
+    def step() -> Any:
+        with tf.device(device):
+            return collective_ops.all_reduce_v2(tf.ones([3]), 2, 1, 1, communication_hint=hint)
+
+    program = tf.function(step, autograph=False).get_concrete_function()
+    monkeypatch.setattr(context.context(), "_collective_use_nccl_communication", configured)
+    executed = inspect(program, cell("nccl"))
+    assert executed.operations == {name: 1}
+    assert (executed.differs_from_request is None) == (name == "CollectiveReduceV2[nccl]")

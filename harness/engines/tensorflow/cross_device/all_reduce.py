@@ -33,7 +33,7 @@ _AUTO = CrossDeviceOp(
     CrossDeviceOpTraits("auto", "TensorFlow's own default", packing="bytes_per_pack"),
     _default,
 )
-"""CollectiveAllReduce: NCCL on GPUs, RING on CPUs."""
+"""CollectiveAllReduce: under MirroredStrategy NCCL on physical GPUs, between workers and on processors a ring."""
 
 _HIERARCHICAL_COPY = CrossDeviceOp(
     CrossDeviceOpTraits(
