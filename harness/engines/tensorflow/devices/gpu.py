@@ -1,5 +1,6 @@
 """Physical GPUs, one a replica."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, no_gpu_reason, set_threads
@@ -8,6 +9,9 @@ from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
     from harness.protocol.messages import Membership, Request
+
+MESH_USES_NCCL = "DTENSOR_GPU_USE_NCCL_COMMUNICATION"
+"""The variable by which DTensor's collectives between GPUs are NCCL's."""
 
 
 class Gpu(DeviceKind):
@@ -33,6 +37,8 @@ class Gpu(DeviceKind):
         tf.config.set_visible_devices(own, "GPU")
         for gpu in own:
             tf.config.experimental.set_memory_growth(gpu, True)
+        if request.training.strategy == "dtensor":
+            _start_mesh()
         names = tuple(f"/device:GPU:{i}" for i in range(len(own)))
         if request.member is None:
             names = tuple(device.name for device in tf.config.list_logical_devices("GPU"))
@@ -47,6 +53,15 @@ class Gpu(DeviceKind):
         return ServerDevices(
             {"gpu_options": {"visible_device_list": places, "allow_growth": True}}, physical=len(found)
         )
+
+
+def _start_mesh() -> None:
+    """DTensor's own start, which must come before TensorFlow's: a logical processor beside each GPU, and NCCL for its
+    collectives, which are a ring where neither this nor the user's own variable asks for it."""
+    from tensorflow.experimental import dtensor
+
+    os.environ.setdefault(MESH_USES_NCCL, "1")
+    dtensor.initialize_accelerator_system("GPU")
 
 
 def _share_of(request: "Request", member: "Membership | None") -> tuple[list[Any], list[Any]]:

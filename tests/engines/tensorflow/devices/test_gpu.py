@@ -3,6 +3,9 @@
 There need be no GPU: `tf.config` shows some that are not there, and writes down what it is told.
 """
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,3 +162,54 @@ def test_the_devices_of_a_coordinators_trial_are_its_workers_of_the_cells_kind(
     found = strategies()["parameter_server"].devices_of(None, Devices((f"/device:{kind}:0",), 1, False))
     assert found.names == tuple(f"/job:worker/replica:0/task:{index}/device:{kind}:0" for index in range(2))
     assert kind in found.reference
+
+
+@pytest.fixture
+def mesh_starts(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, str]]:
+    """Each start of DTensor: on what, whether TensorFlow's runtime had started, and whether NCCL was asked for."""
+    from tensorflow.experimental import dtensor
+
+    starts: list[tuple[str, bool, str]] = []
+    monkeypatch.setenv(gpu.MESH_USES_NCCL, "")  # so that it is as it was afterwards
+    monkeypatch.delenv(gpu.MESH_USES_NCCL)
+    monkeypatch.setattr(
+        dtensor,
+        "initialize_accelerator_system",
+        lambda kind: starts.append((kind, host.started, os.environ[gpu.MESH_USES_NCCL])),
+    )
+    return starts
+
+
+def test_a_mesh_of_gpus_starts_as_dtensor_wants_before_tensorflow_does_and_nothing_else_does(
+    host: Host, mesh_starts: list[tuple[str, bool, str]]
+) -> None:
+    set_up(request(replicas=2))
+    assert mesh_starts == []
+    host.started = False
+    set_up(request(strategy="dtensor", mesh="batch:2", replicas=2))
+    assert mesh_starts == [("GPU", False, "1")]
+
+
+@pytest.mark.usefixtures("host")
+def test_who_wants_no_nccl_on_a_mesh_is_heard(
+    mesh_starts: list[tuple[str, bool, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(gpu.MESH_USES_NCCL, "0")
+    set_up(request(strategy="dtensor", mesh="batch:2", replicas=2))
+    assert mesh_starts == [("GPU", False, "0")]
+
+
+STARTED = """
+from harness.engines.tensorflow.devices import gpu
+gpu._start_mesh()
+from tensorflow.python.eager import context
+print(context.context().config.experimental.collective_nccl)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tf")
+def test_tensorflow_itself_is_then_configured_for_nccl() -> None:
+    """In a process of its own: TensorFlow takes its configuration once."""
+    done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True)
+    assert done.stdout.split() == ["True"], done.stderr
