@@ -34,16 +34,24 @@ LIMITS = (
 """What TensorFlow says where a strategy cannot do what Keras or a model asks of it, and what that means."""
 
 
+OUT_OF_MEMORY = re.compile(
+    r"\b[Oo]ut of memory\b|OUT_OF_MEMORY|_ALLOC_FAILED|ALLOCATION_FAILED|resource allocation failed|CUDA [cm]alloc"
+)
+"""What cuBLAS, cuDNN, NCCL and the CUDA runtime say of memory that they did not get, which TensorFlow hands on as an
+internal or unknown error."""
+
+
 def classify(error: Exception) -> Ending:
     """(status, reason) for what TensorFlow or a model raised."""
     import tensorflow as tf
 
     reason = f"{type(error).__name__}: {telling_line(str(error))}"
-    if isinstance(error, tf.errors.ResourceExhaustedError):
+    of_runtime = isinstance(error, tf.errors.OpError)
+    if isinstance(error, tf.errors.ResourceExhaustedError) or (of_runtime and OUT_OF_MEMORY.search(str(error))):
         return "out_of_memory", reason
     if limit := _limit(str(error)):
         return "unsupported", limit
-    refused = isinstance(error, tf.errors.OpError) and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
+    refused = of_runtime and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
     if refused or isinstance(error, tf.errors.UnimplementedError):
         return "unsupported", reason
     return plain_ending(error)[0], reason

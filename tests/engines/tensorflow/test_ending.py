@@ -30,6 +30,48 @@ def test_running_out_of_memory_has_a_status_of_its_own(tf: Any) -> None:
     assert classify(MemoryError("cannot allocate"))[0] == "out_of_memory"
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("InternalError", "CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory"),
+        ("InternalError", "failed call to cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY; total memory: 1"),
+        ("InternalError", "failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED"),
+        ("InternalError", "Failed to create cuBLAS handle: the resource allocation failed"),
+        ("UnknownError", "Could not create cudnn handle: CUDNN_STATUS_ALLOC_FAILED\n\t [[{{node conv}}]]"),
+        ("InternalError", "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+        (
+            "InternalError",
+            "NCCL: unhandled cuda error (run with NCCL_DEBUG=INFO for details). Last error:\n"
+            "Cuda failure 2 'out of memory' [Op:CollectiveReduceV2]",
+        ),
+        ("UnknownError", "NCCL: unhandled cuda error. Last error: Failed to CUDA calloc async 512 bytes"),
+    ],
+)
+def test_libraries_that_get_no_memory_end_so_whatever_kind_of_error_it_comes_as(
+    tf: Any, kind: str, message: str
+) -> None:
+    status, reason = classify(getattr(tf.errors, kind)(None, None, message))
+    assert status == "out_of_memory"
+    assert reason.startswith(f"{kind}: {message.splitlines()[0]}")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Blas GEMM launch failed : a.shape=(4, 4), b.shape=(4, 4)",
+        "failed to create cublas handle: CUBLAS_STATUS_NOT_INITIALIZED",
+        "NCCL: unhandled system error (run with NCCL_DEBUG=INFO for details)",
+    ],
+)
+def test_libraries_that_fail_and_do_not_speak_of_memory_are_a_crash(tf: Any, message: str) -> None:
+    assert classify(tf.errors.InternalError(None, None, message))[0] == "crashed"
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_models_own_words_about_memory_are_a_crash() -> None:
+    assert classify(ValueError("my cache is out of memory"))[0] == "crashed"
+
+
 @pytest.mark.usefixtures("tf")
 def test_a_models_own_complaint_is_a_crash_even_when_it_says_unsupported() -> None:
     assert classify(ValueError("unsupported shape"))[0] == "crashed"
