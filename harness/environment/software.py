@@ -28,7 +28,8 @@ PACKAGES = (
     "libtpu",
 )
 _VARIABLES = re.compile(
-    r"(?!TF_CLI_)(TF|OMP|XLA|KERAS|CUDA|NCCL|TPU|KMP|MKL|OPENBLAS|MALLOC|TCMALLOC|NVIDIA)_.*|LD_PRELOAD|TF2_BEHAVIOR"
+    r"(?!TF_CLI_)(TF|OMP|XLA|KERAS|CUDA|NCCL|FI|UCX|TPU|KMP|MKL|OPENBLAS|MALLOC|TCMALLOC|NVIDIA|DTENSOR)_.*"
+    r"|LD_PRELOAD|TF2_BEHAVIOR"
 )
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|(?:^|_)KEYS?(?:_|$)")
 _NAMES_HOSTS = re.compile(r"TF_CONFIG|TPU_.*(NAME|ADDRESS|HOSTNAME|ENDPOINT|PROJECT).*|NCCL_COMM_ID")
@@ -87,7 +88,7 @@ def other_versions(then: Mapping[str, Fact]) -> list[str]:
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that TensorFlow, XLA, CUDA, NCCL, TPUs, OpenMP and allocators read.
+    """Variables that TensorFlow, XLA, CUDA, NCCL, network libraries, TPUs, OpenMP and allocators read.
 
     A value that could be a secret or that names hosts is `(set)`; user and password in an address and the home
     folder's path are masked; long values are cut.

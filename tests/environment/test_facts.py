@@ -170,13 +170,18 @@ def test_only_variables_that_matter_are_kept_and_secrets_never() -> None:
             "KERAS_HOME": "/root/.keras",
             "TF_DATA_PROXY": "ftp://me:hush@files/x",
             "NCCL_DEBUG": "x" * 1000,
+            "NCCL_IB_DISABLE": "1",
+            "FI_PROVIDER": "efa",
+            "FIREFOX": "no",
         }
     )
     assert "hush" not in str(kept)
     assert set(kept) == {
         "CUDA_LICENSE_KEY",
+        "FI_PROVIDER",
         "KERAS_HOME",
         "NCCL_DEBUG",
+        "NCCL_IB_DISABLE",
         "OMP_NUM_THREADS",
         "TF_API_TOKEN",
         "TF_CONFIG",

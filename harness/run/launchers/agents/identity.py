@@ -45,6 +45,12 @@ VARIABLES = (
     "KMP_BLOCKTIME",
     "NCCL_ALGO",
     "NCCL_PROTO",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_SHM_DISABLE",
+    "NCCL_IB_DISABLE",
+    "FI_PROVIDER",
+    "DTENSOR_GPU_USE_NCCL_COMMUNICATION",
 )
 """Variables that change what a step computes or how fast, and that mean the same on every host. Others, such as which
 GPUs are visible or which network card NCCL takes, are a host's own affair."""
