@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
 from harness.errors import UsageError
 from harness.protocol.messages import Request
@@ -106,6 +106,7 @@ def _uncompiled(request: Request, steps: int) -> OwnReference:
 
     path = request.cell.subject
     set_threads(request)
+    let_memory_grow()
     tf.config.run_functions_eagerly(True)
     keras.utils.set_random_seed(request.seed)
     try:

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.memory import peak_device_memory_bytes
 from harness.engines.tensorflow.own_reference import (
@@ -46,6 +46,7 @@ class OwnStep(Attempt):
         reference = run_own_reference(self._request, GATE_STEPS)
         self._enter("build")
         set_threads(self._request)
+        let_memory_grow()
         keras.utils.set_random_seed(self._request.seed)
         self._step = build_step(self._path)
         self._done = 0

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.engines.tensorflow.own_reference import as_number, build_step, compare_losses
+from harness.engines.tensorflow import own_reference, own_step
+from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_losses
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
 from harness.record.trial import Checks
@@ -259,3 +262,33 @@ def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
     assert record.status == "ok", record.reason
     assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
     assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]
+
+
+class Built(Exception):
+    """The step would be built now."""
+
+
+@pytest.mark.parametrize("module", [own_step, own_reference])
+def test_before_a_step_is_built_each_gpus_memory_is_let_grow(
+    tf: Any, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the process that is timed and in the reference's: there need be no GPU, `tf.config` is told to show two."""
+    told: list[Any] = []
+
+    def built(_: str) -> Any:
+        raise Built
+
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [f"{kind} 0", f"{kind} 1"])
+    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", lambda gpu, grow: told.append((gpu, grow)))
+    monkeypatch.setattr(module, "set_threads", lambda _: told.append("threads"))
+    monkeypatch.setattr(own_step, "run_own_reference", lambda *_: OwnReference(reason="not asked"))
+    monkeypatch.setattr(module, "build_step", built)
+    request: Any = SimpleNamespace(plant=None, cell=OwnStepCell(step="mine:make"), seed=1)
+    if module is own_step:
+        channel: Any = SimpleNamespace(send=lambda _: None)
+        with pytest.raises(Built):
+            own_step.OwnStep(request, channel, classify)._measure()
+    else:
+        monkeypatch.setattr(tf.config, "run_functions_eagerly", lambda _: None)
+        assert "Built" in str(own_reference._uncompiled(request, 1).reason)
+    assert told == ["threads", ("GPU 0", True), ("GPU 1", True)]

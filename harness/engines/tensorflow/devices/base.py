@@ -76,6 +76,17 @@ def set_threads(request: "Request") -> None:
     tf.config.threading.set_inter_op_parallelism_threads(request.inter_op_threads)
 
 
+def let_memory_grow() -> None:
+    """Take of each GPU what is needed, when it is; must come before TensorFlow's runtime starts.
+
+    TensorFlow takes all of every GPU that it sees, and trials are alive together.
+    """
+    import tensorflow as tf
+
+    for gpu in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(gpu, True)
+
+
 def no_gpu_reason() -> str | None:
     """Why TensorFlow sees no GPU here, or None when it sees one."""
     import tensorflow as tf
