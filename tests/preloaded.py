@@ -23,6 +23,7 @@ from typing import Any
 
 from harness.protocol.engine import Engine
 from harness.run.process import zygote as starting
+from harness.run.process.startup import HASH_SEED
 from harness.trial.engines import TENSORFLOW
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +138,7 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     the path for modules: what forks them has it there in any case.
     """
     found = {name: value for name, value in environment.items() if name.startswith(READ_BY_IMPORTS)}
-    found.pop(starting.HASH_SEED, None)
+    found.pop(HASH_SEED, None)
     path = [entry for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != ROOT]
     return {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": os.pathsep.join(path), **found}
 
