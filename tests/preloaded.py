@@ -24,7 +24,6 @@ from typing import Any
 from harness.protocol.engine import Engine
 from harness.run.process import zygote as starting
 from harness.run.process.startup import HASH_SEED
-from harness.run.process.startup import HASH_SEED
 from harness.trial.engines import TENSORFLOW
 
 ROOT = Path(__file__).parents[1]
