@@ -33,7 +33,7 @@ import pytest
 def test_the_step_is_no_slower(training_gate):
     assert training_gate.ratio is not None
 """
-SETTINGS = ("--gate-delta", "10%", "--gate-epsilon", "30%", "--gate-max-blocks", "3")
+SETTINGS = ("--gate-delta", "10%", "--gate-epsilon", "30%", "--gate-max-blocks", "4")
 
 
 @pytest.fixture
