@@ -53,6 +53,7 @@ def command(
 ) -> int:
     """Run the verb."""
     from harness.cli._index import REPORTS, list_in_index
+    from harness.environment.commits import unignored_words
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
     from harness.report.kinds import PageRequest, presentation_of
@@ -63,7 +64,10 @@ def command(
     against = None if base is None else _against(base, loaded, results, across_machines)
     target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
+    new = output is None and not REPORTS.exists()
     lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
+    if new and (words := unignored_words(REPORTS, target)):
+        sys.stderr.write(f"{words}\n")
     list_in_index(target)
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")

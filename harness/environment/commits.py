@@ -2,9 +2,12 @@
 
 import os
 import re
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness.visible import one_line
 
 MOST = 20
 """Commits that are named."""
@@ -48,10 +51,18 @@ def commits_between(before: str | None, after: str | None, folder: Path | None =
     return Commits(commits, int(counted), remark)
 
 
-def untracked(folder: Path) -> bool:
-    """Whether `folder` is in a git work tree that does not ignore it."""
-    done = _run(folder.parent, "check-ignore", "--quiet", "--", folder.name)
+def untracked(path: Path) -> bool:
+    """Whether `path` is in a git work tree that does not ignore it."""
+    done = _run(path.parent, "check-ignore", "--quiet", "--", path.name)
     return done is not None and done.returncode == 1
+
+
+def unignored_words(folder: Path, holds: Path) -> str:
+    """What to say of a `folder` that was just made for `holds`, with the remedy; empty where git does not see it."""
+    if not untracked(holds):
+        return ""
+    hidden = shlex.quote(str(folder / ".gitignore"))
+    return f"harness: git does not ignore the new {one_line(str(folder))}: echo '*' > {hidden}"
 
 
 def _git(folder: Path | None, *arguments: str) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.environment import facts, other_machine, warnings
-from harness.environment.commits import untracked
+from harness.environment.commits import unignored_words
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_manifest
@@ -26,7 +26,6 @@ from harness.run.progress.base import say_line
 from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial, Slot
 from harness.version import __version__
-from harness.visible import one_line
 
 PREFLIGHT_S = 300.0
 
@@ -58,9 +57,8 @@ def begin(
     data_dir_of(manifest.sweep)  # a home that nobody knows is told before anything is written or imported
     new = not results.exists()
     with RunStore.create(results, manifest) as store:
-        if new and untracked(store.path):
-            hidden = shlex.quote(str(results / ".gitignore"))
-            say_line(f"harness: git does not ignore the new {one_line(str(results))}: echo '*' > {hidden}", sys.stderr)
+        if new and (words := unignored_words(results, store.path)):
+            say_line(words, sys.stderr)
         carry_out(make(store, listener), new=True)
     return store.path
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,26 @@ def test_it_lists_each_report_with_its_answer_and_date(tmp_path: Path) -> None:
     assert "2026-11-20 10:00" in page.words
     assert "Fastest: no strategy, one device, batch 32" in page.words
     assert "2 reports" in page.words
+
+
+@pytest.mark.parametrize("ignored", ["", "reports/\n"])
+def test_a_new_folder_of_reports_that_git_does_not_ignore_is_told_once_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ignored: str
+) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text(ignored)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["report", str(ROOT / "results" / "reference")]
+    assert run(arguments) == 0
+    told = "harness: git does not ignore the new reports: echo '*' > reports/.gitignore\n"
+    assert capsys.readouterr().err == ("" if ignored else told)
+    assert run(arguments) == 0
+    assert capsys.readouterr().err == "", "the folder was there"
+    assert run([*arguments, "--output", "elsewhere/page.html"]) == 0
+    assert capsys.readouterr().err == "", "somebody named the place"
+    (tmp_path / "reports" / ".gitignore").write_text("*\n")
+    left = subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "reports" not in left.stdout
 
 
 def test_a_report_that_is_gone_is_gone_from_the_next_index(tmp_path: Path) -> None:
