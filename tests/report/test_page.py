@@ -27,6 +27,7 @@ from tests.synthetic import (
     make_run,
 )
 
+DOCS = Path(__file__).parents[2] / "docs"
 VOID = {"meta", "link", "br", "img", "hr", "input", "use", "path"}
 NASTY = "<script>alert('x')</script>\"&\u202e\x00 $\\alpha$ 日本語 " + "long_" * 60
 
@@ -339,3 +340,25 @@ def test_no_line_of_the_answer_ends_within_a_flag_or_before_a_percent_sign() -> 
     text = default_html()
     answer = text[text.index('<section id="answer"') : text.index("<nav")]
     assert " %" not in re.sub("<(details|figure).*?</\\1>", "", answer, flags=re.DOTALL)
+
+
+def test_the_answer_says_where_to_look_and_its_links_lead_to_sections_that_there_are(tmp_path: Path) -> None:
+    run = make_run([make_cell(), make_cell("mirrored", 2)], blocks=2, faults=False)
+    write_report(*run, tmp_path / "reports" / "page.html")
+    text = (tmp_path / "reports" / "page.html").read_text(encoding="utf-8")
+    answer = text[text.index('<section id="answer"') : text.index("<nav")]
+    folded = answer[answer.index("<summary>Where to look") :]
+    assert folded.count("<li>") == 5
+    linked = re.findall(r'<a href="([^"#]+)#([^"]+)">', folded)
+    assert len(linked) >= 5
+    for path, section in linked:
+        page = (tmp_path / "reports" / path).resolve()
+        assert page.is_relative_to(DOCS)
+        headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert section in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_a_page_without_a_place_names_where_to_look_without_links() -> None:
+    answer = default_html()[: default_html().index("<nav")]
+    assert "docs/figures.md#scaling" in answer
+    assert 'href="docs' not in answer

@@ -21,6 +21,7 @@ from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
 from harness.report.words.text import plural, sentence
+from harness.report.words.where import pointers
 from harness.spec.work import quantity_of
 from harness.visible import printable
 
@@ -51,7 +52,7 @@ def write_report(
     summary = summarise(manifest, trials, rank_unproved)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
     place = None if run_folder is None else _place(run_folder)
-    write_page(PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place), output)
+    write_page(PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output), output)
     return summary
 
 
@@ -98,6 +99,7 @@ def _page_of(source: PageSource) -> str:
         answers=answers(source.summary, _block_s(source.manifest, source.summary)),
         glances=[glance_figure(work, f"glance-w{place}") for place, work in enumerate(source.summary.workloads)],
         run_sentences=run_sentences(source.summary),
+        pointers=pointers(source.output),
         sections=sections,
         wrong=any(section.slug == "problems" for section in sections),
         scripts=list(dict.fromkeys(scripts)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.comparison import Comparison
@@ -31,6 +32,9 @@ class PageSource:
     """The run's folder as the page sees it, for links to its traces; None is `../results/<run_id>`."""
     run_place: str | None = None
     """The run's folder as a command names it; None is `results/<run_id>`."""
+
+    output: Path | None = None
+    """The file that the page becomes, for links to the documentation."""
 
     @property
     def place(self) -> str:
