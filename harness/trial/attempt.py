@@ -2,14 +2,30 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
+
+from pydantic import ConfigDict
 
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Outcome, Report, Request
-from harness.record.trial import Checks, PhaseName, Resources
+from harness.record.trial import Checks, PhaseName
 from harness.trial.ending import TrialEnd, WrongResult, ending_of
 from harness.trial.memory import peak_memory_bytes
+
+
+class Findings(Checks):
+    """The checks of a trial that is under way, written down one by one."""
+
+    model_config = ConfigDict(frozen=False)
+
+
+class OutcomeSoFar(Outcome):
+    """What is known of a trial that is under way, but for how it ends and its checks."""
+
+    model_config = ConfigDict(frozen=False)
+
+    status: Literal["ok"] = "ok"
 
 
 class Attempt(ABC):
@@ -19,8 +35,8 @@ class Attempt(ABC):
         self._request = request
         self._channel = channel
         self._classify = classify
-        self._checks: dict[str, Any] = {"detail": {}}
-        self._outcome: dict[str, Any] = {}
+        self._checks = Findings()
+        self._outcome = OutcomeSoFar()
 
     def run(self) -> Outcome:
         """Run to the end; every way to fail that Python can see becomes an Outcome."""
@@ -29,13 +45,8 @@ class Attempt(ABC):
             self._measure()
         except Exception as error:  # noqa: BLE001  whatever a user's model raises is the trial's end, with its reason
             ended = ending_of(error, self._classify)
-        self._outcome.setdefault("resources", Resources())
-        return Outcome(
-            **ended._asdict(),
-            checks=Checks(**self._checks),
-            peak_memory_bytes=peak_memory_bytes(),
-            **self._outcome,
-        )
+        checks, peak = Checks(**dict(self._checks)), peak_memory_bytes()
+        return Outcome(**{**dict(self._outcome), **ended._asdict(), "checks": checks, "peak_memory_bytes": peak})
 
     @abstractmethod
     def _measure(self) -> None:
@@ -44,9 +55,9 @@ class Attempt(ABC):
     def _judge(self, name: str, evidence: str | None, stop: bool = True) -> None:
         """Write down a check: passed when there is no evidence against it."""
         if name != "updates_applied":  # two counts say it
-            self._checks[name] = evidence is None
+            setattr(self._checks, name, evidence is None)
         if evidence is not None:
-            self._checks["detail"][name] = evidence
+            self._checks.detail[name] = evidence
             if stop:
                 raise WrongResult(f"{name}: {evidence}")
 

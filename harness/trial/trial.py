@@ -11,6 +11,7 @@ from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
 from harness.protocol.messages import PROOF_PHASES, Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.cluster import AsynchronousUpdates
+from harness.record.trial import Checks
 from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -45,7 +46,7 @@ class Trial(Attempt):
         trainer = self._engine.trainer(self._request)
         self._initial = trainer.state()
         self._own = own_check(self._request.check)
-        self._outcome["resources"] = trainer.resources
+        self._outcome.resources = trainer.resources
         self._enter("check")
         self._judge("reduction", trainer.check_reduction())
         counted_before = trainer.updates()
@@ -63,12 +64,12 @@ class Trial(Attempt):
         )
         self._enter("first_step")
         trainer.run(clock)
-        self._outcome["trace"] = tracer.record if tracer else None
+        self._outcome.trace = tracer.record if tracer else None
         self._enter("check")
         self._prove_afterwards(trainer, clock, counted_before)
         if self._request.times_alone and self._request.training.workers > 1 and (alone := trainer.alone) is not None:
             self._enter("alone")
-            self._outcome["compute_s"] = times_alone(alone, trainer.agree)
+            self._outcome.compute_s = times_alone(alone, trainer.agree)
 
     @property
     def _leads(self) -> bool:
@@ -87,7 +88,7 @@ class Trial(Attempt):
             self._judge_all(self._held("update", reference, self._initial, self._states, clock.losses))
             for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
                 self._ask_own(before, after, number)
-            self._outcome["executed"] = trainer.executed()
+            self._outcome.executed = trainer.executed()
         gc.enable()
         self._enter("warmup")
 
@@ -114,14 +115,15 @@ class Trial(Attempt):
         try:
             reference = compute()
         except Unprovable as error:
-            self._checks["detail"][name] = str(error)
+            self._checks.detail[name] = str(error)
             return {}
         update = check_update(states, initial, reference, first)
-        self._checks["update_error"] = max(self._checks.get("update_error", 0.0), min(update.share, LARGEST_SHARE))
+        self._checks.update_error = max(self._checks.update_error or 0.0, min(update.share, LARGEST_SHARE))
         if sees and reference.sight is not None:
-            seen = self._checks.setdefault("sight", {})
+            seen = {str(fault): share for fault, share in (self._checks.sight or {}).items()}
             for fault, share in reference.sight.items():
                 seen[fault] = min(share, seen.get(fault, LARGEST_SHARE))
+            self._checks.sight = Checks.model_validate({"sight": seen}).sight
         evidence = {name: update.evidence}
         return evidence | {"loss": check_mean_losses(losses, reference, first)} if reference.losses else evidence
 
@@ -131,7 +133,8 @@ class Trial(Attempt):
         Each process of a cluster takes as many steps: all count the same updates.
         """
         # before the reference takes memory of its own
-        self._outcome.setdefault("peak_device_memory_bytes", trainer.peak_device_memory_bytes())
+        if self._outcome.peak_device_memory_bytes is None:
+            self._outcome.peak_device_memory_bytes = trainer.peak_device_memory_bytes()
         for _ in range(MOST_TRIES):
             before, counted = trainer.state(), trainer.updates()
             done = trainer.one_more()
@@ -146,14 +149,14 @@ class Trial(Attempt):
         evidence = self._held("late", reference, before, [after], [done.loss], clock.scheduled, not between)
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)
-            self._checks["detail"]["late"] = "the step was compiled anew for the batch that it was to be proved with"
+            self._checks.detail["late"] = "the step was compiled anew for the batch that it was to be proved with"
         return evidence
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
-        self._outcome["final_loss"] = clock.losses[-1]
-        for kept in (self._checks, self._checks["detail"]):
-            kept.pop("late", None)  # an update that was proved between windows does not stand for one after the last
+        self._outcome.final_loss = clock.losses[-1]
+        self._checks.late = None  # an update that was proved between windows does not stand for one after the last
+        self._checks.detail.pop("late", None)
         for _ in range(MOST_TRIES):
             applied = round(trainer.agree(trainer.updates() - counted_before))  # the same in each process of a cluster
             if (applied + 1) % PROOF_PHASES == self._request.proof_phase:
@@ -163,20 +166,20 @@ class Trial(Attempt):
         late = self._one_more(trainer, clock)
         applied = trainer.updates() - counted_before
         due, remarks = trainer.due(clock.scheduled)
-        self._checks["updates_applied"], self._checks["updates_scheduled"] = applied, due
-        self._checks["detail"] |= remarks
+        self._checks.updates_applied, self._checks.updates_scheduled = applied, due
+        self._checks.detail |= remarks
         if (staleness := trainer.staleness) is not None:
-            self._outcome["updates"] = AsynchronousUpdates(
+            self._outcome.updates = AsynchronousUpdates(
                 scheduled=clock.scheduled, applied=max(0, applied), staleness=staleness
             )
         state = trainer.state()
         if remark := note_statistics(state):
-            self._checks["detail"]["statistics"] = remark
+            self._checks.detail["statistics"] = remark
         evidence = late | {
             "replicas_agree": check_agreement(state),
             "updates_applied": check_applied(applied, due),
             "loss_finite": check_losses(clock.losses),
         }
         if self._request.member is not None and not self._request.training.asynchronous:
-            self._outcome["digests"] = digests_of(state)
+            self._outcome.digests = digests_of(state)
         self._judge_all(evidence)

@@ -40,7 +40,7 @@ class OwnStep(Attempt):
         import keras
 
         check_loop(self._request.plant, None)
-        self._checks["gate"] = "own_step"
+        self._checks.gate = "own_step"
         self._path = self._request.cell.subject
         self._enter("check")
         reference = run_own_reference(self._request, GATE_STEPS)
@@ -56,7 +56,7 @@ class OwnStep(Attempt):
             if step < GATE_STEPS:
                 return
             self._enter("check")
-            self._outcome["resources"] = self._resources()
+            self._outcome.resources = self._resources()
             self._judge("loss_finite", check_losses(clock.losses))
             self._judge_first(clock.losses, reference)
             self._judge_own("before timing")
@@ -70,10 +70,10 @@ class OwnStep(Attempt):
             for _ in range(steps):
                 self._loss = self._one_step()
             clock.end(self._loss)
-        self._outcome["trace"] = tracer.record if tracer else None
+        self._outcome.trace = tracer.record if tracer else None
         self._enter("check")
-        self._outcome["final_loss"] = clock.losses[-1]
-        self._outcome["peak_device_memory_bytes"] = peak_device_memory_bytes(self._devices())
+        self._outcome.final_loss = clock.losses[-1]
+        self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(self._devices())
         self._judge("loss_finite", check_losses(clock.losses))
         self._judge_own("after timing")
 
@@ -113,7 +113,7 @@ class OwnStep(Attempt):
         import keras
 
         if reference.reason is not None:
-            self._checks["detail"]["losses_agree"] = (
+            self._checks.detail["losses_agree"] = (
                 f"the first losses were not compared with an uncompiled run: {reference.reason}"
             )
             return
@@ -124,8 +124,8 @@ class OwnStep(Attempt):
         """Ask the step's own `check()`, if it has one."""
         check = getattr(self._step, "check", None)
         if not callable(check):
-            if "losses_agree" not in self._checks:
-                self._checks["detail"]["own_check"] = (
+            if self._checks.losses_agree is None:
+                self._checks.detail["own_check"] = (
                     "the step has no check(): all that is known of its losses is that they are finite"
                 )
             return
