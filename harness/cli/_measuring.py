@@ -48,7 +48,9 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
 
 
 def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
-    print(f"{len(matrix.cells)} cells, {expected.trials} trials, about {duration(expected.seconds)} if all run here")
+    cells, trials = ("" if count == 1 else "s" for count in (len(matrix.cells), expected.trials))
+    planned = f"{len(matrix.cells)} cell{cells}, {expected.trials} trial{trials}"
+    print(f"{planned}, about {duration(expected.seconds)} if all run here")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
         where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))

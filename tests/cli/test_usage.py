@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -181,6 +182,13 @@ def test_help_names_every_verb_and_every_flag(harness: Run) -> None:
         assert flag in out
 
 
+def test_help_has_each_verb_below_the_title_of_its_group(harness: Run) -> None:
+    _, out, _ = harness("--help")
+    boxes = dict(re.findall(r"╭─ (\w+) ─+╮\n(.*?)╰", out, re.DOTALL))
+    for title, verbs in GROUPS.items():
+        assert tuple(re.findall(r"^│ (\w+) ", boxes[title], re.MULTILINE)) == verbs
+
+
 def test_an_empty_results_folder_says_how_to_begin(harness: Run, tmp_path: Path) -> None:
     code, out, _ = harness("list")
     assert code == 0
@@ -196,6 +204,25 @@ def stored(tmp_path: Path) -> Path:
         for block in (0, 1):
             store.append(trial(block))
     return store.path
+
+
+def test_trials_that_were_attempted_again_are_told_apart_from_those_that_were_planned(
+    harness: Run, tmp_path: Path
+) -> None:
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        for block in (0, 1, 1):
+            store.append(trial(block))
+    out = harness("list")[1]
+    assert "   2 of 2 trials and 1 again  1 cell\n" in out
+    assert "3 of 2" not in out
+
+
+def test_folders_of_a_run_that_was_copied_are_listed_by_names_that_differ(harness: Run, stored: Path) -> None:
+    shutil.copytree(stored, stored.with_name("kept"))
+    out = harness("list")[1]
+    assert sorted(line.split()[0] for line in out.splitlines()) == sorted([RUN_ID, "kept"])
+    assert f"(run {RUN_ID})" in next(line for line in out.splitlines() if line.startswith("kept"))
+    assert harness("show", "kept")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:12], f"results/{RUN_ID}", f"results/{RUN_ID}/run.json"])

@@ -67,7 +67,8 @@ class Presentation(ABC):
         trials, planned = listing.trials or 0, listing.planned or 0
         again = f" and {trials - planned} again" if trials > planned else ""
         unproved = f", {listing.unproved} unproved" if listing.unproved else ""
-        return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}{unproved}  {listing.cells} cells"
+        cells = "1 cell" if listing.cells == 1 else f"{listing.cells} cells"
+        return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}{unproved}  {cells}"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """A row for each cell, as `harness.load_cells` has them."""

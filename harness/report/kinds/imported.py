@@ -55,7 +55,7 @@ class _Imported(Presentation):
 
     def listed(self, listing: RunListing) -> str:
         """See Presentation."""
-        return f"{listing.cells} published figures, not measured here"
+        return f"{listing.cells} published figure{'' if listing.cells == 1 else 's'}, not measured here"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """See Presentation."""
