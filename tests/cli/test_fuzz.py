@@ -5,8 +5,11 @@ The examples are the same in each run, and few: what one of them found becomes a
 """
 
 import contextlib
+import csv
+import importlib
 import io
 import json
+import os
 import shutil
 import socket
 import threading
@@ -31,7 +34,7 @@ from harness.spec.sweep import Sweep
 from tests.record.examples import cell, failed_trial, manifest, trial
 
 few = settings(
-    max_examples=50,
+    max_examples=40,
     derandomize=True,
     deadline=None,
     database=None,
@@ -58,7 +61,7 @@ READING = ("show", "export", "list", "report", "history", "compare")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a run in it, in which the verbs are called."""
-    folder = tmp_path_factory.mktemp("fuzz")
+    folder = tmp_path_factory.mktemp("fuzz") / "place"
     with RunStore.create(folder / "results", manifest(cells=[cell(), cell(replicas=3, global_batch_size=96)])) as store:
         for block in range(3):
             store.append(trial(block))
@@ -68,7 +71,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """What is in the folder and beside it: `../name` is outside."""
+    there = (path for path in folder.parent.rglob("*") if path.is_file())
+    return {os.path.relpath(path, folder): path.read_bytes() for path in there}
 
 
 def holds(place: Path, arguments: list[str], may_write: Callable[[str], bool] = lambda _: False) -> int:
@@ -110,17 +115,83 @@ def test_flags_of_any_text(place: Path, verb: str, flags: dict[str, str], words:
 @given(
     st.sampled_from(READING),
     st.lists(TEXT, max_size=2),
-    st.dictionaries(st.sampled_from(["format", "along", "base", "cell", "delta"]), TEXT, max_size=2),
-    st.sampled_from([None, "out", "out/p.html", "out/\x1b[2J", "out/" + "a" * 300, "/dev/null", "/dev/full"]),
+    st.dictionaries(st.sampled_from(["format", "along", "base", "cell", "delta", "overlay"]), TEXT, max_size=2),
+    st.sampled_from([None, "../out", "out", "out/p.html", "out/\x1b[2J", "out/" + "a" * 300, "/dev/null", "/dev/full"]),
 )
 def test_words_and_flags_of_what_reads_runs(
     place: Path, verb: str, words: list[str], flags: dict[str, str], output: str | None
 ) -> None:
     own = [f"--{key}={text}" for key, text in flags.items()] + ([f"--output={output}"] if output else [])
-    holds(place, [verb, *words, *own], lambda name: name.split("/")[0] in ("out", "reports"))
-    for name in ("out", "reports"):
+    holds(place, [verb, *words, *own], lambda name: name.removeprefix("../").split("/")[0] in ("out", "reports"))
+    for name in ("out", "reports", "../out"):
         shutil.rmtree(place / name, ignore_errors=True)
         (place / name).unlink(missing_ok=True)
+
+
+OF_WORKER = ("connect", "token", "token-file", "address", "data-dir", "wait")
+OF_AB = ("a", "b", "delta", "epsilon", "max-blocks", "looks", "time", "python-a", "rev-b")
+OF_VALIDATE = ("rounds", "delta", "epsilon", "max-blocks")
+SPOILT = {"ab": [*OF_AB, "replicas", "data"], "validate": [*OF_VALIDATE, "model", "trials"], "worker": [*OF_WORKER]}
+
+
+@few
+@given(st.data(), st.sampled_from(sorted(SPOILT)), st.lists(TEXT, max_size=1))
+def test_verbs_that_measure_refuse_what_they_cannot_use(
+    place: Path, data: st.DataObject, verb: str, words: list[str]
+) -> None:
+    flags = data.draw(
+        st.dictionaries(st.sampled_from(SPOILT[verb]), TEXT.filter(lambda text: "\0" not in text), max_size=3)
+    )
+    own = [f"--{key}={text}" for key, text in flags.items()]
+    if verb == "worker":
+        own = ["--connect=127.0.0.1:1", "--wait=0", *own]  # a port that nobody listens at
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("harness.run.kinds.ab.decide", "harness.run.kinds.validate.validate"):
+            importlib.import_module("harness.cli._measuring")
+            importlib.import_module(name.rpartition(".")[0])
+            patch.setattr(name, would_measure)
+        assert holds(place, [verb, *own, *words]) in (2, 4)
+
+
+def would_measure(*_: Any) -> None:
+    raise HarnessError("it would measure")
+
+
+TABLE = {
+    "strategy": "mirrored",
+    "replicas": "2",
+    "model": "resnet50",
+    "throughput_examples_per_s": "812.5",
+    "low": "",
+    "high": "",
+}
+
+
+@few
+@given(
+    st.dictionaries(st.sampled_from(sorted(TABLE)) | TEXT, TEXT, max_size=3),
+    st.binary(max_size=4),
+    st.dictionaries(st.sampled_from(["name", "source"]), TEXT, max_size=1),
+)
+@example({}, b"", {"name": "../x"})
+@example({"replicas": "9" * 5000}, b"", {})
+@example({"a" * 200_000: "1"}, b"", {})
+@example({}, b'"', {})
+def test_tables_of_any_content(place: Path, cells: dict[str, str], tail: bytes, flags: dict[str, str]) -> None:
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, [*TABLE, *(cells.keys() - TABLE)])
+    table.writeheader()
+    table.writerows([TABLE, TABLE | cells])
+    (place / "table.csv").write_bytes(text.getvalue().encode("utf-8", "surrogatepass") + tail)
+    kept = {path.name for path in (place / "results").iterdir()}
+    new = lambda name: name.startswith("results/") and name.split("/")[1] not in kept  # noqa: E731
+    code = holds(place, ["import", "table.csv", *(f"--{key}={value}" for key, value in flags.items())], new)
+    made = {path for path in (place / "results").iterdir() if path.name not in kept}
+    assert code in (0, 2)
+    assert len(made) == (code == 0)
+    for path in made:
+        assert holds(place, ["show", str(path)]) == 0
+        shutil.rmtree(path)
 
 
 def as_toml(value: Any) -> str:
