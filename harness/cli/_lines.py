@@ -1,4 +1,4 @@
-"""Progress where there is no screen: plain lines with the verdict after each block, folded in GitHub Actions."""
+"""Progress where there is no screen: plain lines with the figures so far before each block, folded in GitHub Actions."""
 
 from collections.abc import Sequence
 from typing import TextIO
@@ -19,12 +19,12 @@ class VerdictLines(PlainLines):
         self._trials: list[TrialRecord] = []
 
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
-        """Keep what the verdict is read from."""
+        """Keep what the figures so far are read from."""
         super().plan(manifest, earlier)
         self._manifest, self._trials = manifest, list(earlier)
 
     def block(self, number: int, blocks: int, trials: int) -> None:
-        """The verdict so far, then the announcement."""
+        """The figures so far, then the announcement."""
         for text in self._so_far():
             self._say(f"so far: {text}")
         super().block(number, blocks, trials)

@@ -97,7 +97,7 @@ class TerminalProgress(Timed):
             self.screen.cells[record.cell_id].take(record)
         if self._results is not None:
             self.screen.expected_noise = usual_noise(self._results, manifest)
-        self._judge()
+        self._look()
 
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Show the table."""
@@ -108,11 +108,11 @@ class TerminalProgress(Timed):
             self.display.start()
 
     def block(self, number: int, blocks: int, trials: int) -> None:
-        """Name the block; between groups there is time to judge what is known so far."""
+        """Name the block; between groups there is time to look at what is known so far."""
         self.screen.block = " · ".join(filter(None, (f"block {number + 1}/{blocks}", self.ahead)))
         self.screen.round = ""
         self.screen.now = f"{trials} trials"
-        self._judge()
+        self._look()
         self._reckon()
 
     def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
@@ -194,12 +194,12 @@ class TerminalProgress(Timed):
         self.screen.done, self.screen.total = self.done, self.total
         self.screen.ends = time.monotonic() + self.left_s()
 
-    def _judge(self) -> None:
-        """What the records so far say. Never while a trial is at the clock: it may take a tenth of a second."""
+    def _look(self) -> None:
+        """Figures of the records so far. Never while a trial is at the clock: it may take a tenth of a second."""
         summary = summary_so_far(self._manifest, self._trials)
         if summary is None:
             return
-        self.screen.verdict = so_far(summary)
+        self.screen.so_far = so_far(summary)
         for cell in summary.cells:
             if cell.cell_id in self.screen.cells:
-                self.screen.cells[cell.cell_id].leads = cell.place is not None and cell.place.with_best
+                self.screen.cells[cell.cell_id].leads = cell.place is not None and cell.place.rank == 1

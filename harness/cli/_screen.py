@@ -49,7 +49,7 @@ class CellState:
     noises: list[float] = field(default_factory=list)
     """Scatter of the windows of each earlier trial."""
     leads: bool = False
-    """Whether it cannot be told apart from the fastest so far."""
+    """Whether its throughput is the highest so far."""
 
     @property
     def throughput(self) -> float | None:
@@ -91,7 +91,7 @@ class Screen:
     block: str = ""
     round: str = ""
     now: str = "preparing data"
-    verdict: tuple[str, ...] = ()
+    so_far: tuple[str, ...] = ()
     expected_noise: dict[str, float] = field(default_factory=dict)
     """Scatter of a window by cell id, as an earlier run on this machine had it."""
 
@@ -131,9 +131,9 @@ def _head(screen: Screen, width: int) -> list[Text]:
         lines[0].append(f" · {complete} of {plural(len(screen.cells), 'cell')} done", "dim")
     if (noise := _noise(screen, width)) is not None:
         lines.append(_line(noise))
-    for text in screen.verdict[:2]:
+    for text in screen.so_far[:2]:
         if width < MEDIUM:  # a line a clause, each cut where it has no room
-            lines += [_line(Text(clause, "bold")) for clause in text.replace(", not", "; not").split("; ")]
+            lines += [_line(Text(clause, "bold")) for clause in text.replace(", the highest", "; the highest").split("; ")]
         else:
             lines.append(Text.assemble(("so far  ", "bold"), text))
     return lines
@@ -171,7 +171,7 @@ def _table(screen: Screen, width: int, room: int) -> Table:
     if len(rows) < len(screen.cells):
         table.add_row("", Text(f"… and {plural(len(screen.cells) - len(rows), 'more cell')}", "dim"))
     if width >= MEDIUM and any(row.leads for row in rows):
-        table.add_row(Text("*", "green"), Text("cannot be told apart from the fastest", "dim"))
+        table.add_row(Text("*", "green"), Text("the highest so far", "dim"))
     return table
 
 

@@ -14,7 +14,7 @@ from tests.run.played import play
 from tests.synthetic import default_cells, make_run
 
 
-def test_a_pipe_gets_lines_without_control_characters_and_the_verdict_before_each_block() -> None:
+def test_a_pipe_gets_lines_without_control_characters_and_the_figures_so_far_before_each_block() -> None:
     out = io.StringIO()
     play(VerdictLines(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
     lines = out.getvalue().splitlines()

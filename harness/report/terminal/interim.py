@@ -1,6 +1,7 @@
-"""The verdict so far, while a sweep runs: what leads, what cannot be told apart from it, and whether distributing pays.
+"""Figures so far, while a sweep runs: the highest throughput, the next, and what distributing comes to.
 
-It is looked at only: a sweep's plan is sealed, so nothing that is said here can end it or make it longer.
+Figures only. A verdict after every block would be wrong more often than it says, and an unfinished sweep has none
+(`docs/protocol.md#how-many-blocks`).
 """
 
 from collections.abc import Sequence
@@ -9,8 +10,9 @@ from harness.analysis import Interval, RunSummary, WorkloadSummary, summarise
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.words.text import plural, significant
-from harness.spec.cell import TrainingCell
+from harness.report.words.caveats import is_virtual
+from harness.report.words.headline import without_strategy
+from harness.report.words.text import significant
 from harness.visible import printable
 
 
@@ -31,44 +33,30 @@ def so_far(summary: RunSummary) -> tuple[str, ...]:
     for work in summary.workloads:
         if work.ranking:
             name = f"{work.workload.label}: " if several else ""
-            training = any(isinstance(cell.trials.cell, TrainingCell) for cell in work.cells)
-            lines.append(printable(f"{name}{_leader(work)}" + (f"; {_pays(work)}" if training else "")))
+            lines.append(printable(name + "; ".join([_highest(work), *_speed_up(work)])))
     return tuple(lines)
 
 
-def _leader(work: WorkloadSummary) -> str:
-    best = work.ranking[0]
-    assert best.measured is not None
-    throughput = best.measured.throughput
-    lead = f"{best.label} leads with {significant(throughput.value)} {work.workload.quantity.unit}"
-    if len(work.ranking) == 1:
-        return lead
-    following = work.ranking[1]
-    if best.measured.trials < 2:
-        return f"{lead}, next {following.label}, and one trial each cannot tell them apart"
-    tied = len(work.answer.tied_ids)
-    if not tied:
-        return f"{lead}, beyond doubt"
-    if following.place is not None and following.place.with_best:
-        more = f" (nor {plural(tied - 1, 'other')})" if tied > 1 else ""
-        return f"{lead}, not to be told apart from {following.label}{more}"
-    return f"{lead}; {plural(tied, 'cell')} cannot be told apart from it"
+def _highest(work: WorkloadSummary) -> str:
+    first, *others = work.ranking
+    assert first.measured is not None
+    found = first.measured.throughput
+    words = f"{first.label} {significant(found.value)} {work.workload.quantity.unit}{_give_or_take(found)}"
+    next_one = others[0].place.against_best if others and others[0].place is not None else None
+    if next_one is None:
+        return words
+    return f"{words}, the highest so far, then {others[0].label} with {significant(100 * next_one.value)} % of that"
 
 
-def _pays(work: WorkloadSummary) -> str:
+def _speed_up(work: WorkloadSummary) -> list[str]:
+    """The highest distributed throughput over that of no strategy; nothing where one of them is not known yet."""
     answer = work.answer
     if answer.speed_up is None:
-        return "no distributed cell to compare with no strategy yet"
-    size = f"{significant(answer.speed_up.value)}× no strategy{_give_or_take(answer.speed_up)}"
-    match answer.verdict:
-        case "pays":
-            return f"distributing pays: {size}"
-        case "beats_one_device":
-            return f"{size}, of one device"
-        case "do_not_distribute":
-            return f"distributing does not pay: {size}"
-        case _:
-            return f"undecided whether distributing pays: {size}"
+        return []
+    base = next(cell.trials for cell in work.cells if cell.cell_id == answer.base_id)
+    on_one = ", of one device" if is_virtual(work) and not base.all_cores else ""
+    size = f"{significant(answer.speed_up.value)}× {without_strategy(work)}"
+    return [f"distributed {size}{_give_or_take(answer.speed_up)}{on_one}"]
 
 
 def _give_or_take(interval: Interval) -> str:
