@@ -18,7 +18,7 @@ from harness.analysis.estimates.intervals import Interval, compare
 from harness.analysis.estimates.verdict import EPSILON
 from harness.spec.cell import TrainingCell, trained
 
-KneeFound = Literal["found", "rising", "undecided"]
+KneeFound = Literal["found", "rising", "undecided", "not_judged"]
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,18 @@ class BatchCurve:
     found: KneeFound
 
 
-def batch_curves(cells: Sequence[CellTrials], references: Sequence[Measured]) -> tuple[BatchCurve, ...]:
-    """Every curve of at least two batch sizes among the ok cells of one workload, in the cells' order."""
+def batch_curves(
+    cells: Sequence[CellTrials], references: Sequence[Measured], judged: bool = True
+) -> tuple[BatchCurve, ...]:
+    """Every curve of at least two batch sizes among the ok cells of one workload, in the cells' order.
+
+    Unless `judged`, which a sweep is once it has finished, no knee is looked for.
+    """
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         if cell.measured is not None and isinstance(cell.cell, TrainingCell):
             grouped[_key(cell)].append(cell)
-    return tuple(_curve(members, references) for members in grouped.values() if len(members) > 1)
+    return tuple(_curve(members, references, judged) for members in grouped.values() if len(members) > 1)
 
 
 def _batch_size(cell: CellTrials) -> int:
@@ -58,7 +63,7 @@ def _key(cell: CellTrials) -> tuple[object, ...]:
     return tuple(cell.cell.model_dump(exclude={"batch_size", "global_batch_size"}).values())
 
 
-def _curve(members: Sequence[CellTrials], references: Sequence[Measured]) -> BatchCurve:
+def _curve(members: Sequence[CellTrials], references: Sequence[Measured], judged: bool) -> BatchCurve:
     cells = sorted(members, key=_batch_size)
     points = tuple(
         BatchPoint(cell, _batch_size(cell), _ratio(cell, cells[place - 1], references) if place else None)
@@ -66,6 +71,8 @@ def _curve(members: Sequence[CellTrials], references: Sequence[Measured]) -> Bat
     )
     of = trained(cells[0].cell)
     label = of.label.replace(f" b{of.batch_size}", "", 1).replace(" global", "", 1)
+    if not judged:
+        return BatchCurve(label, points, None, "not_judged")
     knee = _knee(cells, references)
     if knee is not None:
         return BatchCurve(label, points, knee, "found")

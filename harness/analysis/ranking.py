@@ -16,7 +16,7 @@ run; the p-values are adjusted by Benjamini–Hochberg at 5 %, see `docs/protoco
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.analysis.cells import CellTrials, Measured
@@ -31,9 +31,11 @@ from harness.spec.work import Quantity
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000
-Payoff = Literal["pays", "beats_one_device", "do_not_distribute", "undecided", "cannot_know", "not_measured"]
+Payoff = Literal[
+    "pays", "beats_one_device", "do_not_distribute", "undecided", "cannot_know", "not_measured", "not_judged"
+]
 """`beats_one_device`: some cell is faster than no strategy on one virtual device, and no strategy on the whole machine,
-which nobody would leave unused, was not measured."""
+which nobody would leave unused, was not measured. `not_judged`: the sweep has not finished."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,9 @@ class Place:
     cell_id: str
     against_best: Interval | None
     """X/X_best between the one-sided 95 % limits of Dunnett's distribution; None for the best itself."""
-    with_best: bool
-    """Whether it belongs to the set that cannot be told apart from the best (the best does)."""
+    with_best: bool | None
+    """Whether it belongs to the set that cannot be told apart from the best (the best does); None in a sweep that has
+    not finished, of which nothing is judged."""
     trials_to_separate: int | None = None
     """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`, of it and
     of those below it in the set."""
@@ -102,8 +105,11 @@ class Answer:
     """When undecided: trials in all that an interval as wide as the difference would need, if that is known."""
 
 
-def rank(cell_ids: Iterable[str], layout: Layout) -> tuple[Place, ...]:
-    """The cells in order, the fastest first, each compared with the best; all are in the layout."""
+def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[Place, ...]:
+    """The cells in order, the fastest first, each compared with the best; all are in the layout.
+
+    Unless `judged` no cell is in or out of the set: nothing is decided of a sweep that has not finished.
+    """
     ordered = sorted(cell_ids, key=lambda cell_id: (-layout.mean(cell_id), cell_id))
     places: list[Place] = []
     lowest: Place | None = None
@@ -112,7 +118,8 @@ def rank(cell_ids: Iterable[str], layout: Layout) -> tuple[Place, ...]:
         lowest = place if place.with_best else lowest
         places.append(place)
     best = [Place(1, cell_id, None, True) for cell_id in ordered[:1]]
-    return (*best, *reversed(places))
+    found = (*best, *reversed(places))
+    return found if judged else tuple(replace(place, with_best=None, trials_to_separate=None) for place in found)
 
 
 def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
@@ -132,8 +139,8 @@ def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place 
     return Place(position, own, against, True, needed)
 
 
-def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout) -> Answer:
-    """The answer of one workload from its ranking."""
+def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout, judged: bool = True) -> Answer:
+    """The answer of one workload from its ranking; unless `judged` its figures alone."""
     by_id = {cell.cell_id: cell for cell in cells}
     ordered = [by_id[place.cell_id] for place in places]
     tied = [place.cell_id for place in places[1:] if place.with_best]
@@ -151,6 +158,8 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout)
         verdict = "undecided"  # some cells gain or lose, but of the best that is not known so closely
     if verdict == "pays" and base is not None and not _has_whole_machine(base, ordered):
         verdict = "beats_one_device"
+    if not judged:
+        verdict, paying = "not_judged", 0
     best = ordered[0] if ordered else None
     fast = sorted((by_id[place.cell_id] for place in places if place.with_best), key=_simplicity)
     simplest = next(iter(fast), None)

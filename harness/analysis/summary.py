@@ -15,6 +15,9 @@ from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
 
+JUDGED = "finished"
+"""The status of runs that are judged: a sweep that is under way or was stopped may be looked at, not decided by."""
+
 
 @dataclass(frozen=True)
 class CellSummary:
@@ -65,6 +68,8 @@ class WorkloadSummary:
     linked: bool
     """Whether every ranked cell took turns with the best, or with others that did: kept runs had each precision's cells
     in groups of their own."""
+    judged: bool = True
+    """Whether the sweep finished: before that its figures are figures, and nothing is decided by them."""
 
     @property
     def ranking(self) -> tuple[CellSummary, ...]:
@@ -113,6 +118,11 @@ class RunSummary:
     """Cells by status."""
 
     @property
+    def judged(self) -> bool:
+        """Whether there are verdicts: its plan was carried out, as far as this machine can."""
+        return self.status == JUDGED
+
+    @property
     def cells(self) -> tuple[CellSummary, ...]:
         """All cells of all workloads."""
         return tuple(cell for workload in self.workloads for cell in workload.cells)
@@ -151,7 +161,8 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     ]
     samples = {cell.cell_id: cell.measured.sample for cell in read if cell.measured is not None}
     layout = Layout(samples, pilot_blocks)
-    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved, layout)
+    judged = manifest.status == JUDGED
+    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved, layout, judged)
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:
         counts[cell.status] += 1
@@ -189,12 +200,12 @@ def pilot_blocks_of(manifest: RunManifest) -> int | None:
 
 
 def _workloads(
-    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool, layout: Layout
+    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool, layout: Layout, judged: bool
 ) -> tuple[WorkloadSummary, ...]:
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         grouped[tuple(cell.cell.scope.items())].append(cell)
-    return tuple(_summarise_workload(members, base_ids, rank_unproved, layout) for members in grouped.values())
+    return tuple(_summarise_workload(members, base_ids, rank_unproved, layout, judged) for members in grouped.values())
 
 
 def _summarise_workload(
@@ -202,6 +213,7 @@ def _summarise_workload(
     base_ids: frozenset[str],
     rank_unproved: bool,
     layout: Layout,
+    judged: bool,
 ) -> WorkloadSummary:
     by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
@@ -209,7 +221,7 @@ def _summarise_workload(
         families[family(cell.cell)].append(cell)
     references = references_of(members)
     ranked = [cell for cell in members if cell.measured is not None and (cell.status == "ok" or rank_unproved)]
-    places = rank((cell.cell_id for cell in ranked), layout)
+    places = rank((cell.cell_id for cell in ranked), layout, judged)
     place_of = {place.cell_id: place for place in places}
     twins = _same_experiments(members)
     ops = op_groups(members, layout)
@@ -221,7 +233,8 @@ def _summarise_workload(
         summaries.append(CellSummary(cell, base_only, place_of.get(cell.cell_id), vs_none, vs_own, twin))
     workload = RankingScope.of([cell.cell for cell in ranked or members])  # its name claims no value of cells without
     linked = all(layout.met(place.cell_id, places[0].cell_id) for place in places)
-    return WorkloadSummary(workload, tuple(summaries), answer(members, places, layout), ops, linked)
+    found = answer(members, places, layout, judged)
+    return WorkloadSummary(workload, tuple(summaries), found, ops, linked, judged)
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from harness.analysis.ops import judge_ops
 from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import listed, percent, plural, shortened, significant
+from harness.report.words.text import NOT_JUDGED, listed, percent, plural, shortened, significant
 
 _MOST_GROUPS = 16
 
@@ -24,7 +24,7 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     `margins` are those of the verdicts; None is the defaults.
     """
     margins = margins or Margins()
-    verdicts = judge_ops(summary.ops, margins)
+    verdicts = judge_ops(summary.ops, margins) if summary.judged else {}
     every = [group for group in summary.ops if any(item.relative is not None for item in group.results)]
     groups = every[:_MOST_GROUPS]
     if not groups:
@@ -49,7 +49,8 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
         axes.axvline(100, color=MUTED, linewidth=1)
         _draw_ops(axes, groups, starts, looks, verdicts)
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "throughput, % of the reference op; 95 % interval")
-    caption = f"{_found(verdicts, margins)} {_caption(summary, groups, verdicts)}"
+    found = _found(verdicts, margins) if summary.judged else NOT_JUDGED
+    caption = f"{found} {_caption(summary, groups, verdicts)}"
     if len(every) > len(groups):
         caption += f" The first {len(groups)} of {len(every)} groups are drawn; the table and the CSV have all."
     data = _rows(every, summary, verdicts)

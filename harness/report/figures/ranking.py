@@ -9,7 +9,7 @@ from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import plural, shortened, significant
+from harness.report.words.text import NOT_JUDGED, plural, shortened, significant
 from harness.spec.work import quantity_of
 
 MOST = 40
@@ -30,7 +30,8 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         else ""
     )
     alike = ", to all cells alike" if summary.linked else ""
-    caption = f"{_found(summary)} {_CAPTION.format(alike=alike)}{cut}"
+    told = _TOLD if summary.judged else ""
+    caption = f"{_found(summary)} {_CAPTION.format(alike=alike, told=told)}{cut}"
     return picture(_drawn(ranking), name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
 
 
@@ -39,10 +40,8 @@ def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     chosen = _at_a_glance(summary.ranking)
     if len(chosen) < 2:
         return None
-    caption = (
-        "A filled dot cannot be told apart from the fastest, a hollow one is slower; "
-        "limits on the right hold for all together."
-    )
+    told = "A filled dot cannot be told apart from the fastest, a hollow one is slower. " if summary.judged else ""
+    caption = f"{told}Limits on the right hold for all together."
     title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else "Every cell"
     return picture(_drawn(chosen), name, title, _describe(chosen), caption, _rows(chosen))
 
@@ -78,10 +77,9 @@ def _found(summary: WorkloadSummary) -> str:
         return f"One cell {done}: {shortened(first.label)}."
     factor = significant(first.measured.throughput.value / last.measured.throughput.value, 2)
     tied = len(summary.answer.tied_ids)
-    told = f"{plural(tied, 'cell')} may be as fast as the first" if tied else "the first is the fastest beyond doubt"
-    return (
-        f"From the fastest to the slowest of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}; {told}."
-    )
+    told = f"; {plural(tied, 'cell')} may be as fast as the first" if tied else "; the first is the fastest beyond doubt"
+    ends = f"From the fastest to the slowest of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}"
+    return f"{ends}{told}." if summary.judged else f"{ends}. {NOT_JUDGED}"
 
 
 def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
@@ -109,16 +107,16 @@ def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
 
 
 _CAPTION = (
-    "Left: throughput of each cell on its own; in its interval is what the machine did between "
-    "blocks{alike}. Right: the same cells relative to the fastest, which is what tells them apart; a filled dot cannot "
-    "be told apart from the fastest, a hollow one is slower. Intervals on the right allow for the number of "
-    "comparisons; one that runs out of the figure is in the table."
+    "Left: throughput of each cell on its own; in its interval is what the machine did between blocks{alike}. Right: "
+    "the same cells relative to the fastest, which is what tells them apart{told}. Intervals on the right allow for "
+    "the number of comparisons; one that runs out of the figure is in the table."
 )
+_TOLD = "; a filled dot cannot be told apart from the fastest, a hollow one is slower"
 
 
 def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     measured = [cell.measured.throughput for cell in ranking if cell.measured is not None]
-    _dots(axes, measured, [_tied(cell) for cell in ranking])
+    _dots(axes, measured, [not _apart(cell) for cell in ranking])
     # two trials may give an interval a hundred times as wide as the ranking: it runs out of the figure
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
@@ -133,7 +131,7 @@ def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
         cell.place.against_best.scaled(100) if cell.place is not None and cell.place.against_best is not None else best
         for cell in ranking
     ]
-    _dots(axes, shares, [share is best or _tied(cell) for share, cell in zip(shares, ranking, strict=True)])
+    _dots(axes, shares, [share is best or not _apart(cell) for share, cell in zip(shares, ranking, strict=True)])
     # one interval of two trials must not squeeze all others to a point: the axis follows the dots
     low, high = min(share.value for share in shares), max(share.value for share in shares)
     axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
@@ -156,8 +154,9 @@ def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> 
             )
 
 
-def _tied(cell: CellSummary) -> bool:
-    return cell.place is not None and cell.place.with_best
+def _apart(cell: CellSummary) -> bool:
+    """Whether it is told apart from the fastest, which no cell is in a sweep that is not judged."""
+    return cell.place is None or cell.place.with_best is False
 
 
 def _describe(ranking: Sequence[CellSummary]) -> str:
@@ -167,6 +166,6 @@ def _describe(ranking: Sequence[CellSummary]) -> str:
         for place, cell in enumerate(ranking[:10], start=1)
         if cell.measured is not None
     ]
-    tied = sum(_tied(cell) for cell in ranking) - 1
-    told = f"{plural(tied, 'other cell')} cannot be told apart from the first." if tied else ""
+    tied = sum(cell.place is not None and bool(cell.place.with_best) for cell in ranking) - 1
+    told = f"{plural(tied, 'other cell')} cannot be told apart from the first." if tied > 0 else ""
     return f"Dot plot of {plural(len(ranking), 'cell')}, fastest first. {'; '.join(lines)}. {told}".strip()

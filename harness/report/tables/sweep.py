@@ -13,6 +13,7 @@ from harness.record.trial import Executed
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import ranking_note
 from harness.report.words.text import (
+    NOT_JUDGED,
     NOTHING,
     PHASE_WORDS,
     STACKED,
@@ -94,7 +95,7 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
     `margins` are those of the verdicts; None is the defaults.
     """
     by_id = {cell.cell_id: cell for cell in work.cells}
-    verdicts = judge_ops(work.ops, margins or Margins())
+    verdicts = judge_ops(work.ops, margins or Margins()) if work.judged else {}
     rows = []
     for group in (group for group in work.ops if group.reference_id is not None):
         for item in group.results:
@@ -116,9 +117,12 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
         Head("what ran in one step", False),
         Head("same experiment as", False),
     )
-    note = (
+    undecided = (
         "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
-        "compare RUN --along cross_device_op says what would decide. What ran is read from the traced program. Cells "
+        "compare RUN --along cross_device_op says what would decide."
+    )
+    note = (
+        f"{undecided if work.judged else NOT_JUDGED} What ran is read from the traced program. Cells "
         "with one fingerprint are the same experiment, whatever they are called: a difference between them is noise."
     )
     return Table("Cross-device ops side by side", columns, tuple(rows), note)

@@ -101,12 +101,13 @@ def failed_words(summary: RunSummary) -> str:
 
 def unfinished_words(summary: RunSummary) -> str:
     """How far a sweep came that did not end, and how to go on; empty of one that ended."""
-    if summary.status == "finished":
+    if summary.judged:
         return ""
-    state = "was interrupted" if summary.status == "interrupted" else "had not finished"
+    stopped = summary.status == "interrupted"
+    state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
     return (
-        f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded; "
-        f"--resume {summary.run_id} runs the rest."
+        f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded. It is not judged "
+        f"before its end; --resume {summary.run_id} runs the rest{when}."
     )
 
 
@@ -162,16 +163,18 @@ def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     certainty = f"{plus_minus(throughput)} in these minutes, 95 % interval {bounds(throughput)} from {trials}"
     if not throughput.known:
         certainty = f"{trials}, so no interval"
-    return f"Fastest: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
+    name = "Fastest" if work.judged else "The highest throughput so far"
+    return f"{name}: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
 
 
 def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     """Throughput, speed-up, what it costs, and how many cells come close."""
     answer = work.answer
-    name = f"{work.workload.quantity.unit}, the fastest ({shortened(work.ranking[0].label)})"
+    first, most = ("the fastest", "best") if work.judged else ("the highest so far", "highest")
+    name = f"{work.workload.quantity.unit}, {first} ({shortened(work.ranking[0].label)})"
     yield Figure(name, significant(throughput.value), plus_minus(throughput))
     if answer.speed_up is not None:
-        which = f"best of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
+        which = f"{most} of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
         name = f"the {which}, over {without_strategy(work)}"
         yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
     costs = least_overhead(work)
@@ -179,7 +182,7 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
         bounded = costs.vs_none.resource_efficiency
         name = f"of what its processors allow, at best ({costs.label})"
         yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100)))
-    if len(work.ranking) > 1:
+    if len(work.ranking) > 1 and work.judged:
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")
 
@@ -201,6 +204,8 @@ def _verdict(work: WorkloadSummary) -> str:
         marked(described(cell.trials) + default_words(work, cell), cell.trials)
         for cell in (cells[answer.base_id], cells[answer.best_distributed_id])
     )
+    if not work.judged:
+        return f"So far {distributed} has {ratio(answer.speed_up)} the throughput of {base}."
     against = _against(work, answer.speed_up, base)
     best = (
         "the fastest has"

@@ -7,7 +7,7 @@ from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
-from harness.report.words.text import described, plural, ratio, shortened
+from harness.report.words.text import NOT_JUDGED, described, plural, ratio, shortened
 from harness.spec.cell import TrainingCell
 from harness.visible import printable
 
@@ -77,6 +77,8 @@ def _first(work: WorkloadSummary) -> str:
     answer = work.answer
     best = _cell(work, answer.best_id)
     words = f"{_name(work, best)}, {throughput_words(best)}"
+    if not work.judged:
+        return f"{NOT_JUDGED} The highest throughput so far: {words}."
     if answer.verdict == "do_not_distribute":
         return f"Do not distribute: {words}."
     if answer.verdict == "pays" and answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
@@ -91,6 +93,8 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
     answer = work.answer
     if answer.speed_up is None or answer.best_distributed_id is None:
         return text.verdict
+    if not work.judged:
+        return ""
     size = ratio(answer.speed_up)
     best = _name(work, _cell(work, answer.best_distributed_id))
     has = "" if answer.best_distributed_id == answer.best_id else f"{best} has "
@@ -113,6 +117,8 @@ def _ties(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and the simplest of them; where distributing pays, that distributes."""
     answer = work.answer
     count = len(answer.tied_ids)
+    if not work.judged:
+        return ""
     if not count:
         return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
     tie = "1 other ties with it" if count == 1 else f"{count} others tie with it"

@@ -1,7 +1,7 @@
 """How exact the comparisons of a run are beside its throughputs, in a sentence that its own noise bears out."""
 
 from harness.analysis import Noise, WorkloadSummary
-from harness.report.words.text import significant
+from harness.report.words.text import NOT_JUDGED, significant
 
 THESE_MINUTES = (
     "The interval of a throughput is of these minutes: later the machine may be faster or slower, which ratios do not "
@@ -13,7 +13,8 @@ _CLEARLY = 1.5
 
 def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
     """What the columns of the ranking are, and how far each is to be trusted."""
-    sentences = ["Marked rows cannot be told apart from the fastest."]
+    marks = "Marked rows cannot be told apart from the fastest." if work.judged else f"{NOT_JUDGED} No row is marked."
+    sentences = [marks]
     paired, alone = noise.paired_deviation, noise.cell_deviation
     if paired is not None and alone is not None:
         within, between = (f"{significant(100 * deviation, 2)} %" for deviation in (paired, alone))

@@ -2,7 +2,7 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.report.words.text import described, listed, plus_minus, ratio, sentence, significant
+from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus, ratio, sentence, significant
 from harness.spec.cell import TrainingCell
 from harness.spec.naming import TOLD, untold, value_words
 from harness.visible import printable
@@ -14,6 +14,8 @@ def headline_words(work: WorkloadSummary) -> str:
     best = next(cell for cell in work.cells if cell.cell_id == answer.best_id)
     words = f"{as_run(best)}{default_words(work, best)}, {throughput_words(best)}"
     match answer.verdict:
+        case "not_judged":
+            return NOT_JUDGED
         case "do_not_distribute":
             return f"Do not distribute: {words}."
         case "pays" if answer.best_id == answer.best_distributed_id and answer.speed_up is not None:

@@ -47,6 +47,8 @@ def ties_words(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and which of them to take: the simplest; where distributing pays, the
     simplest that distributes."""
     answer = work.answer
+    if not work.judged:
+        return ""
     if not answer.tied_ids:
         return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
     cells = {cell.cell_id: cell for cell in work.ranking}

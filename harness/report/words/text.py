@@ -11,6 +11,7 @@ from harness.spec.naming import sayings
 from harness.visible import one_line, printable
 
 NOTHING = "–"
+NOT_JUDGED = "Not judged: the sweep has not finished."
 STATUS_WORDS: dict[str, str] = {
     "ok": "ok",
     "unproved": "unproved",

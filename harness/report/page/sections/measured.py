@@ -84,7 +84,7 @@ def batch(source: PageSource) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         cells = [cell.trials for cell in work.cells]
-        curves = batch_curves(cells, references_of(cells))
+        curves = batch_curves(cells, references_of(cells), work.judged)
         return _part(slug, (batch_figure(work, curves, slug),), batch_table(curves))
 
     return by_workload(source, "batch", "Batch size", part)
