@@ -68,6 +68,7 @@ class MeasuredCell:
             "status": self.status,
             "run_id": self.run.manifest.run_id,
             "trials": dict(self.summary.trials.counts),
+            "interval_of_throughput": OWN_INTERVAL,
             "throughput_examples_per_s": _interval(measured.throughput if measured else None),
             "speed_up_over_no_strategy": _scaling(self.summary.vs_none),
             "cpu_seconds_per_example": measured.cpu_seconds_each if measured else None,

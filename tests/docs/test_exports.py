@@ -19,6 +19,7 @@ from harness.report.tables.columns import (
     WINDOW_COLUMNS,
     Column,
 )
+from harness.report.words.text import IN_THESE_MINUTES
 from tests.docs.test_commands import HARNESS, ROOT
 
 EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
@@ -68,6 +69,8 @@ def test_the_page_names_every_format() -> None:
     listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \| ", EXPORTS.partition("## pytest-benchmark")[0], re.MULTILINE)
     assert sorted(re.findall(r"`([\w-]+)`", " ".join(listed))) == sorted(exporters())
 
+ENDS = rf"(lower|upper) end of its (95 % interval( {IN_THESE_MINUTES})?|corrected interval)"
+
 
 def section(title: str) -> str:
     return PYTHON.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
@@ -116,7 +119,7 @@ def said_elsewhere(title: str, column: Column) -> bool:
     if title == "Windows":
         return column in TRIAL_COLUMNS
     if of_its_interval(column) != column.name:
-        return column.meaning.endswith((" end of its 95 % interval", " end of its corrected interval"))
+        return re.fullmatch(ENDS, column.meaning) is not None
     family, _, figure = column.name.partition(".")
     twins = {"vs_own": ("vs_none", SUMMARY_COLUMNS, ""), "phases": ("phases", TRIAL_COLUMNS, "median: ")}
     if title != "Cells" or family not in twins:

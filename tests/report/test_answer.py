@@ -32,7 +32,7 @@ def test_it_names_the_fastest_its_interval_and_whether_distributing_pays() -> No
     text = said(gpus())
     assert re.match(
         r"Distribute: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, 12,300 examples/s ± [\d.]+ "
-        r"%, 1\.87× \[1\.\d\d – 1\.\d\d\] no strategy\.\n",
+        r"% in these minutes, 1\.87× \[1\.\d\d – 1\.\d\d\] no strategy\.\n",
         text,
     )
     assert "Fastest: mirrored, 2 replicas, batch 128 a replica, reduction_to_one_device, at 12,300" in text
@@ -75,7 +75,7 @@ def test_precision_and_xla_are_one_ranking_with_one_headline_that_names_both() -
     text = "\n".join(answer_lines(summary))
     assert re.match(
         r"Distribute: mirrored, 2 replicas, batch 32 a replica, XLA, op auto \(ran \S+\), float32, [\d,]+ examples/s ± "
-        r"[\d.]+ %, "
+        r"[\d.]+ % in these minutes, "
         r"1\.\d\d× \[1\.\d\d – 1\.\d\d\] no strategy \(float32, XLA\)\.\n",
         text,
     )

@@ -208,7 +208,7 @@ def test_when_every_cell_failed_the_page_says_so_and_draws_no_empty_axis() -> No
 
 def test_one_cell_alone_is_a_page() -> None:
     page = page_of(make_run([make_cell()], faults=False))
-    assert re.search(r"examples/s ± [\d.]+ %: the only cell that was measured\.", page.words)
+    assert re.search(r"examples/s ± [\d.]+ % in these minutes: the only cell that was measured\.", page.words)
     assert "no cell with more than one replica was measured" in page.words
 
 

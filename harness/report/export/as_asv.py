@@ -22,6 +22,7 @@ from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, RunData, write_folder
 from harness.report.words.names import slug
+from harness.report.words.text import IN_THESE_MINUTES
 
 BENCHMARKS_VERSION = 2
 RESULTS_VERSION = 2
@@ -40,7 +41,10 @@ _COLUMNS = (
     "stats_repeat",
     "samples",
 )
-_MEASURES = {"step_time": ("time", "seconds"), "peak_memory": ("peakmemory", "bytes")}
+_MEASURES = {
+    "step_time": ("time", "seconds", f"step time, its interval {IN_THESE_MINUTES}"),
+    "peak_memory": ("peakmemory", "bytes", "peak memory"),
+}
 NOT_APPLICABLE = float("nan")
 """asv's n/a, for a cell that this machine cannot run; null is a benchmark that failed."""
 
@@ -142,7 +146,7 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
     return {
         _name(cell, measure): {
             "name": _name(cell, measure),
-            "pretty_name": f"{cell.trials.cell.full_name}, {measure.replace('_', ' ')}",
+            "pretty_name": f"{cell.trials.cell.full_name}, {words}",
             "code": cell.trials.cell.full_name,
             "type": kind,
             "unit": unit,
@@ -151,7 +155,7 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
             "timeout": 60.0,
             "version": _version(measure),
         }
-        for measure, (kind, unit) in _MEASURES.items()
+        for measure, (kind, unit, words) in _MEASURES.items()
     }
 
 

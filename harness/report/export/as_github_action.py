@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.analysis import CellSummary, Interval, summarise
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
-from harness.report.words.text import bounds
+from harness.report.words.text import OWN_INTERVAL, bounds
 from harness.spec.work import EXAMPLES
 from harness.visible import json_text
 
@@ -38,7 +38,7 @@ class Action:
 
 
 def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
-    interval = "no interval: one trial" if value.low is None else f"95 % interval {bounds(value)}"
+    interval = "no interval: one trial" if value.low is None else f"{OWN_INTERVAL} {bounds(value)}"
     lines = [f"{interval}, {value.count} trials", f"cell {cell.cell_id}", f"run {run.manifest.run_id}"]
     lines += [] if cell.trials.unproved is None else [f"unproved: {cell.trials.unproved}"]
     revision = run.manifest.facts.get("git.revision")

@@ -20,6 +20,7 @@ from harness.report.export.base import Exporter, RunData, deliver, measured_cell
 from harness.report.export.rows import cell_row
 from harness.report.values import plain
 from harness.report.words.names import names_of
+from harness.report.words.text import OWN_INTERVAL
 
 MODULE = "benchmarks/bench_cells.py"
 
@@ -80,7 +81,7 @@ def _benchmark(cell: CellSummary, name: str, run: RunData) -> dict[str, Any]:
         "fullname": f"{MODULE}::{test}",
         "params": {"cell": name},
         "param": name,
-        "extra_info": {"run_id": run.manifest.run_id, **cell_row(cell)},
+        "extra_info": {"run_id": run.manifest.run_id, "interval_of_throughput": OWN_INTERVAL, **cell_row(cell)},
         "options": {
             "disable_gc": False,
             "timer": "harness",

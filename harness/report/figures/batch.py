@@ -19,7 +19,7 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.words.text import listed, percent, plural, shortened
+from harness.report.words.text import OWN_INTERVAL, listed, percent, plural, shortened
 from harness.spec.work import Quantity
 
 _MIB = 2**20
@@ -39,8 +39,8 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
         if any(curve.label in looks for curve in known):
             panels.append(Panel(title, known, batch, "MiB at the peak", logarithmic=True))
     caption = (
-        f"{knee_words(curves)} Bands: 95 % interval of each throughput on its own, the machine's drift in it; the "
-        "table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
+        f"{knee_words(curves)} Bands: each throughput by itself, {OWN_INTERVAL}, the machine's drift in it; "
+        "the table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
         f"{percent(EPSILON)}." + hollow_words([throughput]) + left_out_words([throughput], looks, 1)
     )
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))

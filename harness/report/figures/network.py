@@ -12,7 +12,7 @@ from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.export.rows import Row, interval_row
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.words.text import listed, plural, shortened, significant
+from harness.report.words.text import OWN_INTERVAL, listed, plural, shortened, significant
 from harness.spec.network import Network
 from harness.spec.work import EXAMPLES, Quantity, quantity_of
 
@@ -167,7 +167,7 @@ def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
     )
     unit = _quantity(curves).unit
     parts.append(f"Left, {share}; right, {unit}." if has_share else f"No base case was measured: {unit} only.")
-    parts.append("Error bars are paired intervals." if has_share else "Error bars are intervals of each cell alone.")
+    parts.append("Error bars are paired intervals." if has_share else f"Error bars are of each cell alone, {OWN_INTERVAL}.")
     unproved = [f"{curve.label} at {_where(p)}" for curve in curves for p in curve.points if p.summary.trials.unproved]
     if unproved:
         parts.append(f"Unproved, so that a fault could have gone unseen: {listed(unproved)}.")

@@ -9,7 +9,7 @@ from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.export.rows import Row
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import NOT_JUDGED, plural, shortened, significant
+from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, plural, shortened, significant
 from harness.spec.work import quantity_of
 
 MOST = 40
@@ -121,7 +121,7 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
     unit = quantity_of(cell.trials.cell for cell in ranking).unit
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit} in these minutes, 95 %")
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit}, {OWN_INTERVAL}")
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:

@@ -87,9 +87,10 @@ def _caption(series: Series) -> str:
     about = f" Runs of one level scatter by {significant(100 * spread, 2)} %." if spread is not None else ""
     if not series.changes:
         found = "No change of level was found" if series.long_enough else "Too few runs to tell a change of level"
-        return f"{count}, each with its own 95 % interval. {found}.{about}"
+        return f"{count}, each with its own 95 % interval, of its own minutes. {found}.{about}"
     sizes = ", ".join(change_percent(change) for change in series.changes)
-    return f"{count}, each with its own 95 % interval; lines are levels, dashed where they change: {sizes}.{about}"
+    lines = f"lines are levels, dashed where they change: {sizes}"
+    return f"{count}, each with its own 95 % interval, of its own minutes; {lines}.{about}"
 
 
 def _scatter(series: Series) -> float | None:

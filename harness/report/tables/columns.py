@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from harness.record.trial import FAULTS
 from harness.report.values import value_at
+from harness.report.words.text import IN_THESE_MINUTES
 from harness.spec.cell import TrainingCell
 
 Kind = Literal["text", "category", "count", "number", "flag", "time"]
@@ -173,12 +174,16 @@ WINDOW_COLUMNS: tuple[Column, ...] = (
 """One row a window of every trial that took any, whatever became of the trial."""
 
 
-def _interval(name: str, unit: str, meaning: str, at: str, confidence: str = "95 %") -> tuple[Column, ...]:
+def _interval(name: str, unit: str, meaning: str, at: str, which: str = "95 % interval") -> tuple[Column, ...]:
     return (
         Column(name, "number", unit, meaning, f"{at}.value"),
-        Column(f"{name}_low", "number", unit, f"lower end of its {confidence} interval", f"{at}.low"),
-        Column(f"{name}_high", "number", unit, f"upper end of its {confidence} interval", f"{at}.high"),
+        Column(f"{name}_low", "number", unit, f"lower end of its {which}", f"{at}.low"),
+        Column(f"{name}_high", "number", unit, f"upper end of its {which}", f"{at}.high"),
     )
+
+
+_OWN = f"95 % interval {IN_THESE_MINUTES}"
+"""Of a throughput by itself; a ratio of trials that took turns does not feel what the machine does later."""
 
 
 def _scaling(name: str, base: str) -> tuple[Column, ...]:
@@ -242,14 +247,14 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         "cannot be told apart from the fastest; empty before the sweep is finished",
         "place.with_best",
     ),
-    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput"),
-    *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s"),
+    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", _OWN),
+    *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s", _OWN),
     Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
     Column("peak_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_memory_bytes"),
     Column(
         "peak_device_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_device_memory_bytes"
     ),
-    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected"),
+    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected interval"),
     *_scaling("vs_none", "no strategy, one device, the same batch"),
     *_scaling("vs_own", "the strategy itself at its smallest replica count"),
     Column("shared", "flag", "", "replicas share processors: overhead only, not hardware scaling", "trials.shared"),

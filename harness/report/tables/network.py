@@ -4,13 +4,14 @@ from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.analysis.network import NetworkPoint, network_curves
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, STATUS_WORDS, bounds, seconds, share, significant
+from harness.report.words.text import NOTHING, OWN_INTERVAL, STATUS_WORDS, bounds, seconds, share, significant
 from harness.visible import printable
 
 NOTE = (
     "Round trip and bandwidth were measured by TCP between the first two hosts when the network was built. Expected: "
     "the step on the fastest network of the same delay, plus the difference in the ring's cost 2(n−1)α + 2((n−1)/n)Sβ "
-    "at the measured latency and bandwidth. A step that is clearly shorter hides communication behind computing."
+    "at the measured latency and bandwidth. A step that is clearly shorter hides communication behind computing. Where "
+    "a no-strategy base case was measured, the throughput is its throughput times the speed-up, whose interval this is."
 )
 
 
@@ -29,7 +30,7 @@ def network_table(work: WorkloadSummary) -> Table:
         Head("expected"),
         Head("efficiency"),
         Head(work.workload.quantity.unit),
-        Head("95 % interval"),
+        Head(OWN_INTERVAL),
         Head("TCP", False),
     )
     rows = tuple(tuple(printable(text) for text in _row(cell, points.get(cell.cell_id))) for cell in cells)

@@ -15,6 +15,7 @@ from harness.report.words.exactness import ranking_note
 from harness.report.words.text import (
     NOT_JUDGED,
     NOTHING,
+    OWN_INTERVAL,
     PHASE_WORDS,
     STACKED,
     STATUS_WORDS,
@@ -42,7 +43,7 @@ def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
         ("cell", False, lambda cell: cell.label),
         (quantity.unit, True, _throughput),
-        ("95 % interval", True, _throughput_bounds),
+        (OWN_INTERVAL, True, _throughput_bounds),
         ("% of fastest", True, _against_best),
         ("× no strategy", True, _speed_up),
         ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
@@ -60,7 +61,7 @@ def unproved_table(work: WorkloadSummary) -> Table:
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: cell.trials.cell.label),
         (work.workload.quantity.unit, True, _throughput),
-        ("95 % interval", True, _throughput_bounds),
+        (OWN_INTERVAL, True, _throughput_bounds),
         ("what is unproved", False, lambda cell: cell.trials.unproved or NOTHING),
     )
     note = "Measured, and nothing was found wrong; but a fault could have gone unseen. --rank-unproved ranks them."
@@ -210,7 +211,7 @@ def batch_table(curves: Sequence[BatchCurve]) -> Table:
         Head("held fixed", False),
         Head("batch"),
         Head(unit),
-        Head("95 % interval"),
+        Head(OWN_INTERVAL),
         Head("× the batch before"),
         Head("knee", False),
         Head("peak memory"),

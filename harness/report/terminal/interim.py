@@ -12,7 +12,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.words.caveats import is_virtual
 from harness.report.words.headline import without_strategy
-from harness.report.words.text import significant
+from harness.report.words.text import IN_THESE_MINUTES, significant
 from harness.visible import printable
 
 
@@ -41,7 +41,7 @@ def _highest(work: WorkloadSummary) -> str:
     first, *others = work.ranking
     assert first.measured is not None
     found = first.measured.throughput
-    words = f"{first.label} {significant(found.value)} {work.workload.quantity.unit}{_give_or_take(found)}"
+    words = f"{first.label} {significant(found.value)} {work.workload.quantity.unit}{_give_or_take(found, IN_THESE_MINUTES)}"
     next_one = others[0].place.against_best if others and others[0].place is not None else None
     if next_one is None:
         return words
@@ -59,6 +59,8 @@ def _speed_up(work: WorkloadSummary) -> list[str]:
     return [f"distributed {size}{_give_or_take(answer.speed_up)}{on_one}"]
 
 
-def _give_or_take(interval: Interval) -> str:
+def _give_or_take(interval: Interval, when: str = "") -> str:
     half = interval.relative_half_width
-    return "" if half is None or half > 1 else f" ± {significant(100 * half, 2)} %"
+    if half is None or half > 1:
+        return ""
+    return " ".join(filter(None, [f" ± {significant(100 * half, 2)} %", when]))

@@ -16,7 +16,7 @@ from harness.report.words.answer import answer_lines
 from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
-from harness.report.words.text import listed, plural, sentence, significant
+from harness.report.words.text import OWN_INTERVAL, listed, plural, sentence, significant
 from harness.spec.work import EXAMPLES
 from harness.visible import printable
 
@@ -24,7 +24,7 @@ _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, "95 % interval", "× no strategy", "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, "× no strategy", "windows")),
     (88, ("#", "cell", EXAMPLES.unit, "× no strategy", "windows")),
     (0, ("cell", EXAMPLES.unit, "windows")),
 )

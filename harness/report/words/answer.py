@@ -15,7 +15,7 @@ from harness.report.words.text import (
     described,
     listed,
     plural,
-    plus_minus,
+    plus_minus_now,
     ratio,
     shortened,
     significant,
@@ -160,7 +160,7 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     best = next(cell for cell in work.cells if cell.cell_id == work.answer.best_id)
     trials = plural(throughput.count, "trial")
-    certainty = f"{plus_minus(throughput)} in these minutes, 95 % interval {bounds(throughput)} from {trials}"
+    certainty = f"{plus_minus_now(throughput)}, 95 % interval {bounds(throughput)} from {trials}"
     if not throughput.known:
         certainty = f"{trials}, so no interval"
     name = "Fastest" if work.judged else "The highest throughput so far"
@@ -172,7 +172,7 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     answer = work.answer
     first, most = ("the fastest", "best") if work.judged else ("the highest so far", "highest")
     name = f"{work.workload.quantity.unit}, {first} ({shortened(work.ranking[0].label)})"
-    yield Figure(name, significant(throughput.value), plus_minus(throughput))
+    yield Figure(name, significant(throughput.value), plus_minus_now(throughput))
     if answer.speed_up is not None:
         which = f"{most} of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
         name = f"the {which}, over {without_strategy(work)}"

@@ -2,7 +2,7 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus, ratio, sentence, significant
+from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus_now, ratio, sentence, significant
 from harness.spec.cell import TrainingCell
 from harness.spec.naming import TOLD, untold, value_words
 from harness.visible import printable
@@ -65,8 +65,8 @@ def varying(work: WorkloadSummary) -> list[str]:
 
 
 def throughput_words(cell: CellSummary) -> str:
-    """`7,740 examples/s ± 11 %`."""
+    """`7,740 examples/s ± 11 % in these minutes`."""
     assert cell.measured is not None
     found = cell.measured.throughput
     unit = cell.trials.cell.work.quantity.unit
-    return f"{significant(found.value)} {unit}" + (f" {plus_minus(found)}" if found.known else "")
+    return f"{significant(found.value)} {unit}" + (f" {plus_minus_now(found)}" if found.known else "")

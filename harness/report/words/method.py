@@ -10,7 +10,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.tables.validation import summary_words, turn_words
-from harness.report.words.text import listed, percent, plural, seconds, sentence, significant
+from harness.report.words.text import IN_THESE_MINUTES, listed, percent, plural, seconds, sentence, significant
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
         Method(
             "Throughput X",
             "Per trial τ = Σ window time ÷ Σ steps. Per cell over P trials y = ln τ: X = G·exp(−ȳ), 95 % interval "
-            "G·exp(−ȳ ± t(P−1)·s/√P), G the global batch. With one trial there is no interval.",
+            f"{IN_THESE_MINUTES} G·exp(−ȳ ± t(P−1)·s/√P), G the global batch. With one trial there is no interval.",
         ),
         Method(
             "Speed-up, and any ratio",

@@ -12,6 +12,10 @@ from harness.visible import one_line, printable
 
 NOTHING = "–"
 NOT_JUDGED = "Not judged: the sweep has not finished."
+IN_THESE_MINUTES = "in these minutes"
+"""What stands by every interval of a throughput or step time by itself: it tells nothing of the machine an hour later."""
+OWN_INTERVAL = f"95 % {IN_THESE_MINUTES}"
+"""The head of their column."""
 STATUS_WORDS: dict[str, str] = {
     "ok": "ok",
     "unproved": "unproved",
@@ -82,6 +86,11 @@ def plus_minus(interval: Interval) -> str:
     if half > 1:
         return f"×/÷ {significant(math.exp(half), 2)}"
     return f"± {significant(100 * half, 2)} %"
+
+
+def plus_minus_now(interval: Interval) -> str:
+    """`± 1.2 % in these minutes`, of a throughput by itself."""
+    return f"{plus_minus(interval)} {IN_THESE_MINUTES}" if interval.known else plus_minus(interval)
 
 
 def ratio(interval: Interval, digits: int = 3) -> str:
