@@ -1,11 +1,13 @@
 """What is wrong, reason by reason: one entry however many cells share it, with evidence that stays within bounds."""
 
+import pytest
+
 from harness.analysis import summarise
 from harness.record.trial import TrialRecord
 from harness.report.page.report import render
 from harness.report.page.sections.wrong import MOST_REASONS
 from harness.report.page.trials.detail import MOST_LETTERS
-from harness.report.words.problems import explained
+from harness.report.words.problems import explained, remarks
 from tests.report.test_page import Page
 from tests.synthetic import failed, make_cell, make_run
 
@@ -55,3 +57,20 @@ def test_more_reasons_than_a_page_can_set_apart_are_rows_of_a_table_and_none_is_
     assert f"{len(CELLS) - MOST_REASONS} more reasons, a row each" in words
     for cell in CELLS:
         assert f"cannot open shard {cell.batch_size}" in words
+
+
+@pytest.mark.parametrize(("steps", "told"), [(1, "4.0 times as long, for one step is"), (2, "4.0 times as long")])
+def test_windows_of_another_length_are_remarked_and_why_they_cannot_be_shorter(steps: int, told: str) -> None:
+    cells = [make_cell(), make_cell("mirrored", 2), make_cell("mirrored", 3)]
+
+    def slow(record: TrialRecord) -> TrialRecord:
+        if record.cell != cells[0] or record.windows is None:
+            return record
+        seconds = [0.4] * len(record.windows.seconds)
+        windows = record.windows.model_copy(update={"steps_per_window": steps, "seconds": seconds})
+        return record.model_copy(update={"windows": windows})
+
+    found = remarks(summarise(*make_run(cells, faults=False, window_noise=0.0, change=slow)))
+    [remark] = [remark for remark in found if "another length" in remark.text]
+    [cell] = remark.cells
+    assert cell == f"none ×1 b32 ({told})"

@@ -88,6 +88,12 @@ def remarks(summary: RunSummary) -> tuple[Remark, ...]:
     return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 
+def _one_step(cell: CellSummary, lasts: float) -> str:
+    """Why a window is longer than others can be made: it is a single step."""
+    windows = cell.measured.windows if cell.measured is not None else None
+    return ", for one step is" if lasts > 1 and windows is not None and windows.steps[1] == 1 else ""
+
+
 def _of_trials(count: int, cell: CellSummary) -> str:
     return f"{count} of {plural(cell.trials.trials, 'trial')}"
 
@@ -129,7 +135,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
         words = (
             "Windows of another length than most cells', on which what a window costs beside its steps weighs otherwise"
         )
-        yield words, f"{significant(lasts, 2)} times as long", "use a larger --window"
+        yield words, f"{significant(lasts, 2)} times as long{_one_step(cell, lasts)}", "use a larger --window"
     for problem in cell.trials.problems:
         if problem.status == "unproved":
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"

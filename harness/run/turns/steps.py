@@ -1,4 +1,4 @@
-"""How many steps a window has: such that the windows of all that is compared last equally long.
+"""How many steps a window has: such that windows that are compared last equally long, and as long as was asked for.
 
 Each window costs something beside its steps: the synchronisation at its end, and a processor that others used
 meanwhile (2.0 ± 1.0 ms on two cores). In a window of half the length that weighs twice as much: windows of 43 and of
@@ -6,6 +6,7 @@ meanwhile (2.0 ± 1.0 ms on two cores). In a window of half the length that weig
 one number of steps; a pilot that took one step a window in one trial and two in the next made the second 4 % faster.
 """
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,10 +19,14 @@ from harness.spec.grouping import TAKING_TURNS, apart
 ALIKE = 2
 """Cells share a window time, and the two sides of a comparison a number of steps, where what they would choose by
 themselves differs by no more than this factor: one slow cell does not make the windows of all others long."""
-CLOSE = 1.2
-"""Windows count as equally long, or as long as asked for, when they differ by no more than this factor."""
+COST_S = 0.002
+"""What a window costs beside its steps."""
+ALIKE_WITHIN = 0.007
+"""Windows count as equally long while that cost, as a share of them, differs by no more: less than any δ. A step of 50 ms
+makes windows of 100 or of 150 ms, and longer ones for all cells would take more time than they are worth."""
 LONGEST = 1.3
 """The shared time is at most so many times what is needed, for the sake of windows of whole steps."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,8 @@ class _Pilot:
     window_s: float
 
     def steps(self, seconds: float) -> int:
-        """The steps that last about so long, or about as long as this cell needs."""
-        return max(1, round(max(seconds, self.window_s) / self.step_s))
+        """The fewest steps that last so long, and as long as this cell needs."""
+        return max(1, math.ceil(max(seconds, self.window_s) / self.step_s * (1 - _ROUNDING)))
 
     def lasts(self, seconds: float) -> float:
         """How long a window of so many steps lasts."""
@@ -89,7 +94,7 @@ def _pilots(trials: Sequence[LiveTrial]) -> dict[str, _Pilot]:
 
 
 def _shared(pilots: Sequence[_Pilot]) -> float:
-    """Seconds that windows of whole steps last about equally long at: the least such, else the least unequal.
+    """Seconds from which windows of whole steps last about equally long: the least such, else the least unequal.
 
     Cells that need more than `ALIKE` times what the others do have no say: their windows are as long as they need.
     """
@@ -97,8 +102,8 @@ def _shared(pilots: Sequence[_Pilot]) -> float:
     alike = [pilot for pilot in pilots if pilot.window_s <= ALIKE * least]
     needed = max(pilot.window_s for pilot in alike)
 
-    def unequal(seconds: float) -> tuple[bool, float]:
+    def unequal(seconds: float) -> float:
         lasting = [pilot.lasts(seconds) for pilot in alike]
-        return min(lasting) * CLOSE < needed, max(CLOSE, max(lasting) / min(lasting))
+        return max(ALIKE_WITHIN, COST_S / min(lasting) - COST_S / max(lasting))
 
     return min((needed * (1 + (LONGEST - 1) * part / 20) for part in range(21)), key=unequal)
