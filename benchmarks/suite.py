@@ -10,6 +10,7 @@ from harness.analysis import CellSummary, Interval, Problem, Scaling, summarise
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.report.words.names import names_of
+from harness.report.words.text import OWN_INTERVAL
 from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
 from harness.trial.engines import catalogue_of
 

@@ -1,4 +1,4 @@
-"""Progress where there is no screen: plain lines with the figures so far before each block, folded in GitHub Actions."""
+"""Progress where there is no screen: plain lines, the figures so far before each block, folded in GitHub Actions."""
 
 from collections.abc import Sequence
 from typing import TextIO

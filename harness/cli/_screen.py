@@ -133,7 +133,9 @@ def _head(screen: Screen, width: int) -> list[Text]:
         lines.append(_line(noise))
     for text in screen.so_far[:2]:
         if width < MEDIUM:  # a line a clause, each cut where it has no room
-            lines += [_line(Text(clause, "bold")) for clause in text.replace(", the highest", "; the highest").split("; ")]
+            lines += [
+                _line(Text(clause, "bold")) for clause in text.replace(", the highest", "; the highest").split("; ")
+            ]
         else:
             lines.append(Text.assemble(("so far  ", "bold"), text))
     return lines

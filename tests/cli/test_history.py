@@ -99,7 +99,9 @@ def test_the_page_has_a_figure_for_each_series_with_caption_and_text_alternative
     assert harness("history", "--output", "history.html")[0] == 0
     page = (nightly.parent / "history.html").read_text(encoding="utf-8")
     assert page.count("<figcaption>") == page.count("<svg") == page.count('role="img"') == 3
-    told = "14 runs, each with its own 95 % interval, of its own minutes; lines are levels, dashed where they change: −9."
+    told = (
+        "14 runs, each with its own 95 % interval, of its own minutes; lines are levels, dashed where they change: −9."
+    )
     assert told in page
     assert "E-divisive" in page
     assert "http" not in page.replace("http://www.w3.org", "")

@@ -69,6 +69,7 @@ def test_the_page_names_every_format() -> None:
     listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \| ", EXPORTS.partition("## pytest-benchmark")[0], re.MULTILINE)
     assert sorted(re.findall(r"`([\w-]+)`", " ".join(listed))) == sorted(exporters())
 
+
 ENDS = rf"(lower|upper) end of its (95 % interval( {IN_THESE_MINUTES})?|corrected interval)"
 
 

@@ -31,7 +31,9 @@ def test_however_clear_the_records_are_no_line_is_a_verdict(blocks: int, factor:
     )
     assert len(said) == 1
     assert not VERDICT.search(said[0])
-    highest = r"^\S.* [\d,.]+ examples/s( ± [\d.]+ % in these minutes)?, the highest so far, then .* with [\d.]+ % of that;"
+    highest = (
+        r"^\S.* [\d,.]+ examples/s( ± [\d.]+ % in these minutes)?, the highest so far, then .* with [\d.]+ % of that;"
+    )
     assert re.search(highest, said[0])
     assert re.search(r"; distributed [\d.]+× no strategy", said[0])
 

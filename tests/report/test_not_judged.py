@@ -17,11 +17,13 @@ from harness.report.tables.frames import cell_frame
 from harness.report.terminal.run import shown
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
+from harness.spec.cell import trained
+from tests.comparisons import scaled
 from tests.synthetic import make_cell, make_run
 
 JUDGING = re.compile(
     r"Distribute:|istributing pays|ot distribute|Undecided|undecided|cannot be told apart|beyond doubt|may be as fast"
-    r"|Fastest:|the fastest has|knee is at|still rises|simplest|would separate|\bfaster\b|\bequivalent\b|told to be"
+    r"|Fastest:|the fastest has|knee is at|still rises|simplest|would separate"
 )
 OPEN = ["interrupted", "running"]
 CELLS = [
@@ -31,10 +33,13 @@ CELLS = [
 
 
 def run_of(status: str) -> tuple[RunManifest, list[TrialRecord]]:
-    """Three of four blocks, whose differences are clear."""
-    return make_run(
-        CELLS, status=status, faults=False, noise=0.001, change=lambda it: it if it.block < 3 else None
-    )
+    """Three of four blocks, whose differences are clear, and a knee at batch 128."""
+
+    def change(record: TrialRecord) -> TrialRecord | None:
+        slower = scaled(record, 1.2 if trained(record.cell).batch_size == 512 else 1.0)
+        return slower if record.block < 3 else None
+
+    return make_run(CELLS, status=status, faults=False, noise=0.001, change=change)
 
 
 def surfaces(status: str) -> dict[str, str]:
@@ -44,7 +49,9 @@ def surfaces(status: str) -> dict[str, str]:
     data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, path=None)
     page = render(manifest, trials, summary)
     return {
-        "page": re.sub(r"(?s)<script.*?</script>|<style.*?</style>|<[^>]+>", " ", page.partition('id="environment"')[0]),
+        "page": re.sub(
+            r"(?s)<script.*?</script>|<style.*?</style>|<[^>]+>", " ", page.partition('id="environment"')[0]
+        ),
         "show": shown(manifest, trials, summary, 200, False),
         "brief": "\n".join(brief_lines(summary)),
         "markdown": exporters()["markdown"].export(data, None) or "",

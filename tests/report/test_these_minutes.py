@@ -1,4 +1,4 @@
-"""A throughput's own interval is of the minutes in which it was measured: wherever one stands, that stands beside it."""
+"""A throughput's own interval is of the minutes in which it was measured; where one stands, that stands beside it."""
 
 import json
 import re
@@ -52,7 +52,12 @@ def test_the_words_are_the_same_everywhere() -> None:
 
 def test_the_tables_of_throughputs_say_so_in_the_head_of_the_interval() -> None:
     curves = batch_curves([cell.trials for cell in WORK.cells], references_of([cell.trials for cell in WORK.cells]))
-    for table in (ranking_table(WORK, SUMMARY.noise), unproved_table(WORK), batch_table(curves), network_table(NETWORKED)):
+    for table in (
+        ranking_table(WORK, SUMMARY.noise),
+        unproved_table(WORK),
+        batch_table(curves),
+        network_table(NETWORKED),
+    ):
         assert table.rows, table.title
         heads = [column.name for column in table.columns]
         assert heads.count(OWN_INTERVAL) == 1, table.title

@@ -40,8 +40,8 @@ def batch_figure(summary: WorkloadSummary, curves: Sequence[BatchCurve], name: s
             panels.append(Panel(title, known, batch, "MiB at the peak", logarithmic=True))
     caption = (
         f"{knee_words(curves)} Bands: each throughput by itself, {OWN_INTERVAL}, the machine's drift in it; "
-        "the table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more than "
-        f"{percent(EPSILON)}." + hollow_words([throughput]) + left_out_words([throughput], looks, 1)
+        "the table has the paired gain from one batch to the next. A ring marks the knee: no larger batch gains more "
+        f"than {percent(EPSILON)}." + hollow_words([throughput]) + left_out_words([throughput], looks, 1)
     )
     entries = keys(looks, ideal=False, bound=False, bands=has_bands([throughput]))
     return panelled(

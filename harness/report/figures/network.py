@@ -167,7 +167,9 @@ def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
     )
     unit = _quantity(curves).unit
     parts.append(f"Left, {share}; right, {unit}." if has_share else f"No base case was measured: {unit} only.")
-    parts.append("Error bars are paired intervals." if has_share else f"Error bars are of each cell alone, {OWN_INTERVAL}.")
+    parts.append(
+        "Error bars are paired intervals." if has_share else f"Error bars are of each cell alone, {OWN_INTERVAL}."
+    )
     unproved = [f"{curve.label} at {_where(p)}" for curve in curves for p in curve.points if p.summary.trials.unproved]
     if unproved:
         parts.append(f"Unproved, so that a fault could have gone unseen: {listed(unproved)}.")

@@ -77,7 +77,9 @@ def _found(summary: WorkloadSummary) -> str:
         return f"One cell {done}: {shortened(first.label)}."
     factor = significant(first.measured.throughput.value / last.measured.throughput.value, 2)
     tied = len(summary.answer.tied_ids)
-    told = f"; {plural(tied, 'cell')} may be as fast as the first" if tied else "; the first is the fastest beyond doubt"
+    told = (
+        f"; {plural(tied, 'cell')} may be as fast as the first" if tied else "; the first is the fastest beyond doubt"
+    )
     ends = f"From the fastest to the slowest of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}"
     return f"{ends}{told}." if summary.judged else f"{ends}. {NOT_JUDGED}"
 

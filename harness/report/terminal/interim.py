@@ -41,7 +41,8 @@ def _highest(work: WorkloadSummary) -> str:
     first, *others = work.ranking
     assert first.measured is not None
     found = first.measured.throughput
-    words = f"{first.label} {significant(found.value)} {work.workload.quantity.unit}{_give_or_take(found, IN_THESE_MINUTES)}"
+    size = f"{significant(found.value)} {work.workload.quantity.unit}{_give_or_take(found, IN_THESE_MINUTES)}"
+    words = f"{first.label} {size}"
     next_one = others[0].place.against_best if others and others[0].place is not None else None
     if next_one is None:
         return words

@@ -13,7 +13,7 @@ from harness.visible import one_line, printable
 NOTHING = "–"
 NOT_JUDGED = "Not judged: the sweep has not finished."
 IN_THESE_MINUTES = "in these minutes"
-"""What stands by every interval of a throughput or step time by itself: it tells nothing of the machine an hour later."""
+"""Stands by every interval of a throughput or step time by itself, which tells nothing of the machine an hour later."""
 OWN_INTERVAL = f"95 % {IN_THESE_MINUTES}"
 """The head of their column."""
 STATUS_WORDS: dict[str, str] = {

@@ -22,8 +22,8 @@ themselves differs by no more than this factor: one slow cell does not make the 
 COST_S = 0.002
 """What a window costs beside its steps."""
 ALIKE_WITHIN = 0.007
-"""Windows count as equally long while that cost, as a share of them, differs by no more: less than any δ. A step of 50 ms
-makes windows of 100 or of 150 ms, and longer ones for all cells would take more time than they are worth."""
+"""Windows count as equally long while that cost, as a share of them, differs by no more: less than any δ. A step of
+50 ms makes windows of 100 or of 150 ms, and longer ones for all cells would take more time than they are worth."""
 LONGEST = 1.3
 """The shared time is at most so many times what is needed, for the sake of windows of whole steps."""
 _ROUNDING = 1e-9

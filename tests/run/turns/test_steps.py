@@ -56,7 +56,9 @@ def test_windows_of_a_sweeps_cells_last_about_equally_long_and_about_what_was_as
     assert COST / min(lasting) - COST / max(lasting) <= 0.007
 
 
-@pytest.mark.parametrize("steps", [(0.005, 0.03, 0.07), (0.0999, 0.1001, 0.011), (0.051, 0.034, 0.099), (0.15, 0.16, 0.005)])
+@pytest.mark.parametrize(
+    "steps", [(0.005, 0.03, 0.07), (0.0999, 0.1001, 0.011), (0.051, 0.034, 0.099), (0.15, 0.16, 0.005)]
+)
 def test_no_window_that_is_compared_is_shorter_than_was_asked_for(steps: tuple[float, ...]) -> None:
     lasting = of_sweep(steps)
     assert min(lasting) >= 0.1 - 1e-9
