@@ -3,6 +3,7 @@
 One sentence into the README, and every table into results/validation/README.md.
 """
 
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -76,7 +77,8 @@ def text(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> st
         *_titled(_goals(runs, records)),
         *_titled(_planted(records)),
         *_titled(_floors(records)),
-        *_titled(tools_table(together)),
+        *(line for table in (_turns(records), _layout(records)) if table.rows for line in _titled(table)),
+        *_titled(tools_table(_counted(runs, records))),
         *(line for table in several for line in _titled(table)),
     ]
     return _spaced("\n".join(lines))
@@ -93,7 +95,7 @@ def sentence(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -
     )
     return _spaced(
         f"Measured on two shared cores: {again_words(together)}; their spread² beside "
-        f"what is predicted is {spread}. Of planted slow-downs that came to their size, "
+        f"what is predicted is {spread}. Of planted slow-downs that are known to have their size, "
         f"{' and '.join(found)} were found, in at most {together.max_blocks} blocks."
     )
 
@@ -128,7 +130,7 @@ def _together(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) 
 
 
 def _counted(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> ValidationRecord:
-    """The same without decisions on plants that missed their size in their run, which may have it in another."""
+    """The same without decisions on plants not known to have their size in their run; in another they may have it."""
     counted = {name: as_stated(record) for name, record in records.items()}
     return _together(runs, counted).model_copy(update={"plants": []})
 
@@ -141,7 +143,7 @@ def _goals(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -> 
         return table
     columns = [Head(name, False) for name in records]
     figure, goal, measured, met = table.columns
-    rows = [(row[0], row[1], row[2], *(one[row[0]] for one in each), row[3]) for row in table.rows]
+    rows = [(row[0], row[1], row[2], *(one.get(row[0], NOTHING) for one in each), row[3]) for row in table.rows]
     all_runs = replace(measured, name="all together")
     return replace(table, columns=(figure, goal, all_runs, *columns, met), rows=tuple(rows))
 
@@ -155,7 +157,7 @@ def _planted(records: Mapping[str, ValidationRecord]) -> Table:
             ends = "" if plant.low is None or plant.high is None else f" [{plant.low:.3f} – {plant.high:.3f}]"
             of = [effect for effect in record.effects if effect.plant == plant.plant]
             found = [rate(found_by_verdict(of, share)) for share in shares]
-            counted = "no" if plant.missed else "yes"
+            counted = "yes" if plant.counted else "no"
             kind = plant.plant.replace("_", " ")
             rows.append(
                 (name, kind, f"{plant.ratio:.3f}{ends}", f"{plant.holds.count} of {plant.holds.of}", counted, *found)
@@ -174,10 +176,46 @@ def _floors(records: Mapping[str, ValidationRecord]) -> Table:
             [again] = [one for one in record.effects if one.plant is None and one.cell == floor.cell]
             apart = NOTHING if floor.unpaired is None else f"{floor.unpaired:.1%}"
             spread = NOTHING if again.deviation is None else f"{again.deviation:.1%}"
+            smallest = NOTHING if floor.smallest_effect is None else f"{floor.smallest_effect:.1%}"
             seconds = f"{again.seconds_median:.0f} (≤ {again.seconds_most:.0f})"
-            rows.append((name, floor.cell.label, str(again.slower.of), spread, f"{floor.paired:.1%}", apart, seconds))
-    names = ("run", "cell", "A/A decisions", "paired sd", "floor, taking turns", "floor, apart", "seconds a decision")
+            decisions = str(again.slower.of)
+            rows.append((name, floor.cell.label, decisions, spread, f"{floor.paired:.1%}", apart, smallest, seconds))
+    names = (
+        *("run", "cell", "A/A decisions", "paired sd", "floor, taking turns", "floor, apart"),
+        *("90 % power from", "seconds a decision"),
+    )
     return Table("Noise", tuple(Head(name, numeric=index > 1) for index, name in enumerate(names)), tuple(rows))
+
+
+def _turns(records: Mapping[str, ValidationRecord]) -> Table:
+    """What taking turns costs an absolute throughput; ratios do not feel it."""
+    rows = [
+        (name, one.cell.label, f"{one.trials:,}", f"{one.longer:+.1%} [{one.low:+.1%} – {one.high:+.1%}]")
+        for name, record in records.items()
+        for one in record.turns
+    ]
+    names = ("run", "cell", "trials", "a window after another trial's, longer than one after the trial's own by")
+    return Table(
+        "What a turn costs", tuple(Head(name, numeric=index > 1) for index, name in enumerate(names)), tuple(rows)
+    )
+
+
+def _layout(records: Mapping[str, ValidationRecord]) -> Table:
+    """By how much A/A decisions scatter beyond what their own blocks say, with one preloaded process and with two.
+
+    With two that is what memory layout alone does to a difference: √(observed² − predicted²), limits by those of the
+    ratio.
+    """
+    rows = []
+    for name, record in records.items():
+        for one in record.spreads if any(spread.zygotes > 1 for spread in record.spreads) else ():
+            beyond = [one.predicted * math.sqrt(max(0.0, ratio - 1)) for ratio in (one.ratio, one.low, one.high)]
+            words = "{:.1%} [{:.1%} – {:.1%}]".format(*beyond)
+            scatter = f"{one.observed:.2%}", f"{one.predicted:.2%}"
+            rows.append((name, str(one.zygotes), str(one.decisions), *scatter, words))
+    names = ("run", "preloaded processes", "A/A decisions", "they scatter by", "their blocks say", "beyond that")
+    columns = tuple(Head(name, numeric=index > 0) for index, name in enumerate(names))
+    return Table("What memory layout alone does", columns, tuple(rows))
 
 
 def _set_up(runs: Mapping[str, Run]) -> Table:

@@ -18,6 +18,8 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
 ENOUGH_DECISIONS = 60
 """A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
+KNOWN_SIZE = 0.5, 1.5
+"""The size of a plant, measured ÷ stated, is known where its whole 95 % interval lies between these."""
 LARGEST_LOG = 600.0
 LogRatio = Annotated[float, Field(ge=-LARGEST_LOG, le=LARGEST_LOG, allow_inf_nan=False)]
 """ln of a ratio of throughputs, or an end of its interval: a float holds the ratio."""
@@ -106,9 +108,9 @@ class Spread(RecordModel):
     """Its 95 % interval."""
 
     @property
-    def as_predicted(self) -> bool:
-        """Whether the interval holds 1."""
-        return self.low <= 1 <= self.high
+    def contradicted(self) -> bool:
+        """Whether the interval excludes 1. One that holds 1 may be so wide that it says nothing else."""
+        return not self.low <= 1 <= self.high
 
 
 class PlantSize(RecordModel):
@@ -126,8 +128,15 @@ class PlantSize(RecordModel):
 
     @property
     def missed(self) -> bool:
-        """Whether the interval excludes what was stated; decisions on such a kind are not counted with others."""
+        """Whether the interval excludes what was stated."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+    @property
+    def counted(self) -> bool:
+        """Whether decisions on this kind count with others: it is known to be of about the size that was stated."""
+        if self.low is None or self.high is None or self.missed:
+            return False
+        return KNOWN_SIZE[0] <= self.low and self.high <= KNOWN_SIZE[1]
 
 
 class TurnCost(RecordModel):

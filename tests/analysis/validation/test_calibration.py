@@ -44,7 +44,7 @@ def test_independent_blocks_hold_0_and_scatter_as_predicted() -> None:
     [effect], [spread] = record.effects, record.spreads
     assert effect.holds is not None
     assert effect.holds.low <= 0.95 <= effect.holds.high
-    assert spread.as_predicted
+    assert not spread.contradicted
     assert spread.decisions == 100
     assert spread.predicted == pytest.approx(DEVIATION / math.sqrt(BLOCKS), rel=0.1)
 
@@ -57,12 +57,12 @@ def test_decisions_that_lie_further_apart_than_their_blocks_say_are_found() -> N
     assert effect.false_alarms.count <= 2
     assert effect.holds is not None
     assert effect.holds.high < 0.95
-    assert not spread.as_predicted
+    assert spread.contradicted
     assert spread.low > 1
 
 
 def test_the_interval_of_the_spread_holds_1_95_times_in_100() -> None:
-    held = sum(again(drawn(seed, 20)).spreads[0].as_predicted for seed in range(10, 90))
+    held = sum(not again(drawn(seed, 20)).spreads[0].contradicted for seed in range(10, 90))
     assert 69 <= held <= 80  # of 80
 
 
@@ -80,6 +80,7 @@ def planted(ratio: float, noise: float = 0.0005) -> PlantSize:
 def test_a_plant_that_comes_to_another_size_than_stated_has_missed_it() -> None:
     right, small = planted(1.0), planted(0.9)
     assert (right.missed, small.missed) == (False, True)
+    assert (right.counted, small.counted) == (True, False)
     assert right.ratio == pytest.approx(1.0, abs=0.01)
     assert small.ratio == pytest.approx(0.9, abs=0.01)
     assert right.decisions == right.holds.of == 16
@@ -89,7 +90,7 @@ def test_a_plant_that_comes_to_another_size_than_stated_has_missed_it() -> None:
 
 def test_one_decision_cannot_tell_whether_a_plant_has_its_size() -> None:
     [size] = validation_of(validation_run([Round([slow("input_stall", 0.03, [-0.05, -0.051, -0.049] * 2)])])).plants
-    assert (size.low, size.high, size.missed) == (None, None, False)
+    assert (size.low, size.high, size.missed, size.counted) == (None, None, False, False)
 
 
 def test_where_a_decision_stopped_is_not_in_its_calibration() -> None:

@@ -12,10 +12,11 @@ import pytest
 from scipy import stats
 
 from harness.analysis.estimates.power import smallest_effect
-from harness.analysis.validation.summary import validation_of
+from harness.analysis.validation.decisions import decisions_of
+from harness.analysis.validation.summary import _smallest, validation_of
 from harness.errors import HarnessError
 from harness.record import Run
-from harness.record.manifest import ValidationPlan
+from harness.record.manifest import LooksRecord, PlanRecord, ValidationPlan
 from harness.record.trial import Phases, Plant
 from harness.record.validation import Effect, Rate, ValidationRecord, load_validation, write_validation
 from tests.comparisons import FACTS, MIRRORED
@@ -183,6 +184,18 @@ def test_the_smallest_effect_follows_from_the_spread_of_pairs_and_the_most_block
     [again] = [effect for effect in validation_of(run).effects if effect.plant is None]
     assert again.deviation is not None
     assert floor.smallest_effect == smallest_effect(again.deviation, plan.max_blocks, plan.delta)
+
+
+@pytest.mark.parametrize(("looks", "level"), [(None, 0.025), ([0.0046, 0.0093, 0.017], 0.017)])
+def test_the_smallest_effect_is_held_against_what_the_last_look_asks_for(
+    looks: list[float] | None, level: float
+) -> None:
+    run = validation_run([Round([Arm(WIGGLE)])] * 2)
+    record = LooksRecord(after=[5, 8, 12], different=looks, equivalent=looks) if looks else None
+    sealed = PlanRecord.sealed(1, 1, [[["a"]]], looks=record)
+    found = _smallest(decisions_of(run.manifest, run.trials), run.manifest.model_copy(update={"plans": [sealed]}))
+    quantiles = stats.t.ppf(1 - level, 11) + stats.t.ppf(0.9, 11)
+    assert found == pytest.approx(math.expm1(math.log1p(0.01) + quantiles * np.std(WIGGLE, ddof=1) / math.sqrt(12)))
 
 
 @pytest.mark.parametrize("deviation", [1.0, 100.0])
