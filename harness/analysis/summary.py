@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.cells import CellTrials, Measured, marked, read_cell
-from harness.analysis.estimates.intervals import cell_estimate, log_ratio, pooled_deviation
+from harness.analysis.estimates.intervals import Interval, cell_estimate, log_ratio, pooled_deviation
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, references_of
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.analysis.trends import trend_of, trends_of
+from harness.analysis.validation.turns import turn_cost
 from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
@@ -95,6 +96,9 @@ class Noise:
     waiting_s: float
     """Seconds that live trials spent waiting for a turn, all together."""
     waiting_cpu_seconds: float
+    turn: Interval | None = None
+    """Time of a window after another trial's ÷ that of one after the trial's own: what taking turns costs an absolute
+    throughput, and no ratio. None where too few trials tell."""
 
     @property
     def waiting_cpu_share(self) -> float | None:
@@ -281,6 +285,7 @@ def _noise(cells: Sequence[CellTrials], trials: Sequence[TrialRecord]) -> Noise:
         ratio = log_ratio(cell.measured.sample, base.measured.sample)
         if ratio.method == "paired t":
             ratios.append(ratio)
+    turn = turn_cost(trial for trial in trials if trial.measured)
     waited = [trial for trial in trials if trial.windows is not None and trial.phases.waiting_s is not None]
     return Noise(
         paired_deviation=pooled_deviation(ratios),
@@ -288,4 +293,5 @@ def _noise(cells: Sequence[CellTrials], trials: Sequence[TrialRecord]) -> Noise:
         cell_deviation=pooled_deviation(cell_estimate(cell.measured.sample) for cell in cells if cell.measured),
         waiting_s=sum(trial.phases.waiting_s or 0.0 for trial in waited),
         waiting_cpu_seconds=sum(trial.windows.waiting_cpu_seconds for trial in waited if trial.windows),
+        turn=None if turn is None else turn.interval(),
     )

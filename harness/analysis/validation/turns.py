@@ -8,9 +8,15 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
-from harness.analysis.estimates.intervals import log_mean
+from harness.analysis.estimates.intervals import LogEstimate, log_mean
 from harness.record.trial import TrialRecord
 from harness.record.validation import TurnCost
+
+
+def turn_cost(trials: Iterable[TrialRecord]) -> LogEstimate | None:
+    """Of all trials together, ln of how much longer; None where fewer than two tell."""
+    logs = [log for trial in trials if (log := _longer(trial)) is not None]
+    return log_mean(logs, "t") if len(logs) > 1 else None
 
 
 def turn_costs(trials: Iterable[TrialRecord]) -> list[TurnCost]:
@@ -24,14 +30,14 @@ def turn_costs(trials: Iterable[TrialRecord]) -> list[TurnCost]:
 
 
 def _cost(same: Sequence[TrialRecord]) -> TurnCost | None:
-    logs = [log for trial in same if (log := _longer(trial)) is not None]
-    bounds = log_mean(logs, "t").log_bounds() if logs else None
-    if bounds is None:
+    found = turn_cost(same)
+    bounds = found.log_bounds() if found is not None else None
+    if found is None or bounds is None:
         return None
     return TurnCost(
         cell=same[0].cell,
-        trials=len(logs),
-        longer=math.expm1(statistics.fmean(logs)),
+        trials=found.count,
+        longer=math.expm1(found.mean),
         low=math.expm1(bounds[0]),
         high=math.expm1(bounds[1]),
     )
@@ -44,7 +50,7 @@ def _longer(trial: TrialRecord) -> float | None:
     each other.
     """
     windows = trial.windows
-    if windows is None:
+    if windows is None or not windows.after_own:
         return None
     own: list[float] = []
     others: list[float] = []

@@ -28,5 +28,17 @@ def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
     if others > 1:
         sentences.append(f"The interval of '% of fastest' allows for {others:,} comparisons, hence its width.")
     if any(cell.measured is not None and cell.measured.throughput.known for cell in work.ranking):
-        sentences.append(THESE_MINUTES)
+        sentences += [THESE_MINUTES, *_turn_words(noise)]
     return " ".join(sentences)
+
+
+def _turn_words(noise: Noise) -> list[str]:
+    """What taking turns costs a throughput, as far as this run tells."""
+    turn = noise.turn
+    if turn is None or turn.low is None or turn.high is None:
+        return []
+    value, low, high = (significant(100 * (of - 1), 2) for of in (turn.value, turn.low, turn.high))
+    size = f"a window after another trial's took {value} % [{low} – {high}] longer than one after the trial's own"
+    if turn.low <= 1:
+        return [f"What taking turns costs a throughput this run does not tell: {size}."]
+    return [f"Taking turns costs a throughput, and no ratio: {size}."]

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from harness.analysis import summarise
 from harness.analysis.validation.turns import turn_costs
 from harness.record.trial import Plant, TrialRecord
+from harness.report.words.exactness import ranking_note
 from tests.comparisons import MIRRORED
 from tests.synthetic import make_run
 
@@ -47,3 +49,23 @@ def test_trials_that_do_not_say_what_a_window_followed_or_have_something_planted
     assert turn_costs(trials(0.03, after=False)) == []
     assert turn_costs(slow) == []
     assert turn_costs(trials(0.03, count=1)) == []
+
+
+@pytest.mark.parametrize("longer", [0.03, -0.02])
+def test_the_cost_over_all_trials_of_a_run_is_in_its_summary_and_beside_its_throughputs(longer: float) -> None:
+    manifest, _ = make_run([MIRRORED], faults=False)
+    for after in (True, False):
+        summary = summarise(manifest, trials(longer, after=after))
+        note = ranking_note(summary.workloads[0], summary.noise)
+        if not after:
+            assert summary.noise.turn is None
+            assert "after another trial's" not in note
+            continue
+        found = summary.noise.turn
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < 1 + longer < found.high
+        cost, unknown = "Taking turns costs a throughput, and no ratio", "costs a throughput this run does not tell"
+        assert ((cost in note), (unknown in note)) == ((True, False) if longer > 0 else (False, True))
+        assert "a window after another trial's took " in note
