@@ -15,6 +15,7 @@ from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.page.report import render, write_report
 from harness.report.page.templating import unbroken
+from harness.report.words.method import methods
 from tests.synthetic import (
     NCCL_REASON,
     STACK,
@@ -362,3 +363,9 @@ def test_a_page_without_a_place_names_where_to_look_without_links() -> None:
     answer = default_html()[: default_html().index("<nav")]
     assert "docs/figures.md#scaling" in answer
     assert 'href="docs' not in answer
+
+
+def test_how_ratios_are_computed_says_that_variances_are_moderated_where_cells_are_read_together() -> None:
+    manifest, trials = make_run([make_cell()], faults=False)
+    [ratios] = [of for of in methods(manifest, trials, summarise(manifest, trials)) if of.figure.startswith("Speed-up")]
+    assert "variance moderated by what all cells have in common (Smyth)" in ratios.formula

@@ -3,7 +3,10 @@
 import pytest
 
 from harness.analysis import Interval, summarise
+from harness.report.figures import efficiency_figure, throughput_figure
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
+from harness.report.terminal.run import shown
+from harness.report.words.answer import answers
 from harness.report.words.text import (
     bounds,
     describe,
@@ -16,6 +19,7 @@ from harness.report.words.text import (
     significant,
     size,
 )
+from harness.spec.cell import Cell
 from harness.visible import printable
 from tests.synthetic import make_cell, make_run
 
@@ -125,3 +129,35 @@ def test_a_mesh_is_described_once_before_the_batch_and_a_loop_by_its_name() -> N
 def test_in_a_sentence_what_has_no_interval_says_so_in_brackets() -> None:
     alone = Interval(0.908, None, None)
     assert (ratio(alone), share(alone)) == ("0.908× (no interval)", "90.8 % (no interval)")
+
+
+def heads_and_words(cells: list[Cell]) -> tuple[set[str], str]:
+    """Heads of the tables of ratios, and what is said of them on the page and on terminals of three widths."""
+    manifest, trials = make_run(cells, faults=False)
+    summary = summarise(manifest, trials)
+    [work] = summary.workloads
+    tables = ranking_table(work, summary.noise), scaling_table(work)
+    said = [shown(manifest, trials, summary, width, False) for width in (160, 120, 90)]
+    figures = filter(None, (throughput_figure(work, "t"), efficiency_figure(work, "e")))
+    words = [*(table.note for table in tables), *said, *(figure.caption for figure in figures)]
+    [text] = answers(summary)
+    words += [figure.name for figure in text.figures]
+    return {column.name for table in tables for column in table.columns}, " ".join(" ".join(words).split())
+
+
+def test_ratios_are_named_by_the_device_that_they_are_over_where_the_whole_machine_is_a_base_case_too() -> None:
+    cells = [make_cell(), make_cell("mirrored", 1), make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    heads, words = heads_and_words(cells)
+    assert {"× no strategy", "E", "E_r"} <= heads
+    assert words.count("× no strategy") >= 3
+    assert "one device at the same batch" not in words
+    heads, words = heads_and_words([*cells, make_cell(intra_op_threads=2)])
+    assert {"× one device", "E, one device", "E_r, one device"} <= heads
+    assert not {"× no strategy", "E", "E_r"} & heads
+    assert words.count("× one device") >= 3
+    assert "'% of fastest' and '× one device' compare" in words
+    assert "E: efficiency over no strategy on one device at the same batch." in words
+    assert "copies of no strategy on one device would have" in words
+    assert "Each point is no strategy on one device times the cell's speed-up" in words
+    assert ", over one device" in words
+    assert "'× no strategy'" not in words

@@ -23,6 +23,7 @@ from harness.report.figures.panels import (
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
+from harness.report.words.over import base_case
 from harness.report.words.text import ratio, share, shortened, significant
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
@@ -40,7 +41,7 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if not panels:
         return None
     how = (
-        "Each point is the no-strategy base case times the cell's speed-up over it, so a band is the paired interval "
+        f"Each point is {base_case(summary)} times the cell's speed-up over it, so a band is the paired interval "
         "of that speed-up."
     )
     if any(panel.ideal for panel in panels):
@@ -70,12 +71,12 @@ def efficiency_figure(
     panels = _panels(summary, value, throughput=False, anchors=anchors)
     if not panels:
         return None
-    how = "Share of the throughput that n copies of the no-strategy base case would have; 100 % is ideal."
+    how = f"Share of the throughput that n copies of {base_case(summary)} would have; 100 % is ideal."
     if shared:
         how = (
-            "Resource-bounded efficiency: share of the throughput that min(n, processors) copies of the no-strategy "
-            "base case would have. Replicas share processors here, so this shows what the strategy costs, not how "
-            "the hardware scales."
+            "Resource-bounded efficiency: share of the throughput that min(n, processors) copies of "
+            f"{base_case(summary)} would have. Replicas share processors here, so this shows what the strategy costs, not "
+            "how the hardware scales."
         )
     kind = "resource-bounded efficiency" if shared else "efficiency"
     title = f"{scaling_word(summary)}: {kind} against replicas"

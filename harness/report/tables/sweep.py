@@ -12,6 +12,7 @@ from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import Executed
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import ranking_note
+from harness.report.words.over import base_case, has_whole_machine, over_base
 from harness.report.words.text import (
     NOT_JUDGED,
     NOTHING,
@@ -45,7 +46,7 @@ def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
         (quantity.unit, True, _throughput),
         (OWN_INTERVAL, True, _throughput_bounds),
         ("% of fastest", True, _against_best),
-        ("× no strategy", True, _speed_up),
+        (over_base(work), True, _speed_up),
         ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
         (f"CPU/{quantity.one}", True, lambda cell: seconds(cell.measured.cpu_seconds_each) if cell.measured else ""),
         ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
@@ -72,11 +73,12 @@ def scaling_table(work: WorkloadSummary) -> Table:
     """Speed-up and efficiency of every measured cell against both base cases."""
     cells = [cell for cell in work.cells if cell.vs_none is not None or cell.vs_own is not None]
     by_id = {cell.cell_id: cell for cell in work.cells}
+    of = ", one device" if has_whole_machine(work) else ""
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: cell.label),
-        ("× no strategy", True, _speed_up),
-        ("E", True, lambda cell: share(cell.vs_none.efficiency) if cell.vs_none else NOTHING),
-        ("E_r", True, lambda cell: share(cell.vs_none.resource_efficiency) if cell.vs_none else NOTHING),
+        (over_base(work), True, _speed_up),
+        (f"E{of}", True, lambda cell: share(cell.vs_none.efficiency) if cell.vs_none else NOTHING),
+        (f"E_r{of}", True, lambda cell: share(cell.vs_none.resource_efficiency) if cell.vs_none else NOTHING),
         ("own base n", True, lambda cell: str(cell.vs_own.n0) if cell.vs_own else NOTHING),
         ("× own base", True, lambda cell: ratio(cell.vs_own.speed_up) if cell.vs_own else NOTHING),
         ("E over own", True, lambda cell: share(cell.vs_own.efficiency) if cell.vs_own else NOTHING),
@@ -84,7 +86,7 @@ def scaling_table(work: WorkloadSummary) -> Table:
         ("note", False, lambda cell: "; ".join([*_sharing(cell), *_unproved_bases(cell, by_id)]) or NOTHING),
     )
     note = (
-        "E: efficiency over the no-strategy base at the same batch. E_r: resource-bounded efficiency, n capped at the "
+        f"E: efficiency over {base_case(work)} at the same batch. E_r: resource-bounded efficiency, n capped at the "
         "number of processors. Own base: the strategy itself at its smallest replica count."
     )
     return _table("Speed-up and efficiency", fields, cells, note)

@@ -14,6 +14,7 @@ from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines
 from harness.report.words.method import recorded_words
+from harness.report.words.over import OVER, over_base
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import OWN_INTERVAL, listed, plural, sentence, significant
@@ -24,8 +25,8 @@ _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, "× no strategy", "windows")),
-    (88, ("#", "cell", EXAMPLES.unit, "× no strategy", "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, "windows")),
+    (88, ("#", "cell", EXAMPLES.unit, OVER, "windows")),
     (0, ("cell", EXAMPLES.unit, "windows")),
 )
 """From how many columns of the terminal which columns of the table have room; None is all."""
@@ -86,9 +87,14 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             note=note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
-        chosen = whole if keep is None else _only(whole, [work.workload.quantity.worded(name) for name in keep])
+        chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
         tables += [_noted(chosen, note, width), *_unproved(work, width)]
     return tables
+
+
+def _head(name: str, work: WorkloadSummary) -> str:
+    """What a column of `_ROOM` is called in this table."""
+    return over_base(work) if name == OVER else work.workload.quantity.worded(name)
 
 
 def _unproved(work: WorkloadSummary, width: int) -> list[Table]:

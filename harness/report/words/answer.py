@@ -8,6 +8,7 @@ from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, Workload
 from harness.analysis.cells import marked
 from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
 from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
+from harness.report.words.over import has_whole_machine
 from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
     STATUS_WORDS,
@@ -180,7 +181,8 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     costs = least_overhead(work)
     if costs is not None and costs.vs_none is not None:
         bounded = costs.vs_none.resource_efficiency
-        name = f"of what its processors allow, at best ({costs.label})"
+        over = ", over one device" if has_whole_machine(work) else ""
+        name = f"of what its processors allow, at best ({costs.label}){over}"
         yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100)))
     if len(work.ranking) > 1 and work.judged:
         others = len(work.ranking) - 1

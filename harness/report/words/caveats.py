@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from harness.analysis import CellSummary, Interval, Noise, WorkloadSummary
 from harness.analysis.trends import trend_words
 from harness.report.words.headline import varying
+from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.text import listed, plural, significant
 from harness.spec.naming import key_words
@@ -56,7 +57,7 @@ def _together(work: WorkloadSummary) -> Iterator[str]:
     if keys:
         yield (
             f"One ranking whatever the {told}, for the work is the same; a cell's "
-            f"efficiency and its '× no strategy' are over no strategy of its own {told}."
+            f"efficiency and its '{over_base(work)}' are over no strategy of its own {told}."
         )
     if keys and not work.linked:
         yield (

@@ -1,6 +1,7 @@
 """How exact the comparisons of a run are beside its throughputs, in a sentence that its own noise bears out."""
 
 from harness.analysis import Noise, WorkloadSummary
+from harness.report.words.over import over_base
 from harness.report.words.text import NOT_JUDGED, significant
 
 THESE_MINUTES = (
@@ -20,7 +21,8 @@ def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
         within, between = (f"{significant(100 * deviation, 2)} %" for deviation in (paired, alone))
         clearly = alone >= _CLEARLY * paired
         how = "and are more exact than the throughputs" if clearly else "but that made them no more exact here"
-        columns = "'% of fastest' and '× no strategy' compare" if work.linked else "'× no strategy' compares"
+        over = over_base(work)
+        columns = f"'% of fastest' and '{over}' compare" if work.linked else f"'{over}' compares"
         sentences.append(
             f"{columns} trials that took turns, {how}: such comparisons vary by {within}, throughputs by {between}."
         )

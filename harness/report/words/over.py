@@ -1,0 +1,21 @@
+"""What ratios are over: no strategy on one device, named so where the whole machine is a base case too."""
+
+from harness.analysis import WorkloadSummary
+
+OVER = "× no strategy"
+"""The head of their column, where there is one base case without a strategy at a batch."""
+
+
+def has_whole_machine(work: WorkloadSummary) -> bool:
+    """Whether a cell without a strategy had the whole machine."""
+    return any(cell.trials.all_cores > 1 for cell in work.cells)
+
+
+def over_base(work: WorkloadSummary) -> str:
+    """The head of the column of speed-ups at the same batch."""
+    return "× one device" if has_whole_machine(work) else OVER
+
+
+def base_case(work: WorkloadSummary) -> str:
+    """What curves and efficiencies are over."""
+    return "no strategy on one device" if has_whole_machine(work) else "the no-strategy base case"
