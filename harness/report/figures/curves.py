@@ -75,8 +75,8 @@ def efficiency_figure(
     if shared:
         how = (
             "Resource-bounded efficiency: share of the throughput that min(n, processors) copies of "
-            f"{base_case(summary)} would have. Replicas share processors here, so this shows what the strategy costs, not "
-            "how the hardware scales."
+            f"{base_case(summary)} would have. Replicas share processors here, so this shows what the strategy costs, "
+            "not how the hardware scales."
         )
     kind = "resource-bounded efficiency" if shared else "efficiency"
     title = f"{scaling_word(summary)}: {kind} against replicas"
