@@ -81,13 +81,18 @@ class Coverage:
         return "too wide" if self.share > self.method.confidence + TOLERANCE else ""
 
 
-def measure(method: Method, series: Series, blocks: int, repetitions: int, seed: int = 1) -> Coverage:
+def measure(method: Method, series: Series, blocks: int, repetitions: int) -> Coverage:
     """Draw, estimate and count."""
+    held = int((reaches(method, series, blocks, repetitions) <= 1).sum())
+    return Coverage(method, series, blocks, clopper_pearson(held, repetitions))
+
+
+def reaches(method: Method, series: Series, blocks: int, repetitions: int, seed: int = 1) -> Array:
+    """How far the truth lies from the middle of each interval, in halves of the interval: held at 1 or less."""
     chance = np.random.default_rng([seed, blocks, *series.name.encode()])
     truth = series.cell_truth() if method.of_a_cell else THETA
-    steps = series.step_times(chance, repetitions, method.layout(blocks))
-    held = sum(low <= truth <= high for low, high in method.bounds(steps))
-    return Coverage(method, series, blocks, clopper_pearson(held, repetitions))
+    low, high = np.array(list(method.bounds(series.step_times(chance, repetitions, method.layout(blocks))))).T
+    return np.asarray(2 * np.abs(truth - (low + high) / 2) / (high - low))
 
 
 def _known(estimate: LogEstimate, confidence: float = CONFIDENCE) -> tuple[float, float]:

@@ -88,7 +88,7 @@ class Series:
         logs[:, 1:2] -= THETA
         return STEP_S * np.exp(logs)
 
-    @functools.cache  # noqa: B019  there are eight, and they live as long as the program
+    @functools.cache  # noqa: B019  there are few, and they live as long as the program
     def cell_truth(self) -> float:
         """ln(1/τ) of side A in the long run, from 200,000 independent trials."""
         chance = np.random.default_rng(0)
@@ -154,6 +154,19 @@ def _correlated_windows(chance: Chance, shape: tuple[int, ...]) -> Array:
     return noise
 
 
+def _seen_windows(chance: Chance, shape: tuple[int, ...]) -> Array:
+    """As on the shared machine: 7 to 15 % by trial, heavy tails (t with 3), 0.5 from a window to the next."""
+    noise = chance.standard_t(3, shape) / math.sqrt(3)
+    for place in range(1, shape[-1]):
+        noise[..., place] = 0.5 * noise[..., place - 1] + math.sqrt(1 - 0.5**2) * noise[..., place]
+    found: Array = chance.uniform(0.07, 0.15, (*shape[:-1], 1)) * noise
+    return found
+
+
+def _heavy(deviation: float) -> Callable[[Chance, tuple[int, ...]], Array]:
+    return lambda chance, shape: deviation * chance.standard_t(3, shape) / math.sqrt(3)
+
+
 def _spiky_windows(chance: Chance, shape: tuple[int, ...]) -> Array:
     """One window in twenty takes longer, by a Pareto share with index 2.5 from 20 % up: stragglers."""
     spiked = chance.random(shape) < 0.05
@@ -175,5 +188,12 @@ SERIES: tuple[Series, ...] = (
     Series("two states, 1:1", "half of the trials 4 % slower", _still, _two_states(0.5), _normal(WINDOW / 4)),
     Series("two states, 1:4", "one trial in five 4 % slower", _still, _two_states(0.2), _normal(WINDOW / 4)),
     Series("spikes", "one window in twenty 20 % to many times longer", _still, _normal(OWN), _spiky_windows),
+    Series(
+        "as seen",
+        "machine 5 % with 0.7 from block to block, trials and windows with heavy tails, windows of 7 to 15 %",
+        _wandering,
+        _heavy(OWN),
+        _seen_windows,
+    ),
     Series("uneven sine", "the slow sine, felt 1.25 times by B", _sine, _normal(OWN), _normal(WINDOW), felt_by_b=1.25),
 )

@@ -1,22 +1,23 @@
 """The set that may be the fastest, and the speed-up of a cell that was chosen: what they keep, simulated.
 
 A short form of `benchmarks/goals/best.py`, whose own code runs here; the seeds are fixed. Each rule is also tried with
-limits a fifth shorter, which has to be found out.
+limits a fifth shorter, in the same simulation, which has to be found out.
 """
 
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from harness.analysis import ranking
 from harness.analysis.estimates import selected
-from harness.analysis.estimates.dunnett import critical_value
-from harness.analysis.estimates.intervals import LogEstimate
 from harness.analysis.ranking import rank
 from tests.goals import load
 
 GOAL = 0.945
+ROUNDS = 200
+ROOT = Path(__file__).parents[2]
 NOISES = ("plain", "unequal", "every_other", "heavy", "two_states")
 
 
@@ -26,28 +27,37 @@ def goal() -> ModuleType:
     return load("best")
 
 
-def shorter(estimate: LogEstimate, count: int, correlation: float | None, confidence: float) -> float | None:
-    """Four fifths of the limit."""
-    limit = critical_value(estimate, count, correlation, confidence)
-    return None if limit is None else 0.8 * limit
+def least(rounds: int, share: float) -> float:
+    """What a true share comes to at least, in 999 of 1,000 such simulations."""
+    return float(stats.binom.ppf(0.001, rounds, share)) / rounds
 
 
 @pytest.mark.parametrize(("noise", "of_bonferroni"), [*((noise, 0.67) for noise in NOISES[:4]), (NOISES[4], 0.82)])
 def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(
     goal: ModuleType, noise: str, of_bonferroni: float
 ) -> None:
-    found = goal.simulated_set(getattr(goal, noise), tied=5, rounds=100)
+    found = goal.simulated_set(getattr(goal, noise), tied=5, rounds=60)
     assert found.share >= GOAL
     assert found.size <= of_bonferroni * found.bonferroni
     assert found.size - 5 <= 0.4 * (found.bonferroni - 5), "five are truly the fastest"
 
 
-def test_with_all_cells_equal_it_stays_too_and_shorter_limits_would_lose_it(
-    goal: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert goal.simulated_set(goal.plain, tied=14, rounds=400).share >= GOAL
-    monkeypatch.setattr(ranking, "critical_value", shorter)
-    assert goal.simulated_set(goal.plain, tied=14, rounds=200).share < 0.92
+def test_with_all_cells_equal_it_stays_too_and_shorter_limits_would_lose_it(goal: ModuleType) -> None:
+    found = goal.simulated_set(goal.plain, tied=14, rounds=300)
+    assert found.share >= GOAL
+    assert found.shorter < least(300, 0.95)
+
+
+@pytest.mark.parametrize("noise", NOISES[1:])
+def test_with_all_cells_equal_it_stays_in_at_least_93_of_100_whatever_the_noise(goal: ModuleType, noise: str) -> None:
+    assert goal.simulated_set(getattr(goal, noise), tied=14, rounds=100).share >= least(100, 0.93)
+
+
+def test_a_fastest_cell_three_times_as_noisy_as_all_others_is_the_limit_that_is_told(goal: ModuleType) -> None:
+    share = goal.simulated_set(goal.fastest_noisy, tied=14, rounds=100).share
+    assert least(100, 0.87) <= share < 0.95
+    told = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    assert "87 where all are equal and it scatters three times as much as the others" in told
 
 
 def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: ModuleType) -> None:
@@ -67,25 +77,23 @@ def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: Modul
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_speed_up_of_the_best_of_fourteen_holds_the_truth_and_is_not_too_high(goal: ModuleType, noise: str) -> None:
-    found = goal.speed_up(getattr(goal, noise), rounds=300)
+    found = goal.speed_up(getattr(goal, noise), rounds=ROUNDS)
     assert found.share >= GOAL
-    error = (0.06 if noise == "every_other" else 0.026) / 300**0.5  # of the mean of 300 sweeps
+    error = (0.06 if noise == "every_other" else 0.026) / ROUNDS**0.5  # of the mean of so many sweeps
     assert abs(found.bias) < 0.003 + error
     assert found.plain_bias > 0.01, "what the fastest of fourteen seems faster than it is"
 
 
 def test_bases_that_are_chosen_too_do_no_harm(goal: ModuleType) -> None:
-    found = goal.speed_up(goal.plain, bases=3, rounds=300)
+    found = goal.speed_up(goal.plain, bases=3, rounds=ROUNDS)
     assert found.share >= GOAL
     assert abs(found.bias) < 0.004
 
 
-def test_a_plain_interval_and_a_shorter_one_would_be_found_out(
-    goal: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert goal.speed_up(goal.plain, rounds=300).plain_share < 0.92
-    monkeypatch.setattr(selected, "critical_value", shorter)
-    assert goal.speed_up(goal.every_other, rounds=300).share < GOAL
+def test_a_plain_interval_and_a_shorter_one_would_be_found_out(goal: ModuleType) -> None:
+    found = goal.speed_up(goal.every_other, rounds=ROUNDS)
+    assert found.plain_share < least(ROUNDS, 0.95)
+    assert found.shorter < GOAL <= found.share
 
 
 def test_a_cell_that_is_far_ahead_has_its_plain_ratio(goal: ModuleType) -> None:

@@ -44,7 +44,7 @@ def share_found(
     return count / runs
 
 
-RUNS = 400
+RUNS = 250
 LIMIT = 0.05 + 1.64 * math.sqrt(0.05 * 0.95 / RUNS)
 """What a rate of 5 % exceeds in 5 of 100 such simulations."""
 FLAT = {
