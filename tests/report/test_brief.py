@@ -62,7 +62,7 @@ def test_the_kept_run_is_answered_in_five_rows_of_eighty_columns() -> None:
     run = load_run(REFERENCE)
     lines = brief_lines(summarise(run.manifest, run.trials))
     assert rows_of_80(lines) <= 5
-    assert lines[0] == "Fastest: central_storage ×2 b128, 7,740 examples/s ± 11 %."
+    assert lines[0] == "Fastest: central_storage ×2 b128, 7,740 examples/s ± 11 % in these minutes."
     assert lines[1].startswith("Whether distributing pays is unknown: 1.23× [1.14 – 1.35] one device, but no strategy")
 
 

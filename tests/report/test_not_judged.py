@@ -14,7 +14,7 @@ from harness.record.trial import TrialRecord
 from harness.report.export import exporters
 from harness.report.page.report import render
 from harness.report.tables.frames import cell_frame
-from harness.report.terminal.run import shown
+from harness.report.terminal.run import run_text
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
 from harness.spec.cell import trained
@@ -52,7 +52,7 @@ def surfaces(status: str) -> dict[str, str]:
         "page": re.sub(
             r"(?s)<script.*?</script>|<style.*?</style>|<[^>]+>", " ", page.partition('id="environment"')[0]
         ),
-        "show": shown(manifest, trials, summary, 200, False),
+        "show": run_text(manifest, trials, summary, 200, False),
         "brief": "\n".join(brief_lines(summary)),
         "markdown": exporters()["markdown"].export(data, None) or "",
     }

@@ -5,7 +5,7 @@ import pytest
 from harness.analysis import Interval, summarise
 from harness.report.figures import efficiency_figure, throughput_figure
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
-from harness.report.terminal.run import shown
+from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers
 from harness.report.words.text import (
     bounds,
@@ -137,7 +137,7 @@ def heads_and_words(cells: list[Cell]) -> tuple[set[str], str]:
     summary = summarise(manifest, trials)
     [work] = summary.workloads
     tables = ranking_table(work, summary.noise), scaling_table(work)
-    said = [shown(manifest, trials, summary, width, False) for width in (160, 120, 90)]
+    said = [run_text(manifest, trials, summary, width, False) for width in (160, 120, 90)]
     figures = filter(None, (throughput_figure(work, "t"), efficiency_figure(work, "e")))
     words = [*(table.note for table in tables), *said, *(figure.caption for figure in figures)]
     [text] = answers(summary)

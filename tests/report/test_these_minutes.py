@@ -22,7 +22,7 @@ from harness.report.tables.columns import SUMMARY_COLUMNS
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import batch_table, ranking_table, unproved_table
 from harness.report.terminal.interim import so_far
-from harness.report.terminal.run import shown
+from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.method import methods
@@ -77,7 +77,7 @@ def test_no_plus_or_minus_of_a_throughput_stands_without_it(status: str) -> None
     summary = summarise(manifest, TRIALS)
     said = {
         "page": re.sub(r"<[^>]+>", "", render(manifest, TRIALS, summary)),
-        "show": " ".join(shown(manifest, TRIALS, summary, 200, False).split()),
+        "show": " ".join(run_text(manifest, TRIALS, summary, 200, False).split()),
         "markdown": exporters()["markdown"].export(SimpleNamespace(**{**vars(DATA), "manifest": manifest}), None) or "",
         "notebook": SweepResult(Run(Path(), manifest, TRIALS, False, False))._repr_html_(),
     }
