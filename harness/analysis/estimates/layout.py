@@ -58,7 +58,8 @@ class _Fit:
     counts: Array
     """Trials of each cell in each group, (cells, groups)."""
     inverse: Array
-    """Pseudo-inverse of the normal equations of the fewer (few, few), the others' effects eliminated."""
+    """Pseudo-inverse of the normal equations of the fewer (few, few), the others' effects eliminated. Not `lstsq`: that
+    solves for effects alone, and leverages and covariances need the inverse itself."""
     component: NDArray[np.intp]
     """A number for each cell, the same for cells that are linked by groups which cells share."""
     cells: Array
