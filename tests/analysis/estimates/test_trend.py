@@ -1,6 +1,8 @@
 """Trends within trials: what flat series are found to have, and how often a warm-up is seen."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,3 +128,12 @@ def test_of_one_trial_a_cell_or_of_trials_without_company_nothing_is_known() -> 
     assert trends([[("a", falling), ("b", [0.1] * 6)]]) == {}
     assert trends([[("a", falling)], [("a", falling)], [("a", falling)]]) == {}
     assert trends([]) == {}
+
+
+def test_the_protocol_tells_the_rates_that_the_module_does() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+ %)[^|]* \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    told = [re.findall(r"(\d+) %", line) for line in (trend.__doc__ or "").splitlines()]
+    assert len(rows) == 3
+    for size, *rates in rows:
+        assert [size.removesuffix(" %"), *rates] in told
