@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.memory import peak_device_memory_bytes
+from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.own_reference import (
     OwnReference,
     as_number,
@@ -61,6 +61,7 @@ class OwnStep(Attempt):
             self._judge_first(clock.losses, reference)
             self._judge_own("before timing")
             gc.enable()
+            forget_peak(self._devices())
             self._enter("warmup")
 
         tracer = tracer_of(self._request, leads=True)

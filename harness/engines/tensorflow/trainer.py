@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.loops import loops
-from harness.engines.tensorflow.memory import peak_device_memory_bytes
+from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
 from harness.engines.tensorflow.reference import continue_reference, run_reference
@@ -74,9 +74,13 @@ class TensorFlowTrainer:
         return updates_due(self._training.optimizer, steps, self._training.cell.replicas_per_update)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """A second model, on one device, eagerly and without tf.distribute."""
+        """A second model, on one device, eagerly and without tf.distribute. What it took of a device is not counted."""
         self._raw.must_be_as_built()
-        reference = run_reference(self._training, initial)
+        try:
+            reference = run_reference(self._training, initial)
+        finally:
+            if not self._request.training.asynchronous:
+                forget_peak(self._training.devices.names)
         seen = {fault: share for fault, share in (reference.sight or {}).items() if fault != "delayed"}
         self._hardest = min(seen, key=seen.__getitem__, default=None)
         return reference
@@ -129,7 +133,7 @@ class TensorFlowTrainer:
         return self._loop.staleness
 
     def peak_device_memory_bytes(self) -> int | None:
-        """Of the replicas' GPUs, where they are this process's: TensorFlow counts its own alone."""
+        """Of the replicas' GPUs since warm-up, where they are this process's: TensorFlow counts its own alone."""
         if self._request.training.asynchronous:
             return None
         return peak_device_memory_bytes(self._training.devices.names)
