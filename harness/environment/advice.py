@@ -160,6 +160,8 @@ _RULES: tuple[Callable[[_Facts], str | None], ...] = (
 
 
 def _of_gpu(facts: _Facts, index: int) -> list[str]:
+    if facts.get(f"gpu.{index}.visible") is False:
+        return []  # whatever it does, no trial runs on it
     found = []
     reasons = facts.get(f"gpu.{index}.throttle_reasons")
     if reasons:

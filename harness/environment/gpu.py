@@ -3,10 +3,12 @@
 NVML is NVIDIA's management library; `pip install 'tf-distribute-harness[gpu]'` brings its bindings.
 """
 
+import hashlib
 import importlib
+import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +85,50 @@ def read_nvml(nvml: Any) -> Facts:
         "gpu.driver_version": _string(ask(nvml.nvmlSystemGetDriverVersion)),
         "gpu.cuda_driver_version": ask(nvml.nvmlSystemGetCudaDriverVersion),
     }
+    uuids: list[str | None] = []
     for index in range(count):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        found.update({f"gpu.{index}.{key}": value for key, value in _nvml_device(nvml, handle, ask).items()})
-    return found
+        uuids.append(_string(ask(nvml.nvmlDeviceGetUUID, handle)))
+        device = {"id": _hashed(uuids[-1]), **_nvml_device(nvml, handle, ask)}
+        found.update({f"gpu.{index}.{key}": value for key, value in device.items()})
+    names = [found[f"gpu.{index}.name"] for index in range(count)]
+    visible = visible_to_cuda(uuids, names, os.environ)
+    return found | {f"gpu.{index}.visible": seen for index, seen in enumerate(visible)}
+
+
+def visible_to_cuda(
+    uuids: Sequence[str | None], names: Sequence[Fact], environment: Mapping[str, str]
+) -> list[bool | None]:
+    """Of each GPU, in NVML's order, whether CUDA_VISIBLE_DEVICES lets programs see it; None where that cannot be told.
+
+    It has beginnings of UUIDs, or indices in CUDA's own order: NVML's where CUDA_DEVICE_ORDER says PCI_BUS_ID or all
+    GPUs are of one kind, else the fastest first, which NVML does not know. The first entry that is none ends the list.
+    """
+    asked = environment.get("CUDA_VISIBLE_DEVICES")
+    if asked is None:
+        return [True] * len(uuids)
+    ordered = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(set(names)) <= 1
+    seen: set[int] = set()
+    for entry in (part.strip() for part in asked.split(",")):
+        if entry.isdecimal():
+            if not ordered:
+                return [None] * len(uuids)
+            found = [int(entry)] if int(entry) < len(uuids) else []
+        elif entry.startswith("GPU-"):
+            found = [index for index, uuid in enumerate(uuids) if uuid is not None and uuid.startswith(entry)]
+        elif entry.startswith("MIG-"):
+            return [None] * len(uuids)
+        else:
+            found = []
+        if len(found) != 1:
+            break
+        seen.add(found[0])
+    return [index in seen for index in range(len(uuids))]
+
+
+def _hashed(uuid: str | None) -> str | None:
+    """What tells a card from others of its kind and cannot be traced back to it."""
+    return None if uuid is None else hashlib.sha256(uuid.encode()).hexdigest()[:12]
 
 
 def _nvml_device(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:

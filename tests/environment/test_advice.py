@@ -84,3 +84,10 @@ def test_a_bad_setting_is_told_with_its_remedy(change: dict[str, Fact], says: st
 )
 def test_what_stays_within_bounds_is_not_told(change: dict[str, Fact]) -> None:
     assert warnings(GOOD | change) == []
+
+
+def test_of_a_gpu_that_no_trial_may_see_nothing_is_advised() -> None:
+    slow = {"gpu.count": 2, "gpu.0.throttle_reasons": "too hot", "gpu.1.throttle_reasons": "too hot"}
+    assert len(warnings(slow)) == 2
+    [only] = warnings({**slow, "gpu.0.visible": False, "gpu.1.visible": True})
+    assert only.startswith("GPU 1 is slowed down")

@@ -38,6 +38,7 @@ def fake_nvml(**changes: Any) -> Any:
         "nvmlSystemGetCudaDriverVersion": lambda: 12080,
         "nvmlDeviceGetHandleByIndex": lambda index: index,
         "nvmlDeviceGetName": lambda _: "NVIDIA H200",
+        "nvmlDeviceGetUUID": lambda index: f"GPU-{index}a2b-c",
         "nvmlDeviceGetMemoryInfo": lambda _: types.SimpleNamespace(total=150 * 10**9, used=10**9),
         "nvmlDeviceGetUtilizationRates": lambda _: types.SimpleNamespace(gpu=3, memory=0),
         "nvmlDeviceGetClockInfo": lambda _, kind: {1: 345, 2: 3201}[kind],
@@ -61,12 +62,15 @@ def use(monkeypatch: pytest.MonkeyPatch, nvml: Any, smi: str | None = None) -> N
 
 def test_nvml_facts_have_units_and_none_for_what_the_gpu_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, fake_nvml())
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     facts = gpu.facts()
     assert facts["gpu.count"] == 1
     assert facts["gpu.source"] == "nvml"
     assert facts["gpu.driver_version"] == "570.1"
     told = {key.removeprefix("gpu.0."): value for key, value in facts.items() if key.startswith("gpu.0.")}
+    assert len(told.pop("id")) == 12
     assert told == {
+        "visible": True,
         "name": "NVIDIA H200",
         "memory_bytes": 150 * 10**9,
         "memory_used_bytes": 10**9,
@@ -132,3 +136,45 @@ def test_an_nvidia_smi_that_hangs_or_fails_leaves_the_kernel_drivers_word(
         "gpu.source": "/proc/driver/nvidia",
         "gpu.0.name": "NVIDIA H200",
     }
+
+
+UUIDS = ["GPU-1a2b-c", "GPU-1a9f-d", "GPU-77ee-e"]
+ALIKE, MIXED = ["A", "A", "A"], ["A", "B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "visible"),
+    [
+        (None, [True, True, True]),
+        ("", [False, False, False]),
+        ("-1", [False, False, False]),
+        ("2", [False, False, True]),
+        ("2, 0", [True, False, True]),
+        ("0,7,1", [True, False, False]),
+        ("GPU-77ee-e,GPU-1a9f", [False, True, True]),
+        ("GPU-1a,0", [False, False, False]),
+        ("NoDevFiles", [False, False, False]),
+        ("MIG-77ee", [None, None, None]),
+    ],
+)
+def test_which_cards_programs_see_follows_cudas_variable_by_index_or_by_uuid(
+    asked: str | None, visible: list[bool | None]
+) -> None:
+    environment = {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked}
+    assert gpu.visible_to_cuda(UUIDS, ALIKE, environment) == visible
+
+
+def test_an_index_among_cards_of_several_kinds_tells_nothing_unless_cuda_counts_as_nvml_does() -> None:
+    asked = {"CUDA_VISIBLE_DEVICES": "1"}
+    assert gpu.visible_to_cuda(UUIDS, MIXED, asked) == [None, None, None]
+    assert gpu.visible_to_cuda(UUIDS, MIXED, {**asked, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == [False, True, False]
+    assert gpu.visible_to_cuda(UUIDS, MIXED, {"CUDA_VISIBLE_DEVICES": "GPU-77ee"}) == [False, False, True]
+
+
+def test_a_record_tells_cards_of_one_kind_apart_without_their_uuids(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, fake_nvml(nvmlDeviceGetCount=lambda: 2))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    facts = gpu.facts()
+    assert facts["gpu.0.id"] != facts["gpu.1.id"]
+    assert "GPU-" not in str(facts)
+    assert (facts["gpu.0.visible"], facts["gpu.1.visible"]) == (False, True)
