@@ -7,12 +7,12 @@ sets them apart may be their environment, their revision, or nothing at all.
 import contextlib
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.analysis.comparison.pairs import took_turns
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.record.store import RunStore
 from harness.record.trial import MEASURED, TrialRecord
 from harness.run.interrupts import Interrupts
@@ -22,6 +22,8 @@ from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
+from harness.spec.cell import Cell
+from harness.trial.engines import catalogue_of
 
 HOPELESS = ("unsupported", "wrong_result")
 """Ends that another block would only repeat, unless their reason may pass."""
@@ -30,6 +32,18 @@ BLOCKS_A_PROCESS = 2
 difference of the sides. Sides that share one share its layout, and get another after each look."""
 PATIENCE = 2
 """Blocks in a row in which an arm may crash before it is given up."""
+
+
+def must_live_together(cells: Iterable[Cell], engine: str) -> None:
+    """UsageError for a device that one process at a time may hold: arms are alive together."""
+    devices = catalogue_of(engine).devices
+    for cell in cells:
+        traits = devices.get(cell.shape.device)
+        if traits is not None and traits.live_trials == 1:
+            raise UsageError(
+                f"device: one process at a time may hold '{traits.name}', and what is compared is alive together "
+                "and takes turns; sweep each by itself and hold the runs against each other with compare"
+            )
 
 
 def is_hopeless(trial: TrialRecord) -> bool:

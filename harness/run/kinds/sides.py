@@ -16,6 +16,7 @@ from typing import Any, Literal
 from harness.errors import UsageError
 from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
+from harness.run.kinds.arms import must_live_together
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.worktrees import Repository
@@ -75,6 +76,8 @@ def sides_of(
     bases = (base, base if base_b is None else base_b)
     found = [one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True)]
     check_turns(found[0][0], found[1][0])
+    for sweep, cell in found:
+        must_live_together([cell], sweep.engine)
     words = _words((found[0][0], found[1][0]), given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons)

@@ -20,7 +20,14 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
 from harness.record.trial import Plant
-from harness.run.kinds.arms import BLOCKS_A_PROCESS, PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.run.kinds.arms import (
+    BLOCKS_A_PROCESS,
+    PATIENCE,
+    ArmBlocks,
+    is_hopeless,
+    must_live_together,
+    start_order,
+)
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.process.zygote import Zygote, renew
@@ -239,9 +246,11 @@ def validate(
 ) -> Path:
     """Measure a new validation; returns its folder.
 
-    Raises UsageError when a user's own model cannot be loaded (nothing is then left), StorageError,
-    HarnessError when a cell cannot be validated since it fails, Interrupted; each with how to go on.
+    Raises UsageError when a user's own model cannot be loaded or a device takes one trial at a time (nothing is then
+    left), StorageError, HarnessError when a cell cannot be validated since it fails, Interrupted; each with how to go
+    on.
     """
+    must_live_together(settings.cells, settings.sweep.engine)
     plan, seed, looks = settings.plan(), settings.sweep.seed, settings.ab.planned()
     manifest = new_manifest(
         "validation",

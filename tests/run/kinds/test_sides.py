@@ -97,6 +97,12 @@ def test_a_side_against_itself_says_so() -> None:
     assert (one.cell, one.sweep) == (two.cell, two.sweep)
 
 
+def test_sides_that_one_process_at_a_time_may_hold_a_device_for_are_refused_with_the_way_to_compare_them() -> None:
+    told = said({"device": ["tpu"], "strategy": ["tpu"], "replicas": [1]}, [], ["seed=2"])
+    assert told.startswith("device: one process at a time may hold 'tpu'")
+    assert told.endswith("sweep each by itself and hold the runs against each other with compare")
+
+
 def test_what_was_given_and_makes_no_difference_is_refused() -> None:
     assert said(MIRRORED, ["cross_device_op=auto"], []) == (
         "--a, --b: nothing sets the sides apart (cross_device_op=auto); leave both out to compare a side with itself"

@@ -8,13 +8,14 @@ import pytest
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.validation.decisions import Decided, decisions_of
 from harness.analysis.validation.summary import validation_of
+from harness.errors import UsageError
 from harness.protocol.messages import Request
 from harness.record import Run
 from harness.record.manifest import RoundRecord
 from harness.record.reading import load_manifest
 from harness.record.trial import Plant
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.validate import FULL_ROUNDS, PLANTED_EVERY, SHARES, SLOW_DOWNS, ValidateSettings
+from harness.run.kinds.validate import FULL_ROUNDS, PLANTED_EVERY, SHARES, SLOW_DOWNS, ValidateSettings, validate
 from harness.spec import Sweep
 from tests.record.examples import cell
 from tests.run.fakes import Play
@@ -229,3 +230,10 @@ def test_arms_start_in_the_order_of_the_sealed_plans(tmp_path: Path, monkeypatch
             here = sorted((trial for trial in run.trials if trial.block == block), key=lambda trial: trial.order)
             assert [trial.side for trial in here] == group
     assert len({tuple(group) for plan in run.manifest.plans for [group] in plan.blocks}) > 3
+
+
+def test_a_device_that_one_process_at_a_time_may_hold_is_not_validated_and_nothing_is_left(tmp_path: Path) -> None:
+    settings = ValidateSettings(Sweep(), (cell(device="tpu", strategy="tpu"),), AbSettings(Margins()), rounds=1)
+    with pytest.raises(UsageError, match="one process at a time may hold 'tpu'"):
+        validate(settings, tmp_path)
+    assert not list(tmp_path.iterdir())
