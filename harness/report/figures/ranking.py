@@ -40,7 +40,7 @@ def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     chosen = _at_a_glance(summary.ranking)
     if len(chosen) < 2:
         return None
-    told = "A filled dot cannot be told apart from the fastest, a hollow one is slower. " if summary.judged else ""
+    told = "A filled dot may be as fast, a hollow one is slower. " if summary.judged else ""
     caption = f"{told}Limits on the right hold for all together."
     title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else "Every cell"
     return picture(_drawn(chosen), name, title, _describe(chosen), caption, _rows(chosen))
