@@ -183,9 +183,10 @@ def test_a_cluster_that_one_worker_does_not_join_says_who_has_not_reported(zygot
         trial.set_up()
     record = trial.record()
     assert record.status == "timeout"
-    assert "worker 1 in start" in str(record.reason)
     assert record.cluster is not None
     assert [member.name for member in record.cluster.members] == ["worker 0", "worker 1"]
+    come_to = record.cluster.members[1].phase  # before it was stopped, which is up to the machine
+    assert f"worker 1 in {come_to}" in str(record.reason)
 
 
 @pytest.mark.slow
