@@ -16,7 +16,7 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, LooksRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
-from harness.run.kinds.arms import BLOCKS_A_PROCESS, PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import (
@@ -47,8 +47,6 @@ class AbRun(TrialRun):
         self._began = time.monotonic()
         self._ran = 0
         """Blocks of this sitting."""
-        self._of_these = 0
-        """Blocks from the preloaded processes that there are."""
 
     def check(self) -> None:
         """The machine, the interpreters and the commits are those that the run was begun with, and it has looks."""
@@ -115,23 +113,16 @@ class AbRun(TrialRun):
         for number, block in enumerate(left):
             if self._out_of_time(block):
                 return False
-            self._renew(at_look=number == 0)
+            self._blocks.renew(self._arms, at_look=number == 0)
             self.progress.block(block, planned, len(SIDE_NAMES))
             ended = self._blocks.run(block, self._arms, [SIDE_NAMES])
-            self._ran, self._of_these = self._ran + 1, self._of_these + 1
+            self._ran += 1
             if any(map(is_hopeless, ended)):
                 return False
             if self._blocks.failed_in_a_row >= PATIENCE:
                 self.gave_up = not self._looked().ended
                 return False
         return True
-
-    def _renew(self, at_look: bool) -> None:
-        """Other preloaded processes after a look, and between looks where each side has its own."""
-        apart = len({id(zygote) for zygote in self.zygotes.values()}) > 1
-        if self._of_these and (at_look or (apart and self._of_these >= BLOCKS_A_PROCESS)):
-            self.renew_zygotes()
-            self._of_these = 0
 
     def _left(self) -> list[int]:
         plans = self.store.manifest.plans

@@ -18,6 +18,7 @@ from harness.record.trial import MEASURED, TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
+from harness.run.process.zygote import renew
 from harness.run.progress.base import Progress
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import Ended, LiveTrial, Slot
@@ -73,6 +74,16 @@ class ArmBlocks:
 
     def __post_init__(self) -> None:
         self._steps = StepCounts(self.trials)
+        self._of_these = 0
+        """Blocks from the preloaded processes that there are."""
+
+    def renew(self, arms: Sequence[Arm], at_look: bool) -> None:
+        """Other preloaded processes in the place of those of `arms`, when a block is to have them: after a look, and
+        between looks where several have served for `BLOCKS_A_PROCESS`."""
+        processes = dict.fromkeys(arm.zygote for arm in arms)
+        if self._of_these and (at_look or (len(processes) > 1 and self._of_these >= BLOCKS_A_PROCESS)):
+            renew(processes)
+            self._of_these = 0
 
     def rehearse(self, arms: Sequence[Arm]) -> None:
         """Let one trial of each arm be set up alone and end, unrecorded: what it finds out is kept for the rest.
@@ -118,6 +129,7 @@ class ArmBlocks:
             left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
             self.progress.more(len(order) - len(left))
+        self._of_these += 1
         well = all(trial.measured for trial in kept)
         self.failed_in_a_row = 0 if well else self.failed_in_a_row + 1
         return kept

@@ -21,7 +21,6 @@ from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRec
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.kinds.arms import (
-    BLOCKS_A_PROCESS,
     PATIENCE,
     ArmBlocks,
     is_hopeless,
@@ -30,7 +29,7 @@ from harness.run.kinds.arms import (
 )
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
-from harness.run.process.zygote import Zygote, renew
+from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
@@ -112,8 +111,6 @@ class ValidationRun(TrialRun):
         super().__init__(store, listener)
         self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
         self._blocks = ArmBlocks.of(self)
-        self._of_these = 0
-        """Blocks from the preloaded processes that there are."""
 
     @property
     def plan(self) -> ValidationPlan:
@@ -177,22 +174,14 @@ class ValidationRun(TrialRun):
         arms = [self._arm(of.cell_id, arm) for arm in of.arms]
         left = [block for block in of.blocks if not self._blocks.complete(block, _pairs(of))]
         for block in left:
-            self._renew(arms, at_look=block == left[0])
+            self._blocks.renew(arms, at_look=block == left[0])
             self.progress.block(number, len(self.plan.rounds), len(arms))
             ended = self._blocks.run(block, arms, _pairs(of))
-            self._of_these += 1
             failed = [trial for trial in ended if not trial.measured]
             hopeless = [trial for trial in failed if is_hopeless(trial)]
             if hopeless or self._blocks.failed_in_a_row >= PATIENCE:
                 trial = (hopeless or failed)[0]
                 raise HarnessError(f"{trial.cell.label}, {trial.side}: {trial.status}: {trial.reason}")
-
-    def _renew(self, arms: Sequence[Arm], at_look: bool) -> None:
-        """Other preloaded processes in the place of those of `arms`, when an `ab` would have them."""
-        processes = dict.fromkeys(arm.zygote for arm in arms)
-        if self._of_these and (at_look or (len(processes) > 1 and self._of_these >= BLOCKS_A_PROCESS)):
-            renew(processes)
-            self._of_these = 0
 
     def _plan_up_to(self, number: int, after: int) -> None:
         """Seal the blocks of a round up to a look, unless they are."""
