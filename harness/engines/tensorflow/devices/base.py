@@ -1,6 +1,7 @@
 """What a kind of device must be able to say and do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,14 +77,14 @@ def set_threads(request: "Request") -> None:
     tf.config.threading.set_inter_op_parallelism_threads(request.inter_op_threads)
 
 
-def let_memory_grow() -> None:
-    """Take of each GPU what is needed, when it is; must come before TensorFlow's runtime starts.
+def let_memory_grow(gpus: Sequence[Any] | None = None) -> None:
+    """Take of `gpus`, by default of all, what is needed, when it is; must come before TensorFlow's runtime starts.
 
     TensorFlow takes all of every GPU that it sees, and trials are alive together.
     """
     import tensorflow as tf
 
-    for gpu in tf.config.list_physical_devices("GPU"):
+    for gpu in tf.config.list_physical_devices("GPU") if gpus is None else gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
 
 

@@ -3,7 +3,14 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, no_gpu_reason, set_threads
+from harness.engines.tensorflow.devices.base import (
+    DeviceKind,
+    Devices,
+    ServerDevices,
+    let_memory_grow,
+    no_gpu_reason,
+    set_threads,
+)
 from harness.errors import Unsupported
 from harness.spec.catalogue import DeviceTraits
 
@@ -35,8 +42,7 @@ class Gpu(DeviceKind):
             return Devices(("/device:GPU:0",), physical=1, shared=False)
         found, own = _share_of(request, request.member)
         tf.config.set_visible_devices(own, "GPU")
-        for gpu in own:
-            tf.config.experimental.set_memory_growth(gpu, True)
+        let_memory_grow(own)
         if request.training.strategy == "dtensor":
             _start_mesh()
         names = tuple(f"/device:GPU:{i}" for i in range(len(own)))
