@@ -1,25 +1,46 @@
-"""`harness doctor`: what this machine can run, why not the rest, and what makes its timings bad."""
+"""`harness doctor`: what this machine can run and why not the rest, what makes timings bad, what it can do at most."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli._offered import FOLDER, ResultsFolder
+from harness.errors import UsageError
 from harness.visible import json_text
 
+if TYPE_CHECKING:
+    from harness.environment import Description
+    from harness.record.limits import LimitsRecord
+
 VERB = "doctor"
-EXAMPLES = "Examples: harness doctor\n\nharness doctor --json | jq '.warnings'"
-HELP = "Say what this machine can run and why not the rest, and which settings make timings bad."
+EXAMPLES = "Examples: harness doctor\n\nharness doctor --limits\n\nharness doctor --json | jq '.warnings'"
+HELP = "Say what this machine can run and why not the rest, what makes its timings bad, and what it can do at most."
 
 
 def command(
+    limits: Annotated[
+        bool,
+        typer.Option("--limits", help="Say what this machine can do at most; it is measured once, in half a minute."),
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="With --limits: measure it again.")] = False,
+    results: ResultsFolder = FOLDER,
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Run the verb."""
     from harness.environment import describe
+
+    if again and not limits:
+        raise UsageError("--again: it measures the limits again, and --limits is not given")
+    machine = describe()
+    return _limits(machine, results, again, json_out) if limits else _examine(machine, json_out)
+
+
+def _examine(machine: "Description", json_out: bool) -> int:
+    """Try what there is, each in a process of its own."""
     from harness.run.doctor import examine
     from harness.trial.engines import catalogue_of
 
-    machine = describe()
     if json_out:
         answer: dict[str, Any] = {
             "tried": [vars(finding) for finding in examine(catalogue_of())],
@@ -41,3 +62,48 @@ def command(
         if value is not None:
             print(f"  {key}: {value}")
     return 0
+
+
+def _limits(machine: "Description", results: Path, again: bool, json_out: bool) -> int:
+    """The kept limits where they are still this machine's, else measured ones, which are kept."""
+    from harness.record.limits import keep_limits, make_place
+    from harness.run.limits import measure_limits
+
+    record = None if again else _kept(machine, results)
+    if record is None:
+        make_place(results)
+        record = measure_limits(machine)
+        _show(record, json_out)
+        path = keep_limits(results, record)
+        said = f"measured in {record.seconds:.0f} s, kept in {path}"
+    else:
+        _show(record, json_out)
+        said = f"measured {record.created_utc}; --again measures it again"
+    if not json_out:
+        print(said)
+        for warning in record.machine.warnings:
+            print(f"  - {warning}")
+    return 0
+
+
+def _kept(machine: "Description", results: Path) -> "LimitsRecord | None":
+    """The newest kept limits; None where there are none, or where cores, GPUs or versions were others then."""
+    from harness.environment import other_machine
+    from harness.environment.software import other_versions
+    from harness.record.limits import kept_limits
+
+    record = kept_limits(results, str(machine.facts["machine.id"]))
+    if record is None:
+        return None
+    changed = [*map(str, other_machine(record.machine.facts, machine.facts)), *other_versions(record.machine.facts)]
+    return None if changed else record
+
+
+def _show(record: "LimitsRecord", json_out: bool) -> None:
+    from harness.cli._table import print_table
+    from harness.report.limits import limits_json, limits_table
+
+    if json_out:
+        print(json_text(limits_json(record)), end="")
+    else:
+        print_table(limits_table(record))

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.record.limits import ProcessLimit
 from harness.record.trial import MEASURED, Checks, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell, TrainingCell, trained
 
@@ -134,7 +135,7 @@ class Request(Message):
     """Of TensorFlow's logical GPUs."""
     tpu: str = "local"
     """The TPU that TensorFlow is to connect to."""
-    task: Literal["trial", "prepare", "probe", "preflight", "job"] = "trial"
+    task: Literal["trial", "prepare", "probe", "preflight", "job", "limits"] = "trial"
     check: str = ""
     """A check of the user's own (`harness.trial.own_check`); empty is none."""
     job: JobOrder | None = None
@@ -213,6 +214,8 @@ class Outcome(Message):
     updates: AsynchronousUpdates | None = None
     trace: TraceRecord | None = None
     cluster: ClusterRecord | None = None
+    limits: list[ProcessLimit] = []
+    """Of the task `limits`."""
 
     @property
     def well(self) -> bool:

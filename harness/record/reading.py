@@ -89,7 +89,7 @@ def load_manifest(path: Path) -> RunManifest:
         ) from None
     except OSError as error:
         raise storage_error("read", file, error) from None
-    return _validated(RunManifest, data, str(file))
+    return validated(RunManifest, data, str(file))
 
 
 def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
@@ -106,7 +106,7 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
             for number, line, last in _numbered_lines(stream):
                 if last and not _is_json(line):
                     return trials, True
-                record = _validated(TrialRecord, line, f"{file}:{number}")
+                record = validated(TrialRecord, line, f"{file}:{number}")
                 if record.run_id != run_id:
                     given = _shown(record.run_id)
                     raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{_shown(run_id)}')")
@@ -280,7 +280,8 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _validated(model: type[_Model], data: bytes, where: str) -> _Model:
+def validated(model: type[_Model], data: bytes, where: str) -> _Model:
+    """`data` as a record of that kind. StorageError of one line that names `where` and the key."""
     try:
         return model.model_validate_json(data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The published JSON Schemas of `run.json` and of a line of `trials.jsonl` and `faults.jsonl`.
+"""The published JSON Schemas of `run.json`, of a line of `trials.jsonl` and `faults.jsonl`, and of a machine's limits.
 
 `python -m harness.record.schema` writes them into `harness/record/schema/`; a test holds them equal to
 the models. They are what another program reads records by, so they say what the models alone enforce
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from harness.record.faults import FaultRecord
+from harness.record.limits import LimitsRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
@@ -81,6 +82,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         f"fault-{SCHEMA_VERSION}.json": _without_keys_of_cells(
             _schema_of(FaultRecord, "A line of faults.jsonl: one job")
         ),
+        "limits-1.json": _schema_of(LimitsRecord, "limits-MACHINE-TIME.json: what a machine can do at most"),
     }
 
 

@@ -35,7 +35,7 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
         working = []
         for device in catalogue.devices:
             strategy = "tpu" if device == "tpu" else "none"
-            finding = _try(zygote, "device", device, _cell(device, strategy, 1, "auto"))
+            finding = _try(zygote, "device", device, probe_cell(device, strategy, 1, "auto"))
             if finding.reason is None:
                 working.append(device)
             yield finding
@@ -47,7 +47,7 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
                 continue
             kind = name if name in working else device
             replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
-            yield _try(zygote, "strategy", name, _cell(kind, name, replicas, "auto"))
+            yield _try(zygote, "strategy", name, probe_cell(kind, name, replicas, "auto"))
         for op in catalogue.cross_device_ops.values():
             yield from _try_op(zygote, op, device, catalogue)
     yield from examine_hosts()
@@ -75,7 +75,7 @@ def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Cat
             continue
         if not traits.multi_worker:
             for replicas in REPLICAS:
-                yield _try(zygote, f"op, {replicas} replicas", op.name, _cell(device, name, replicas, op.name))
+                yield _try(zygote, f"op, {replicas} replicas", op.name, probe_cell(device, name, replicas, op.name))
         elif op.name != "auto":
             yield _try_cluster(zygote, "op, 2 workers", op.name, _cluster(name, op.name, device))
 
@@ -113,10 +113,11 @@ def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
 def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: int = 0) -> TrainingCell:
     """Two workers of one replica each; with servers an update is one worker's."""
     shape = {"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
-    return _cell(device, strategy, 1, op).model_copy(update=shape)
+    return probe_cell(device, strategy, 1, op).model_copy(update=shape)
 
 
-def _cell(device: str, strategy: str, replicas: int, op: str) -> TrainingCell:
+def probe_cell(device: str, strategy: str, replicas: int, op: str) -> TrainingCell:
+    """The smallest cell of the kind: one example a replica, which it need not train on."""
     return TrainingCell(
         device=device,
         strategy=strategy,

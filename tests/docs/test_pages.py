@@ -25,6 +25,7 @@ from harness.record.faults import (
     WeightCheck,
 )
 from harness.record.imported import ImportedRecord, PublishedFigure
+from harness.record.limits import Limit, LimitsRecord
 from harness.record.manifest import (
     ArmRecord,
     ComparisonRecord,
@@ -96,6 +97,8 @@ MODELS = [
     CheckpointCost,
     FaultsPlan,
     PlannedFault,
+    LimitsRecord,
+    Limit,
 ]
 
 

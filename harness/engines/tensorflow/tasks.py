@@ -1,4 +1,4 @@
-"""What a fresh process is asked to do besides a trial: prepare data, probe the machine, load a user's own."""
+"""What a fresh process is asked besides a trial: prepare data, probe the machine, find its limits, load your own."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.limits import run_limits
 from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.recovery.task import run_job
@@ -73,6 +74,7 @@ TASKS: dict[str, Task] = {
     "probe": _probe,
     "preflight": _preflight,
     "job": run_job,
+    "limits": run_limits,
     "own_step": _own_step,
 }
 """By `Request.task`."""

@@ -1,0 +1,135 @@
+"""What a machine can do at most, as `doctor --limits` found it: `limits-MACHINE-TIME.json` in a results folder.
+
+A file for each measurement, which is written whole and never changed. The newest of a machine is the one that counts.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from harness.errors import StorageError
+from harness.files import LARGEST_RECORDS, read_whole
+from harness.record.bounds import Duration, Natural, PerSecond, Positive, Utc
+from harness.record.files import replace_file, storage_error, to_json
+from harness.record.manifest import Machine
+from harness.record.model import RecordModel
+from harness.record.reading import validated
+
+Quantity = Literal["products", "memory", "host_to_device", "device_to_host", "device_to_device"]
+"""Matrix products in FLOP/s; memory by STREAM's add and copies in bytes/s."""
+
+
+class ProcessLimit(RecordModel):
+    """What one process came to in one quantity: the best of its repetitions, or why it has none."""
+
+    quantity: Quantity
+    type: str
+    """Of the numbers: `float32`."""
+    rate: PerSecond | None = None
+    """FLOP/s or bytes/s."""
+    size: Natural = 0
+    """Rows of the square matrices, elements of an array in memory, bytes of a copy."""
+    repetitions: Natural = 0
+    reason: str | None = None
+    """Why there is no rate."""
+
+
+class Limit(RecordModel):
+    """One limit of the machine: what each of several fresh processes came to, or why there is none."""
+
+    quantity: Quantity
+    type: str
+    device: Literal["cpu", "gpu"]
+    threads: Natural
+    """On the processor; 0 elsewhere."""
+    rates: list[PerSecond] = []
+    """The best repetition of each process, in the order in which they ran: FLOP/s or bytes/s."""
+    sizes: list[Positive] = []
+    """Of each process: rows of the square matrices, elements of an array in memory, bytes of a copy."""
+    repetitions: list[Positive] = []
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Limit":
+        if not len(self.rates) == len(self.sizes) == len(self.repetitions):
+            raise ValueError("rates, sizes and repetitions differ in length")
+        if bool(self.rates) == (self.reason is not None):
+            raise ValueError("expected rates, or a reason why there are none")
+        return self
+
+    @property
+    def unit(self) -> str:
+        """Of its rates: a floating-point operation is an addition or a multiplication."""
+        return "FLOP/s" if self.quantity == "products" else "B/s"
+
+    @property
+    def best(self) -> float | None:
+        """The limit: the largest rate that was seen. Other work on a machine makes a repetition slower, never faster,
+        so STREAM's rule is to report the best."""
+        return max(self.rates, default=None)
+
+
+class LimitsRecord(RecordModel):
+    """The whole of the file."""
+
+    schema_version: Literal[1] = 1
+    machine_id: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+    created_utc: Utc
+    harness_version: str
+    seconds: Duration
+    """What measuring took, the import of the framework included."""
+    limits: Annotated[list[Limit], Field(min_length=1)]
+    machine: Machine
+    """Facts of the machine then, versions among them."""
+
+
+def limits_file(results: Path, record: LimitsRecord) -> Path:
+    """Where the record is kept: `limits-3f2a91c07d55-20261123T151009Z.json`."""
+    at = datetime.fromisoformat(record.created_utc).astimezone(UTC)
+    return results / f"limits-{record.machine_id}-{at:%Y%m%dT%H%M%SZ}.json"
+
+
+def make_place(results: Path) -> None:
+    """Make the results folder where there is none. Raises StorageError, before anything was measured for it."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error("make the results folder", results, error) from None
+
+
+def keep_limits(results: Path, record: LimitsRecord) -> Path:
+    """Write the record, whole or not at all; where it is. Raises StorageError."""
+    path = limits_file(results, record)
+    try:
+        replace_file(path, to_json(record, indent=1) + b"\n")
+    except OSError as error:
+        raise storage_error("write", path, error) from None
+    return path
+
+
+def kept_limits(results: Path, machine_id: str) -> LimitsRecord | None:
+    """The newest record of this machine in `results`; None where there is none.
+
+    Raises StorageError, of one line, where it cannot be read, is damaged, or is of another machine.
+    """
+    if not results.is_dir():
+        return None
+    path = max(results.glob(f"limits-{machine_id}-*.json"), default=None)
+    return None if path is None else _of_machine(path, machine_id)
+
+
+def _of_machine(path: Path, machine_id: str) -> LimitsRecord:
+    remedy = "remove it, or measure anew with doctor --limits --again"
+    try:
+        data = read_whole(path, LARGEST_RECORDS)
+    except OSError as error:
+        raise storage_error("read", path, error) from None
+    try:
+        record = validated(LimitsRecord, data, str(path))
+    except StorageError as error:
+        raise StorageError(f"{error}; {remedy}") from None
+    if record.machine_id != machine_id:
+        raise StorageError(f"{path}: machine_id: it is of machine {record.machine_id}, not of {machine_id}; {remedy}")
+    return record

@@ -1,0 +1,126 @@
+"""What this machine can do at most, measured by fresh processes that take turns, within half a minute."""
+
+import datetime
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.environment import Description, usable_cores
+from harness.errors import HarnessError
+from harness.protocol.messages import Request
+from harness.record.limits import Limit, LimitsRecord, ProcessLimit, Quantity
+from harness.record.manifest import Machine
+from harness.run.doctor import probe_cell
+from harness.run.interrupts import Interrupts
+from harness.run.process.zygote import Zygote
+from harness.run.turns.live import LiveTrial, Slot
+from harness.version import __version__
+
+BUDGET_S = 28.0
+"""No round begins that would end later than this, the import included, once there are LEAST_ROUNDS."""
+LEAST_ROUNDS, MOST_ROUNDS = 2, 6
+"""A round is a fresh process on each place. Two are the fewest that give an interval."""
+KERNEL_S = 0.1
+"""About what a process takes for each of the kernels."""
+PROCESS_LIMIT_S = 60.0
+"""A process without a sign of life for so long is ended."""
+COPIES: dict[int, tuple[Quantity, ...]] = {1: ("host_to_device", "device_to_host"), 2: ("device_to_device",)}
+"""What is missing where so many GPUs are."""
+
+
+@dataclass
+class MeasuredPlace:
+    """Where limits are measured: a processor with so many threads, or so many GPUs. `reason`: why they cannot be."""
+
+    device: str
+    threads: int
+    replicas: int = 1
+    reason: str | None = None
+    taken: list[list[ProcessLimit]] = field(default_factory=list)
+    """What each process came to."""
+
+    @property
+    def on_processor(self) -> bool:
+        """Whether its threads compute themselves."""
+        return self.device == "virtual-cpu"
+
+
+def places_here() -> list[MeasuredPlace]:
+    """One thread, which is what a replica on virtual-cpu has; every core; one GPU; two GPUs."""
+    cores = usable_cores()
+    processors = [MeasuredPlace("virtual-cpu", threads) for threads in dict.fromkeys((1, cores))]
+    return [*processors, MeasuredPlace("gpu", cores, replicas=1), MeasuredPlace("gpu", cores, replicas=2)]
+
+
+def measure_limits(machine: Description, rounds: int = MOST_ROUNDS, kernel_s: float = KERNEL_S) -> LimitsRecord:
+    """The limits of the machine that `machine` describes, by at most `rounds` processes on each place.
+
+    Raises HarnessError, of one line, where a process on the processor does not end well; nothing is known then.
+    """
+    begun = datetime.datetime.now(datetime.UTC)
+    start = time.monotonic()
+    places = places_here()
+    with Zygote() as zygote:
+        for number in range(rounds):
+            since = time.monotonic()
+            for place in places if number % 2 == 0 else places[::-1]:  # what comes first is not always the same
+                _measure(place, zygote, kernel_s)
+            now = time.monotonic()
+            if number + 1 >= LEAST_ROUNDS and now + (now - since) > start + BUDGET_S:
+                break
+    return LimitsRecord(
+        machine_id=str(machine.facts["machine.id"]),
+        created_utc=begun.isoformat(timespec="seconds"),
+        harness_version=__version__,
+        seconds=time.monotonic() - start,
+        limits=[limit for place in places for limit in _limits_of(place)],
+        machine=Machine(facts=dict(machine.facts), warnings=list(machine.warnings)),
+    )
+
+
+def _measure(place: MeasuredPlace, zygote: Zygote, kernel_s: float) -> None:
+    """One process more, unless an earlier one has said that there can be none."""
+    if place.reason is not None:
+        return
+    cell = probe_cell(place.device, "none" if place.replicas == 1 else "mirrored", place.replicas, "auto")
+    request = Request(
+        cell=cell,
+        seed=0,
+        data_dir=str(Path()),
+        window_s=kernel_s,
+        intra_op_threads=place.threads,
+        inter_op_threads=2,
+        task="limits",
+    )
+    trial = LiveTrial(cell, Slot("limits", 0, "limits", 0, 1, "none"), zygote, request, PROCESS_LIMIT_S, Interrupts())
+    trial.start()
+    trial.finish_task()
+    if trial.status == "ok" and trial.outcome is not None:
+        place.taken.append(trial.outcome.limits)
+    elif place.on_processor:
+        raise HarnessError(f"limits: a process with intra_op_threads {place.threads} failed: {trial.reason}")
+    else:
+        place.reason = trial.reason or trial.status
+
+
+def _limits_of(place: MeasuredPlace) -> Iterator[Limit]:
+    """What the processes on a place came to, quantity by quantity; where there is none, the reason."""
+    if not place.taken:
+        for quantity in COPIES[place.replicas]:
+            yield Limit(quantity=quantity, type="bytes", device="gpu", threads=0, reason=place.reason)
+        return
+    for first in place.taken[0]:
+        all_taken = (one for process in place.taken for one in process)
+        same = [one for one in all_taken if (one.quantity, one.type) == (first.quantity, first.type)]
+        known = [one for one in same if one.rate is not None]
+        yield Limit(
+            quantity=first.quantity,
+            type=first.type,
+            device="cpu" if place.on_processor else "gpu",
+            threads=place.threads if place.on_processor else 0,
+            rates=[one.rate for one in known if one.rate is not None],
+            sizes=[one.size for one in known],
+            repetitions=[one.repetitions for one in known],
+            reason=None if known else first.reason,
+        )

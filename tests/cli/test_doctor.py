@@ -1,0 +1,114 @@
+"""`doctor --limits` measures once and keeps it; what is kept is shown while it is still this machine's."""
+
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.environment import Description
+from harness.environment.software import package_versions
+from harness.record.limits import LimitsRecord, kept_limits
+from harness.record.manifest import Machine
+from tests.limits import MACHINE, limits
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    """A machine with what is installed here."""
+    packages = {f"package.{name}": version for name, version in package_versions().items()}
+    return {
+        "machine.id": MACHINE,
+        "cpu.usable_cores": 2,
+        "python.version": platform.python_version(),
+        **packages,
+        **{name.replace("_", ".", 1): value for name, value in changes.items()},
+    }
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[LimitsRecord]:
+    """A machine whose limits are measured in no time, each time a day later; what was measured so far."""
+    done: list[LimitsRecord] = []
+
+    def measure(machine: Description) -> LimitsRecord:
+        on = f"2026-11-{10 + len(done)}T10:00:00+00:00"
+        done.append(limits(created_utc=on, machine=Machine(facts=dict(machine.facts))))
+        return done[-1]
+
+    monkeypatch.setattr("harness.run.limits.measure_limits", measure)
+    monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
+    return done
+
+
+def test_limits_are_measured_once_kept_and_then_shown(
+    harness: Run, measured: list[LimitsRecord], tmp_path: Path
+) -> None:
+    code, first, error = harness("doctor", "--limits")
+    assert (code, error) == (0, "")
+    assert "64.0 GFLOP/s" in first
+    assert f"measured in 24 s, kept in results/limits-{MACHINE}-20261110T100000Z.json" in first
+    assert kept_limits(tmp_path / "results", MACHINE) == measured[0]
+    code, second, _ = harness("doctor", "--limits")
+    assert (code, len(measured)) == (0, 1)
+    assert "measured 2026-11-10T10:00:00+00:00; --again measures it again" in second
+    assert first.splitlines()[:6] == second.splitlines()[:6]
+
+
+def test_again_measures_again_and_keeps_both(harness: Run, measured: list[LimitsRecord], tmp_path: Path) -> None:
+    for _ in range(2):
+        assert harness("doctor", "--limits", "--again", "--results", "mine")[0] == 0
+    assert len(list((tmp_path / "mine").iterdir())) == 2
+    assert kept_limits(tmp_path / "mine", MACHINE) == measured[1]
+
+
+@pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_keras": "2.0"}], ids=["cores", "a package"])
+def test_another_number_of_cores_or_another_version_measures_anew(
+    harness: Run, measured: list[LimitsRecord], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("harness.environment.describe", lambda: Description(facts(**change), ()))
+        harness("doctor", "--limits")
+    harness("doctor", "--limits")
+    assert len(measured) == 2
+
+
+@pytest.mark.usefixtures("measured")
+def test_json_is_one_object_and_nothing_else(harness: Run) -> None:
+    for _ in range(2):  # measured, then kept
+        code, out, error = harness("doctor", "--limits", "--json")
+        assert (code, error) == (0, "")
+        document = json.loads(out)
+        assert document["machine_id"] == MACHINE
+        assert document["limits"][0]["limit"] == 64e9
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_damaged_record_is_exit_code_four_in_one_line_and_again_goes_on(harness: Run, tmp_path: Path) -> None:
+    harness("doctor", "--limits")
+    [kept] = (tmp_path / "results").iterdir()
+    kept.write_text("{")
+    code, out, error = harness("doctor", "--limits")
+    assert (code, out, error.count("\n")) == (4, "", 1)
+    assert kept.name in error
+    assert "doctor --limits --again" in error
+    assert harness("doctor", "--limits", "--again")[0] == 0
+    assert harness("doctor", "--limits")[0] == 0
+
+
+def test_a_place_that_takes_nothing_is_said_before_anything_is_measured(
+    harness: Run, measured: list[LimitsRecord], tmp_path: Path
+) -> None:
+    (tmp_path / "results").write_text("")
+    code, out, error = harness("doctor", "--limits")
+    assert (code, out, error.count("\n"), measured) == (4, "", 1, [])
+
+
+def test_again_alone_is_bad_usage(harness: Run, tmp_path: Path) -> None:
+    code, out, error = harness("doctor", "--again")
+    assert (code, out) == (2, "")
+    assert "--again: it measures the limits again, and --limits is not given" in error
+    assert list(tmp_path.iterdir()) == []
