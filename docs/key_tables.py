@@ -6,6 +6,7 @@ from pathlib import Path
 from harness.cli._completion import told_names
 from harness.cli._offered import NAMES_MARK
 from harness.spec.axes import SETTINGS, TABLE, Settings
+from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.text import text_of
 
 PAGE = Path(__file__).with_name("records.md")
@@ -22,6 +23,7 @@ def tables() -> Mapping[str, str]:
         spelled = {name: asked.help for name, asked in axis.kinds.items()}
         help_ = "; ".join([_told(key, axis.help), *(f"in a spec `{name}`: {words}" for name, words in spelled.items())])
         axes.append((f"`{key}`", help_, _listed(axis.asked)))
+    axes += [(f"`{key}`", _told(key, asked.help), _listed(asked.values)) for key, asked in OF_COLLECTIVE.items()]
     settings = []
     for key, setting in SETTINGS.items():
         default = Settings.model_fields[key].get_default(call_default_factory=True)

@@ -46,10 +46,11 @@ def strategies(incomplete: str) -> list[str]:
 
 def values_of(key: str) -> Callable[[str], list[str]] | None:
     """Completes comma-separated values of a key whose values are names; None for one that takes numbers or text."""
-    from harness.spec.axes import SETTINGS, TABLE, closed_values
+    from harness.spec.axes import SETTINGS, TABLE
+    from harness.spec.sweep import closed_values
 
     axis, setting = TABLE.get(key), SETTINGS.get(key)
-    of_axis = axis is not None and (axis.choices or closed_values(key))
+    of_axis = closed_values(key) or (axis is not None and axis.choices)
     if not of_axis and (setting is None or setting.registry is None):
         return None
 
@@ -69,11 +70,12 @@ def told_names(key: str) -> str:
 def _names(key: str) -> Mapping[str, Iterable[str]]:
     """The names that a key takes, each with the strategies that it is for, where it is not for all."""
     from harness.registry import registered
-    from harness.spec.axes import SETTINGS, TABLE, closed_values
+    from harness.spec.axes import SETTINGS, TABLE
+    from harness.spec.sweep import closed_values
 
     if key in SETTINGS:
         return dict.fromkeys(registered(*(SETTINGS[key].registry or ("", ""))), ())
-    registry = TABLE[key].choices
+    registry = TABLE[key].choices if key in TABLE else None
     if registry is None:
         return dict.fromkeys(closed_values(key), ())
     from harness.trial.engines import catalogue_of

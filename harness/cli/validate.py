@@ -9,7 +9,7 @@ from harness.cli._offered import RESULTS, option, resume_option, with_names
 from harness.errors import UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
-from harness.spec.sweep import AXES, OF_STEP, sweep_from
+from harness.spec.sweep import AXES, OF_OTHER_WORK, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text
 
@@ -20,7 +20,7 @@ VERB = "validate"
 HELP = "Measure the method itself here: false alarms, power, and the noise floor that compare and ab then use."
 EXAMPLES = "Example: harness validate --quick"
 
-NOT_TAKEN = ("name", *OF_STEP, *OF_SWEEPS)
+NOT_TAKEN = ("name", *OF_OTHER_WORK, *OF_SWEEPS)
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""

@@ -166,7 +166,8 @@ class Engine(Protocol):
         """Build the cell; raises Unsupported, or HarnessError, with the reason."""
 
     def tasks(self) -> Mapping[str, Task]:
-        """What a process may be asked besides a trial, by `Request.task`; `own_step` is a user's own training step.
+        """What a process may be asked besides a trial, by `Request.task`; `own_step` is a user's own training step,
+        `collective` a collective by itself.
 
         Where there is no `prepare` or `preflight`, nothing is to be prepared or tried beforehand.
         """

@@ -16,6 +16,7 @@ from harness.record.limits import LimitsRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
+from harness.spec.collective import COLLECTIVE
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
 FOLDER = Path(__file__).with_name("schema")
@@ -49,6 +50,12 @@ _OWN_STEPS_GATE = _checks(
     losses_agree=_NOT_FAILED,
     own_check=_NOT_FAILED,
 )
+_COLLECTIVES_GATE = _checks(
+    ["gate", "reduction", "late"],
+    gate={"const": "collective"},
+    reduction=_PASSED,
+    late=_PASSED,
+)
 _MEASURED_HAS_FIGURES: dict[str, Any] = {
     "if": {"properties": {"status": {"enum": list(MEASURED)}}},
     "then": {
@@ -60,7 +67,11 @@ _MEASURED_HAS_FIGURES: dict[str, Any] = {
         "else": {
             "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
             "then": _OWN_STEPS_GATE,
-            "else": _FULL_GATE,
+            "else": {
+                "if": {"properties": {"cell": _has(TAG, COLLECTIVE)}},
+                "then": _COLLECTIVES_GATE,
+                "else": _FULL_GATE,
+            },
         },
     },
     "else": {"properties": {key: {"type": "null"} for key, _ in RATE_KEYS.values()}},

@@ -15,7 +15,8 @@ from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.interning import shared
 from harness.record.model import RecordModel
 from harness.spec.cell import Cell
-from harness.spec.work import EXAMPLES, OwnStepCell
+from harness.spec.collective import COLLECTIVE
+from harness.spec.work import EXAMPLES, OWN_STEP
 
 Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 MEASURED = ("ok", "unproved")
@@ -89,6 +90,9 @@ class Windows(RecordModel):
         return self
 
 
+GateName = Literal["full", "own_step", "collective"]
+GATES: dict[str, GateName] = {OWN_STEP: "own_step", COLLECTIVE: "collective"}
+"""The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
 NEEDED = {
     "reduction": "sums over replicas were not checked",
     "update": "no update was held against a reference",
@@ -115,10 +119,11 @@ class Checks(RecordModel):
     `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`; a check of it that could not
     be made is None, with the reason in `detail`. `own_step` is that of a user's own training step, which shows its
     losses and nothing else: they are finite, and, where each is not None, `losses_agree` and `own_check`; the checks of
-    the full gate are None.
+    the full gate are None. `collective` is that of a collective by itself: every element that any replica received was
+    exact before the first window (`reduction`) and after the last (`late`), and all else is None.
     """
 
-    gate: Literal["full", "own_step"] = "full"
+    gate: GateName = "full"
     reduction: bool | None = None
     update: bool | None = None
     replicas_agree: bool | None = None
@@ -166,6 +171,8 @@ class Checks(RecordModel):
         if self.gate == "own_step":
             shown = self.losses_agree or self.own_check
             return None if shown else "nothing but finite losses could be shown"
+        if self.gate == "collective":
+            return None if self.late else "what was received after the last window was not looked at"
         found = [f"{name}: {self.detail.get(name, why)}" for name, why in NEEDED.items() if getattr(self, name) is None]
         return "; ".join([*found, *self._unseen]) or None
 
@@ -185,6 +192,8 @@ class Checks(RecordModel):
             return False
         if self.gate == "own_step":
             return self.loss_finite is True
+        if self.gate == "collective":
+            return self.reduction is True and self.late is True
         made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
         return all(made) and self.updates_applied is not None
 
@@ -363,7 +372,7 @@ class TrialRecord(RecordModel):
                 raise ValueError("status is ok but the correctness gate is not complete")
             if self.status == "unproved" and (self.checks.failures or not self.reason):
                 raise ValueError("status is unproved but a check failed, or no reason is given")
-            if (self.checks.gate == "own_step") != isinstance(self.cell, OwnStepCell):
+            if self.checks.gate != GATES.get(self.cell.tag, "full"):
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput is None or self.windows is None:
                 raise ValueError(f"status is {self.status} but there is no measurement")

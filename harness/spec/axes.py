@@ -17,7 +17,6 @@ from harness.spec.entry import (
     Setting,
     Spelling,
     Takers,
-    closed_list,
     entries,
     in_the_head,
     left_out,
@@ -277,6 +276,9 @@ class Settings(BaseModel):
         help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
         of_sides="a comparison takes no traces; python -m harness sweep --trace does",
     )] = False
+    work: Annotated[Literal["training", "collective"], Setting(
+        help="what is measured: training, or collective, which is all-reduce and the like by itself",
+    )] = "training"
     step: Annotated[str, Setting(
         help="a training step of your own, package.module:function, in place of model, data and strategy",
     )] = ""
@@ -303,8 +305,3 @@ OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)
 """The axes from the outermost of their product to the innermost."""
 SETTINGS = settings(Settings)
 """Every setting of the run, by key."""
-
-
-def closed_values(key: str) -> tuple[str, ...]:
-    """The values of an axis whose type allows no others, as a flag spells them; nothing for any other axis."""
-    return closed_list(Axes.model_fields[key].annotation)

@@ -40,7 +40,7 @@ class Takers:
 class Spelling:
     """How several values of an axis stand in one text, where a value may have commas of its own."""
 
-    split: Callable[[str], list[str]]
+    split: Callable[[str], list[Any]]
     join: Callable[[Iterable[str]], str]
 
 

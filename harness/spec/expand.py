@@ -10,6 +10,7 @@ from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell, TrainingCell
+from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
 from harness.spec.entry import KEEP
 from harness.spec.grouping import apart
 from harness.spec.mesh import Mesh
@@ -20,6 +21,8 @@ from harness.spec.work import EXAMPLES, OwnStepCell
 ALONE = "one process sends nothing over a network"
 OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
+OF_COLLECTIVES = ("mirrored",)
+"""Strategies whose collectives are measured by themselves."""
 THREADS = ("intra_op_threads",)
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
@@ -44,6 +47,8 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
+    if sweep.work == COLLECTIVE:
+        return _collectives(sweep, catalogue)
     if sweep.step:
         return Matrix((OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=sweep.quantity or EXAMPLES.many),))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
@@ -51,9 +56,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
             f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own: give --step package.module:function; "
             f"expected {' or '.join(catalogue.loops)}"
         )
-    for key, axis in TABLE.items():
-        if axis.choices is not None:
-            _known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
+    _known_names(sweep, catalogue)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     cells: dict[TrainingCell, None] = {}
@@ -64,14 +67,75 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         else:
             cells[combination] = None
     if not cells:
-        reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
-        raise UsageError(f"no combination is left to run ({reasons})")
+        raise _nothing_left(left_out)
     asked = tuple(cells)
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
     ordered = sorted(cells, key=_order)
     return Matrix(tuple(ordered), tuple(left_out), added)
+
+
+def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
+    """The cells of collectives: each in each size, by every strategy, op and packing that makes sense together.
+
+    What TensorFlow lacks of them its own process says (`harness.engines.tensorflow.collectives`).
+    """
+    _known_names(sweep, catalogue)
+    for name in sweep.asked("strategy"):
+        if name not in OF_COLLECTIVES:
+            able = " or ".join(OF_COLLECTIVES)
+            raise UsageError(f"strategy: given '{name}', but collectives are measured of {able} only")
+    of_trainings = {key: list(ASKED[key].values[:1]) for key in ASKED if not sweep.asked(key)}
+    cells: dict[CollectiveCell, None] = {}
+    left_out: dict[LeftOut, None] = {}
+    for at in _combinations(sweep.model_copy(update=of_trainings), catalogue):
+        reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
+        packings, refused = ([], [reason]) if reason else _packings(sweep, catalogue, at)
+        left_out.update(dict.fromkeys(refused))
+        for packing, collective, size in itertools.product(packings, sweep.asked("collective"), sweep.asked("size")):
+            cell = _collective(at, packing, collective, size)
+            if isinstance(cell, LeftOut):
+                left_out[cell] = None
+            else:
+                cells[cell] = None
+    if not cells:
+        raise _nothing_left(left_out)
+    ordered = sorted(cells, key=_order_of_collective)
+    return Matrix(tuple(ordered), tuple(left_out))
+
+
+def _collective(at: TrainingCell, packing: str, collective: str, size: int) -> CollectiveCell | LeftOut:
+    """The cell of a buffer of at most `size`, cut as nccl-tests cuts it where each replica has a share."""
+    whole, least = in_whole_shares(collective, size, at.replicas), ELEMENT_BYTES * at.replicas
+    if not whole:
+        told = f"{collective} of {size} bytes over {at.replicas} replicas"
+        return LeftOut(told, f"a share is one float32 or more: {least} bytes at least")
+    shared = {key: getattr(at, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
+    return CollectiveCell.model_validate({**shared, "packing": packing, "collective": collective, "size": whole})
+
+
+def _nobody_to_send_to(at: TrainingCell) -> LeftOut | None:
+    if at.replicas > 1:
+        return None
+    return LeftOut(f"{at.strategy} × 1 replica", "one replica has nobody to send to")
+
+
+def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
+    by_table = (TABLE[key].rank(cell.get(key)) for key in OUTER_FIRST if key in CollectiveCell.model_fields)
+    return (COLLECTIVES.index(cell.collective), cell.replicas, cell.size, *by_table)
+
+
+def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
+    """UsageError for a name that no registry has."""
+    for key, axis in TABLE.items():
+        if axis.choices is not None:
+            _known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
+
+
+def _nothing_left(left_out: Iterable[LeftOut]) -> UsageError:
+    reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
+    return UsageError(f"no combination is left to run ({reasons})")
 
 
 def training_base_of(cell: TrainingCell) -> TrainingCell:

@@ -24,8 +24,9 @@ def apart(cell: BaseModel, few: Collection[str]) -> tuple[object, ...]:
 
 COMPETING = keys_of(lambda axis: axis.competes) | {SIZE}
 """Keys whose values are alternatives within one ranking."""
-TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None else axis.takes_turns) | {SIZE}
-"""Keys in which cells may differ that are alive together and take turns."""
+TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None else axis.takes_turns) | {SIZE, "size"}
+"""Keys in which cells may differ that are alive together and take turns; so may collectives in the size of the buffer,
+by which their times are set side by side."""
 IN_PROGRAM = keys_of(lambda axis: axis.in_program)
 """Keys that the traced program shows, or the global batch size beside it."""
 SIDE_BY_SIDE = keys_of(lambda axis: axis.side_by_side)

@@ -16,7 +16,8 @@ from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
-from harness.spec.entry import Asked, Spelling
+from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, SIZES, UNASKED, CollectiveCell
+from harness.spec.entry import Asked, Spelling, closed_list
 from harness.visible import quoted
 
 
@@ -37,10 +38,17 @@ def _least(key: str) -> str:
     return "".join(f", at least {value}" for value in least if value not in (0, 1))
 
 
-ASKED = _asked()
+ASKED = _asked() | OF_COLLECTIVE
 """Axes of a spec, by key."""
 AXES: frozenset[str] = frozenset(ASKED)
 """Keys whose value is a list."""
+
+
+def closed_values(key: str) -> tuple[str, ...]:
+    """The values of an axis whose type allows no others, as a flag spells them; nothing for any other key."""
+    return closed_list(ASKED[key].kind) if key in ASKED else ()
+
+
 HELP: dict[str, str] = {
     "name": "name of the sweep, part of the run's id",
     **{key: asked.help for key, asked in ASKED.items()},
@@ -48,11 +56,14 @@ HELP: dict[str, str] = {
 }
 """What each key of a spec is, for its flag."""
 SPELLINGS: dict[str, Spelling] = {key: axis.spelling for key, axis in TABLE.items() if axis.spelling is not None}
-"""Keys whose values have commas of their own."""
+SPELLINGS["size"] = SIZES
+"""Keys whose values have commas or units of their own."""
 
 
 OF_STEP = ("step", "amount", "quantity")
 """Keys of a training step of the user's own, whose cell has them."""
+OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_STEP)
+"""Keys of work that is no training of a model, or that say which work it is."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 PATTERNS = {
     "name": "letters, digits, '_', '.' and '-', a letter or digit first, at most 64",
@@ -131,6 +142,28 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     return sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS})
 
 
+_AXES_OF_COLLECTIVE = frozenset(
+    kind for key, axis in TABLE.items() if key in CollectiveCell.model_fields for kind in axis.kinds or (key,)
+).union(OF_COLLECTIVE)
+
+
+def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
+    """`sweep`; of collectives it has the axes of their cells, and of those that are not given the values of UNASKED."""
+    if sweep.work != COLLECTIVE:
+        for key in OF_COLLECTIVE:
+            if key in values:
+                raise UsageError(f"{source}: {key}: belongs to collectives: give work, too (--work {COLLECTIVE})")
+        return sweep
+    for key in values:
+        if key in AXES - _AXES_OF_COLLECTIVE or key in (*OF_STEP, "check"):
+            raise UsageError(
+                f"{source}: {key}: belongs to a training, and work is '{COLLECTIVE}', which sends buffers and trains "
+                "nothing; leave one of them out"
+            )
+    unasked = {key: list(of) for key, of in UNASKED.items() if not values.get(key)}
+    return sweep.model_copy(update={axis: [] for axis in AXES - _AXES_OF_COLLECTIVE} | unasked)
+
+
 DEFAULT_SPEC = Path(__file__).parent / "default.toml"
 LARGEST_SPEC = 2**20
 """Bytes of a spec; the largest in benchmarks/ has two thousand."""
@@ -153,7 +186,7 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
-    return _of_own_step(sweep, values, source)
+    return _of_own_step(_of_collective(sweep, values, source), values, source)
 
 
 def load_sweep(path: Path) -> dict[str, Any]:

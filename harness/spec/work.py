@@ -132,6 +132,11 @@ class Cell(BaseModel, ABC):
         """A short name for tables and figures; it names what usually varies within a sweep."""
 
     @property
+    def words(self) -> str:
+        """What one step does, in a few plain words."""
+        return f"{self.subject}, {self.work.amount:,} {self.work.quantity.many} a step"
+
+    @property
     def scope(self) -> dict[str, Any]:
         """What cells must share that compete in one ranking: here the kind of work, its subject and its quantity."""
         return {"kind": self.tag, "subject": self.subject, "quantity": self.work.quantity.many}
@@ -152,6 +157,11 @@ class Cell(BaseModel, ABC):
     def without_network(self) -> "Cell":
         """The same without an emulated network."""
         return self
+
+    @property
+    def devices(self) -> int:
+        """Devices of one worker."""
+        return self.shape.replicas
 
     @property
     def data_set(self) -> str | None:

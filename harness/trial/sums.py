@@ -29,13 +29,15 @@ STEP = 37
 """Neighbouring elements of a pattern differ by so much."""
 
 
-def known_values(n: int, tensors: Tensors = ANY_MODEL) -> "tuple[list[float], list[Array]]":
+def known_values(n: int, tensors: Tensors = ANY_MODEL, whole: bool = False) -> "tuple[list[float], list[Array]]":
     """(each of n replicas' weight, each tensor's pattern): replica r sends its weight times the patterns.
 
-    Patterns of float64 are float64, all others float32, whatever type they are to be sent in.
+    Patterns of float64 are float64, all others float32, whatever type they are to be sent in. Tensors are cut to
+    MOST_ELEMENTS unless they are wanted `whole`.
     """
+    sent = tensors if whole else _capped(tensors)
     weights = [2.0**r for r in range(n)] if n <= POWERS else [r + 1.0 for r in range(n)]
-    return weights, [_pattern(shape, dtype, int(sum(weights))) for shape, dtype in _capped(tensors)]
+    return weights, [_pattern(shape, dtype, int(sum(weights))) for shape, dtype in sent]
 
 
 def _capped(tensors: Tensors) -> Tensors:
@@ -73,7 +75,26 @@ def judge_sums(
         for r, value in enumerate(received):
             if not np.array_equal(value.astype(expected.dtype), expected):
                 where = f"tensor {position + 1} of {len(patterns)}, as replica {r} received it"
+                if value.shape != expected.shape:
+                    return f"{where}: the shape is {list(value.shape)}, expected {list(expected.shape)}"
                 return f"{where}: {_explain(weights, np.unique(value.astype(np.float64) / pattern))}"
+    return None
+
+
+def judge_copies(results: "Sequence[Array]", expected: "Array") -> str | None:
+    """Whether `results[r]`, what r received, is `expected`, element by element."""
+    import numpy as np
+
+    for r, received in enumerate(results):
+        if received.shape != expected.shape:
+            return f"replica {r} received the shape {list(received.shape)}, expected {list(expected.shape)}"
+        differs = np.flatnonzero(received != expected)
+        if differs.size:
+            first = int(differs[0])
+            return (
+                f"of what replica {r} received, {differs.size:,} of {expected.size:,} elements differ; the first, "
+                f"number {first:,} from 0, is {float(received[first]):g} where {float(expected[first]):g} was sent"
+            )
     return None
 
 

@@ -14,7 +14,7 @@ from harness.analysis.estimates.verdict import Margins
 from harness.analysis.history.series import history
 from harness.record import Run
 from harness.record.manifest import PlanRecord, RunManifest
-from harness.record.trial import Checks, TrialRecord, rates
+from harness.record.trial import GATES, Checks, TrialRecord, rates
 from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.table import comparison_table
 from harness.report.export import exporters
@@ -24,6 +24,7 @@ from harness.report.tables.frames import cell_frame, trial_frame, window_frame
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.spec.cell import Cell
+from harness.spec.collective import CollectiveCell
 from harness.spec.work import CELL_KINDS, OwnStepCell, Quantity, Shape, Work, kind_of_work
 from tests.synthetic import make_cell, make_run
 
@@ -31,12 +32,12 @@ TOKENS = OwnStepCell(step="my_package.train:make_step", amount=4096, quantity="t
 
 
 @pytest.fixture
-def collective() -> Iterator[type[Cell]]:
+def transfer() -> Iterator[type[Cell]]:
     """A kind of work that exists for the length of a test: entering its class is all that it takes."""
 
-    @kind_of_work("collective")
-    class CollectiveCell(Cell):
-        kind: Literal["collective"] = "collective"
+    @kind_of_work("transfer")
+    class TransferCell(Cell):
+        kind: Literal["transfer"] = "transfer"
         op: str
         size: int
         workers: int = 2
@@ -61,8 +62,8 @@ def collective() -> Iterator[type[Cell]]:
         def replicas_in_sync(self) -> int:
             return self.workers
 
-    yield CollectiveCell
-    del CELL_KINDS["collective"]
+    yield TransferCell
+    del CELL_KINDS["transfer"]
 
 
 def run_of(cells: list[Cell], tmp_path: Path, seed: int = 1) -> Run:
@@ -93,8 +94,10 @@ def _of(trial: TrialRecord, cell: Cell, run_id: str) -> TrialRecord:
     values: dict[str, Any] = json.loads(trial.model_dump_json())
     for key in ("throughput_examples_per_s", "cpu_seconds_per_example", "cell"):
         values.pop(key)
-    if isinstance(cell, OwnStepCell):
-        values["checks"] = json.loads(Checks(gate="own_step", loss_finite=True).model_dump_json())
+    gate = GATES.get(cell.tag, "full")
+    if gate != "full":
+        passed = Checks(gate=gate, loss_finite=True, reduction=True, late=True)
+        values["checks"] = json.loads(passed.model_dump_json())
     assert trial.step_time_s is not None
     own = {"cell": cell.model_dump(), "cell_id": cell.cell_id, "run_id": run_id}
     return TrialRecord.model_validate_json(json.dumps({**values, **own, **rates(cell, trial.step_time_s, 0.01)}))
@@ -134,8 +137,8 @@ def test_no_surface_says_examples_of_work_that_is_counted_in_tokens(tmp_path: Pa
         assert "throughput_tokens_per_s" in said[name]
 
 
-def test_a_kind_of_work_is_one_entry_and_its_unit_goes_everywhere(collective: type[Cell], tmp_path: Path) -> None:
-    cells = [collective(op="all_reduce", size=2**size) for size in (20, 24)]
+def test_a_kind_of_work_is_one_entry_and_its_unit_goes_everywhere(transfer: type[Cell], tmp_path: Path) -> None:
+    cells = [transfer(op="all_reduce", size=2**size) for size in (20, 24)]
     run = run_of(cells, tmp_path)
     assert run.manifest.cells == cells
     said = everything_said(run, tmp_path)
@@ -143,6 +146,18 @@ def test_a_kind_of_work_is_one_entry_and_its_unit_goes_everywhere(collective: ty
     assert "bytes/s" in said["page"]
     assert "throughput_bytes_per_s" in said["csv"]
     assert "cell.op" in said["csv"]
+
+
+def test_no_surface_says_examples_of_collectives_and_all_say_bytes(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"device": "virtual-cpu", "collective": "all_reduce", "strategy": "mirrored", "replicas": 2}
+    run = run_of([CollectiveCell(size=2**size, **keys) for size in (10, 20)], tmp_path)
+    said = everything_said(run, tmp_path)
+    assert [name for name, text in said.items() if "example" in text.lower()] == []
+    assert [name for name in ("page", "history", "compare", "markdown") if "bytes/s" not in said[name]] == []
+    for name in ("csv", "cells", "windows", "frames", "compare"):
+        assert "throughput_bytes_per_s" in said[name]
+    assert "busbw GB/s" in said["show"]
+    assert "busbw GB/s" in said["page"]
 
 
 def test_figures_of_different_units_stand_in_different_rankings_and_columns(tmp_path: Path) -> None:

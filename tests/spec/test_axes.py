@@ -31,6 +31,7 @@ from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.cell import LATER, TrainingCell
+from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.entry import KEEP, left_out
 from harness.spec.expand import base_of, training_base_of
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
@@ -276,7 +277,7 @@ def test_the_command_to_repeat_a_cell_gives_that_cell(key: str) -> None:
         assert only_cell(sweep_from(values)).cell_id == cell.cell_id
 
 
-@pytest.mark.parametrize("key", ASKED)
+@pytest.mark.parametrize("key", [key for key in ASKED if key not in OF_COLLECTIVE])
 def test_a_key_of_a_spec_has_a_flag_with_help_whose_text_is_read_back(key: str) -> None:
     assert key in AXES
     assert HELP[key]

@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
 from harness.spec.axes import LARGEST
 from harness.spec.faults import faults_from
-from harness.spec.sweep import AXES
+from harness.spec.sweep import ASKED, AXES
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -106,12 +106,12 @@ def test_an_unknown_key_is_answered_with_the_nearest_one() -> None:
 
 @pytest.mark.parametrize("key", sorted(AXES))
 def test_a_value_that_is_listed_twice_is_refused(key: str) -> None:
-    first = getattr(Sweep(), key) or ["batch:1" if key == "mesh" else 1]
+    first = getattr(Sweep(), key) or [{"mesh": "batch:1", "collective": "broadcast", "size": 4}.get(key, 1)]
     assert f"{key}: " in error_of(**{key: [first[0], first[0]]})
     assert "a value is listed twice" in error_of(**{key: [first[0], first[0]]})
 
 
-@pytest.mark.parametrize("key", sorted(AXES - {"num_packs", "bytes_per_pack", "mesh"}))
+@pytest.mark.parametrize("key", sorted(key for key in AXES if ASKED[key].values))
 def test_an_axis_needs_a_value(key: str) -> None:
     assert error_of(**{key: []}) == f"spec: {key}: expected at least one value, given an empty list"
 

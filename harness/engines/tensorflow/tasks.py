@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from harness.engines.tensorflow.collectives import CollectiveTrial, of_strategy
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.devices import device_kinds
@@ -16,6 +17,7 @@ from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Request
+from harness.spec.collective import CollectiveCell
 from harness.spec.work import OwnStepCell
 
 
@@ -55,6 +57,9 @@ def _preflight(request: Request, _: Channel) -> Outcome:
         if isinstance(request.cell, OwnStepCell):
             build_step(request.cell.step)
             return Outcome(status="ok")
+        if isinstance(request.cell, CollectiveCell):
+            build_op(of_strategy(request.cell))
+            return Outcome(status="ok")
         build_op(request.training)
         workload = load_workload(request.training.model)
         if workload.input_shape is None:
@@ -69,6 +74,11 @@ def _own_step(request: Request, channel: Channel) -> Outcome:
     return OwnStep(request, channel, classify).run()
 
 
+def _collective(request: Request, channel: Channel) -> Outcome:
+    """A trial of a collective by itself."""
+    return CollectiveTrial(request, channel, classify).run()
+
+
 TASKS: dict[str, Task] = {
     "prepare": _prepare,
     "probe": _probe,
@@ -76,5 +86,6 @@ TASKS: dict[str, Task] = {
     "job": run_job,
     "limits": run_limits,
     "own_step": _own_step,
+    "collective": _collective,
 }
 """By `Request.task`."""

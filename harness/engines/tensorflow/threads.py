@@ -12,4 +12,4 @@ def with_threads(request: Request) -> Request:
     """
     if request.inter_op_threads or request.cell.shape.device != "virtual-cpu":
         return request
-    return request.model_copy(update={"inter_op_threads": max(usable_cores(), 2 * request.training.devices)})
+    return request.model_copy(update={"inter_op_threads": max(usable_cores(), 2 * request.cell.devices)})

@@ -10,6 +10,7 @@ from harness.analysis import Interval, RunSummary, WorkloadSummary, summarise
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.report.tables.collectives import of_collectives
 from harness.report.words.caveats import is_virtual
 from harness.report.words.headline import without_strategy
 from harness.report.words.text import IN_THESE_MINUTES, significant
@@ -27,11 +28,11 @@ def summary_so_far(manifest: RunManifest | None, trials: Sequence[TrialRecord]) 
 
 
 def so_far(summary: RunSummary) -> tuple[str, ...]:
-    """A line for each workload of which anything was measured."""
+    """A line for each workload of which anything was measured, but for collectives: of those there may be a hundred."""
     several = len(summary.workloads) > 1
     lines = []
     for work in summary.workloads:
-        if work.ranking:
+        if work.ranking and not of_collectives(work):
             name = f"{work.workload.label}: " if several else ""
             lines.append(printable(name + "; ".join([_highest(work), *_speed_up(work)])))
     return tuple(lines)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.report.tables.collectives import ROOM, collective_tables, of_collectives
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
-from harness.report.words.answer import answer_lines
+from harness.report.words.answer import answer_lines, run_sentences
 from harness.report.words.method import recorded_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.problems import explained, remarks
@@ -43,11 +44,17 @@ def run_text(
     parts = [
         _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
         *(table_text(table, width, styled) for table in _tables(trials, summary, width)),
-        _titled("The answer", answer_lines(summary), text),
+        _titled("The answer", _answer(summary), text),
         _titled("What failed, and why", _failed(summary), text),
         _titled("Measured, but look twice", _twice(summary), text),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _answer(summary: RunSummary) -> Sequence[str]:
+    """The answer of each ranking; of collectives their tables are the answer."""
+    told = any(not of_collectives(work) for work in summary.workloads)
+    return answer_lines(summary) if told else run_sentences(summary)
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
@@ -65,13 +72,15 @@ def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
 
 
 def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> list[Table]:
-    """The ranking of each workload, its windows beside each cell."""
+    """The ranking of each workload, its windows beside each cell; of collectives what a reader of nccl-tests knows."""
     series = _windows(trials)
     span = _span([value for values in series.values() for value in values])
     most = _BLOCKS[width >= _NARROW]
     keep = next(names for least, names in _ROOM if width >= least)
-    tables: list[Table] = []
+    tables = _collectives(collective_tables(summary), width)
     for work in summary.workloads:
+        if of_collectives(work):
+            continue
         table = ranking_table(work, summary.noise)
         if not table.rows:
             tables += _unproved(work, width)
@@ -90,6 +99,13 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
         chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
         tables += [_noted(chosen, note, width), *_unproved(work, width)]
     return tables
+
+
+def _collectives(tables: Sequence[Table], width: int) -> list[Table]:
+    """Tables of collectives as far as there is room; what is to be noted is the same of all, so it stands once."""
+    keep = next(names for least, names in ROOM if width >= least)
+    chosen = [_noted(_only(table, keep), table.note, width) for table in tables]
+    return [*(replace(table, note="") for table in chosen[:-1]), *chosen[-1:]]
 
 
 def _head(name: str, work: WorkloadSummary) -> str:

@@ -172,7 +172,7 @@ def described(cell: CellTrials) -> str:
 def describe(cell: Cell, all_cores: int = 0) -> str:
     """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
     if not isinstance(cell, TrainingCell):
-        return printable(f"{cell.subject}, {cell.work.amount:,} {cell.work.quantity.many} a step")
+        return printable(cell.words)
     return printable(_describe(cell, all_cores))
 
 

@@ -20,6 +20,7 @@ from harness.report.figures import (
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
+from harness.report.tables.collectives import collective_tables
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
     batch_table,
@@ -49,6 +50,15 @@ def ranking(source: PageSource) -> Section | None:
         return _part(slug, (figure,), *tables, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)
+
+
+def collectives(source: PageSource) -> Section | None:
+    """Time and bandwidth of each collective in each size."""
+    parts = [
+        Part(f"collectives-{number}", "", (), (), (table,), True)
+        for number, table in enumerate(collective_tables(source.summary))
+    ]
+    return Section("collectives", "Collectives", "figures.html.j2", tuple(parts)) if parts else None
 
 
 def scaling(source: PageSource) -> Section | None:

@@ -8,6 +8,7 @@ from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
+from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of, value_from
 
@@ -52,22 +53,24 @@ def _flag(key: str, text: str, value: Any) -> str:
 
 
 def _keys(cell: Cell, sweep: Sweep) -> list[tuple[str, str, Any]]:
-    """(key, text, value) of what makes the cell: its axes, or the user's own step and what one call of it does."""
+    """(key, text, value) of what makes the cell: its axes, the buffer of a collective, or the user's own step."""
     fields = type(cell).model_fields
+    collective = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in OF_COLLECTIVE if key in fields]
     given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
     step = [(key, text_of(key, value), value) for key, value in given]
-    return [*(_axes(cell) if isinstance(cell, TrainingCell) else step), *_once_settings(cell, sweep)]
+    return [*collective, *step, *_axes(cell), *_once_settings(cell, sweep)]
 
 
-def _axes(cell: TrainingCell) -> list[tuple[str, str, Any]]:
-    """(key, text, value) of every axis whose value is not what a spec that does not say comes to."""
+def _axes(cell: Cell) -> list[tuple[str, str, Any]]:
+    """(key, text, value) of every axis that it has, whose value is not what a spec that does not say comes to."""
     found = []
-    for key, axis in TABLE.items():
+    fields = type(cell).model_fields
+    for key, axis in ((key, axis) for key, axis in TABLE.items() if key in fields):
         value = getattr(cell, key)
         if axis.kinds:
             kind, _, count = value.partition("=")
             found += [(kind, count, [int(count)])] if count else []
-        elif axis.always or value not in (*axis.asked[:1], TrainingCell.model_fields[key].default):
+        elif axis.always or value not in (*axis.asked[:1], fields[key].default):
             found.append((key, text_of(key, value), [value]))
     return found
 

@@ -9,7 +9,7 @@ import pytest
 from harness.cli import run
 from harness.record.manifest import RunManifest
 from harness.report.page.trials.command import repeat_command
-from harness.spec import Cell, Sweep, expand
+from harness.spec import Cell, Sweep, expand, sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
 from tests.synthetic import default_cells, make_cell, make_run
@@ -117,6 +117,21 @@ def test_a_step_of_ones_own_is_repeated_by_its_flags() -> None:
     command = repeat_command(OwnStepCell(step="pkg.mod:step", amount=64), manifest)
     assert command is not None
     assert command.startswith("python -m harness sweep --step pkg.mod:step --amount 64 --intra-op-threads 2")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"collective": ["all_gather", "broadcast"], "size": [2**16], "replicas": [2, 3]},
+        {"cross_device_op": ["auto", "hierarchical_copy"], "num_packs": [2], "intra_op_threads": [2]},
+    ],
+)
+def test_the_command_of_a_collective_plans_that_collective(
+    keys: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = sweep_from({"work": "collective", **keys})
+    for cell in expand(sweep, catalogue_of()).cells:
+        assert [item["cell_id"] for item in planned(sweep, capsys, cell)["cells"]] == [cell.cell_id]
 
 
 def test_a_hostile_name_stays_one_word_of_the_shell() -> None:

@@ -1,0 +1,74 @@
+"""Bandwidth of collectives, as nccl-tests defines it in its doc/PERFORMANCE.md.
+
+With S the bytes of the buffer (of an all-gather what each replica receives, of a reduce-scatter what each sends), t the
+time of one collective and n the replicas:
+
+- algorithm bandwidth: algbw = S / t, which is the throughput of the cell;
+- bus bandwidth: busbw = algbw × 2(n−1)/n of an all-reduce, × (n−1)/n of a reduce-scatter or an all-gather, × 1 of a
+  broadcast: what goes over the slowest link by the best algorithm, so that it can be set beside the link's own speed
+  whatever n is.
+
+Both are the measured time and constants, so they have its interval. https://github.com/NVIDIA/nccl-tests
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.analysis.estimates.intervals import Interval
+from harness.analysis.summary import CellSummary, RunSummary
+from harness.spec.collective import CollectiveCell
+
+
+def bus_factor(collective: str, n: int) -> float:
+    """busbw ÷ algbw of n replicas."""
+    share = (n - 1) / n
+    return {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "broadcast": 1.0}[collective]
+
+
+@dataclass(frozen=True)
+class CollectiveFigures:
+    """What was measured of one collective. The figures are None together, where it was not or was found wrong."""
+
+    cell: CollectiveCell
+    summary: CellSummary
+    time_s: Interval | None
+    algbw: Interval | None
+    """Bytes a second."""
+    busbw: Interval | None
+    """Bytes a second."""
+
+
+@dataclass(frozen=True)
+class CollectiveGroup:
+    """One collective over as many replicas of one kind of device, in every size and by every op, ordered by size."""
+
+    collective: str
+    replicas: int
+    device: str
+    figures: tuple[CollectiveFigures, ...]
+
+
+def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:
+    """The collectives of a run, in the order of its cells; nothing of a run that has none."""
+    grouped: defaultdict[tuple[str, int, str], list[CollectiveFigures]] = defaultdict(list)
+    for figures in _figures(summary.cells):
+        cell = figures.cell
+        grouped[cell.collective, cell.replicas, cell.device].append(figures)
+    return tuple(CollectiveGroup(*key, tuple(sorted(found, key=_size))) for key, found in grouped.items())
+
+
+def _figures(cells: Iterable[CellSummary]) -> Iterable[CollectiveFigures]:
+    for summary in cells:
+        cell, measured = summary.trials.cell, summary.measured
+        if not isinstance(cell, CollectiveCell):
+            continue
+        if measured is None:
+            yield CollectiveFigures(cell, summary, None, None, None)
+            continue
+        busbw = measured.throughput.scaled(bus_factor(cell.collective, cell.replicas))
+        yield CollectiveFigures(cell, summary, measured.step_time_s, measured.throughput, busbw)
+
+
+def _size(figures: CollectiveFigures) -> int:
+    return figures.cell.size

@@ -1,0 +1,228 @@
+"""A trial of a collective by itself: each replica's buffer through the strategy's own call, proved and timed.
+
+A step is one call of a tf.function that does one collective on buffers that lie on the replicas' devices. So its time
+has the call in it, which is all there is to a small buffer. What every replica received is an output of the function,
+of which the graph optimiser can leave out nothing. Before the first window and after the last, each element is compared
+with what it should be; the timed steps send the very buffers that were proved, and the proof after them sends others.
+"""
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.cross_device import build_op
+from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.devices.base import Devices
+from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
+from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.trace import tracer_of
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
+from harness.record.trial import Executed, Resources
+from harness.spec.cell import Cell, TrainingCell
+from harness.spec.collective import CollectiveCell
+from harness.trial.attempt import Attempt
+from harness.trial.clock import Clock
+from harness.trial.collectives import KnownBuffers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+GATE_STEPS = 1
+NO_GATHERING = ("nccl", "hierarchical_copy")
+"""Ops that TensorFlow does not gather by (`AllReduceCrossDeviceOps._gather_implementation`)."""
+
+
+class CollectiveTrial(Attempt):
+    """A trial of a `CollectiveCell`."""
+
+    def _measure(self) -> None:
+        check_loop(self._request.plant, None)
+        self._checks.gate = "collective"
+        self._enter("build")
+        buffers = placed(self._request)
+        names = buffers.devices.names
+        self._outcome.resources = self._resources(buffers.devices)
+        received: Sequence[Any] = ()
+
+        def gate(_: int) -> None:
+            self._enter("check")
+            self._judge("reduction", buffers.judge(received))
+            self._outcome.executed = buffers.executed()
+            gc.enable()
+            forget_peak(names)
+            self._enter("warmup")
+
+        tracer = tracer_of(self._request, leads=True)
+        synchronise = buffers.synchroniser(lambda: received)
+        clock = Clock(self._channel, synchronise, self._request.window_s, GATE_STEPS, gate, tracer=tracer)
+        self._enter("first_step")
+        while steps := clock.begin():
+            for _ in range(steps):
+                received = buffers.step()
+            clock.end(0.0)  # there is no loss
+        self._outcome.trace = tracer.record if tracer else None
+        self._enter("check")
+        self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(names)
+        evidence = buffers.judge(received)
+        if evidence is None:
+            buffers.fill(buffers.known.others())
+            evidence = buffers.judge(buffers.step())
+        self._judge("late", evidence)
+
+    def _resources(self, devices: Devices) -> Resources:
+        return Resources(
+            logical_devices=list(devices.names),
+            physical_devices=devices.physical,
+            shared=devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+        )
+
+
+@dataclass
+class PlacedBuffers:
+    """Each replica's buffer on its device, and the program that sends them."""
+
+    cell: CollectiveCell
+    devices: Devices
+    strategy: Any
+    variable: Any
+    """A copy on every device, float32 of the shape [elements], each of its own values."""
+    step: Any
+    """A tf.function without arguments: what each replica received, in their order."""
+    known: KnownBuffers
+
+    def fill(self, known: KnownBuffers) -> None:
+        """Put these values into the buffers."""
+        self.known = known
+        for copy, values in zip(self.strategy.experimental_local_results(self.variable), known.sent(), strict=True):
+            copy.assign(values)
+
+    def judge(self, received: Sequence[Any]) -> str | None:
+        """None where what came of a step is exactly right on every replica; else the evidence."""
+        found: Sequence[np.ndarray[Any, Any]] = [value.numpy() for value in received]
+        return self.known.judge(found)
+
+    def synchroniser(self, last: Callable[[], Sequence[Any]]) -> Callable[[], None]:
+        """A function that returns once every replica has what came of the last step: an element of each is on the
+        host, and accelerators are drained."""
+        import tensorflow as tf
+
+        accelerated = any("CPU" not in name for name in self.devices.names)
+
+        def wait() -> None:
+            if accelerated:
+                tf.test.experimental.sync_devices()
+            for value in last():
+                value[0].numpy()
+
+        return wait
+
+    def executed(self) -> Executed:
+        """What the traced program holds. Ops promise reductions, so of other collectives nothing can differ."""
+        found = inspect(self.step.get_concrete_function(), of_strategy(self.cell))
+        reduces = self.cell.collective == "all_reduce"
+        return found if reduces else found.model_copy(update={"differs_from_request": None})
+
+
+def placed(request: Request) -> PlacedBuffers:
+    """The buffers of `request` on their devices, filled; Unsupported with what this machine or TensorFlow lacks."""
+    import tensorflow as tf
+
+    cell = collective_of(request.cell)
+    if reason := lacking(cell):
+        raise Unsupported(reason)
+    training = of_strategy(cell)
+    devices = device_kinds()[cell.device].set_up(request.model_copy(update={"cell": training}))
+    kind = strategies()[cell.strategy]
+    strategy = kind.build(training, devices, build_op(training))
+    with strategy.scope():
+        variable = tf.Variable(
+            tf.zeros([cell.elements]),
+            trainable=False,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
+    step = STEPS[cell.collective](strategy, variable)
+    known = KnownBuffers.of(cell)
+    buffers = PlacedBuffers(cell, kind.devices_of(strategy, devices), strategy, variable, step, known)
+    buffers.fill(known)
+    return buffers
+
+
+def collective_of(cell: Cell) -> CollectiveCell:
+    """The cell as that of a collective; TypeError for other work."""
+    if isinstance(cell, CollectiveCell):
+        return cell
+    raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no collective")
+
+
+def of_strategy(cell: CollectiveCell) -> TrainingCell:
+    """What devices, strategies and ops are built by: they read the keys of a training that a collective has, too."""
+    shared = {key: getattr(cell, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
+    return TrainingCell(**shared, model="", data="", batch_size=1, batch_scope="per_replica",
+                        global_batch_size=cell.replicas)  # fmt: skip
+
+
+def lacking(cell: CollectiveCell) -> str | None:
+    """What tf.distribute has not got of what the cell asks for; None where it has it."""
+    op = f"cross_device_op '{cell.cross_device_op}'"
+    if cell.collective == "reduce_scatter":
+        return "tf.distribute has no reduce-scatter, in any strategy or cross-device op"
+    if cell.collective == "all_gather" and cell.cross_device_op in NO_GATHERING:
+        return f"{op} reduces only: TensorFlow gathers with it as with reduction_to_one_device; ask for that"
+    if cell.collective == "broadcast" and cell.cross_device_op != "auto":
+        return f"{op} has no broadcast of its own: TensorFlow copies to each device, whatever the op; use auto"
+    if cell.collective != "all_reduce" and cell.packing != "default":
+        return f"{cell.packing}: packs are of reductions, and {cell.collective} is none"
+    return None
+
+
+def _all_reduce(strategy: Any, variable: Any) -> Any:
+    """As gradients are summed: one batch, here of one tensor."""
+    import tensorflow as tf
+
+    return _in_replicas(strategy, variable, lambda of, own: of.all_reduce(tf.distribute.ReduceOp.SUM, [own])[0])
+
+
+def _all_gather(strategy: Any, variable: Any) -> Any:
+    return _in_replicas(strategy, variable, lambda of, own: of.all_gather(own, axis=0))
+
+
+def _in_replicas(strategy: Any, variable: Any, send: Callable[[Any, Any], Any]) -> Any:
+    """`send` in every replica, given its context and its buffer, which is read on its device."""
+    import tensorflow as tf
+
+    copies = strategy.experimental_local_results(variable)
+
+    def replica() -> Any:
+        context = tf.distribute.get_replica_context()
+        number = int(tf.get_static_value(context.replica_id_in_sync_group))
+        return send(context, copies[number].read_value())
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step() -> Any:
+        return strategy.experimental_local_results(strategy.run(replica))
+
+    return step
+
+
+def _broadcast(strategy: Any, variable: Any) -> Any:
+    """From the first replica's device, as a strategy gives all replicas the first one's initial values."""
+    import tensorflow as tf
+
+    root = strategy.experimental_local_results(variable)[0]
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step() -> Any:
+        return strategy.experimental_local_results(strategy.extended.broadcast_to(root.value(), variable))
+
+    return step
+
+
+STEPS = {"all_reduce": _all_reduce, "all_gather": _all_gather, "broadcast": _broadcast}
+"""Each makes a tf.function without arguments that gives what each replica received, in their order."""

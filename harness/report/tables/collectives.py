@@ -1,0 +1,75 @@
+"""Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
+
+from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, collective_groups
+from harness.report.tables.table import Head, Table
+from harness.report.words.exactness import THESE_MINUTES
+from harness.report.words.text import NOT_JUDGED, NOTHING, OWN_INTERVAL, STATUS_WORDS, bounds, plural, significant
+from harness.spec.collective import CollectiveCell
+from harness.visible import printable
+
+_COLUMNS = (
+    Head("size B"),
+    Head("count"),
+    Head("type", False),
+    Head("redop", False),
+    Head("op", False),
+    Head("time µs"),
+    Head(OWN_INTERVAL),
+    Head("algbw GB/s"),
+    Head("busbw GB/s"),
+    Head("wrong", False),
+)
+ROOM = (
+    (136, tuple(column.name for column in _COLUMNS)),
+    (100, ("size B", "op", "time µs", OWN_INTERVAL, "algbw GB/s", "busbw GB/s", "wrong")),
+    (0, ("size B", "op", "time µs", "algbw GB/s", "busbw GB/s", "wrong")),
+)
+"""From how many columns of a terminal which columns of the table have room."""
+_SHARED_MEMORY = (
+    " Virtual devices on the processor share its memory: a copy from one to another hands on the same bytes and moves "
+    "none, which a broadcast consists of."
+)
+_GIGA = 1e9
+_MICRO = 1e-6
+
+
+def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
+    """A table for each collective and number of replicas; none of a run without collectives."""
+    return tuple(_table(group, summary.judged) for group in collective_groups(summary))
+
+
+def of_collectives(work: WorkloadSummary) -> bool:
+    """Whether a ranking is of collectives, whose tables have every size of it beside the others."""
+    return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)
+
+
+def _table(group: CollectiveGroup, judged: bool) -> Table:
+    marks = "Marked rows cannot be told apart from the fastest of their size." if judged else NOT_JUDGED
+    note = (
+        f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
+        "bytes. The time is that of one call of a traced function. wrong: whether any element that any replica "
+        f"received, before the first window or after the last, was not exact. {THESE_MINUTES}"
+        f"{_SHARED_MEMORY if group.device == 'virtual-cpu' else ''}"
+    )
+    rows = tuple(tuple(printable(text) for text in _row(figures)) for figures in group.figures)
+    title = printable(f"{group.collective}, {plural(group.replicas, 'replica')}, {group.device}")
+    ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
+    return Table(title, _COLUMNS, rows, note, frozenset(ties))
+
+
+def _row(figures: CollectiveFigures) -> tuple[str, ...]:
+    cell, status = figures.cell, figures.summary.trials.status
+    reduces = cell.collective in ("all_reduce", "reduce_scatter")
+    what = (
+        str(cell.size),
+        str(cell.count),
+        "float32",
+        "sum" if reduces else NOTHING,
+        " ".join(cell.how) or "auto",
+    )
+    if figures.time_s is None or figures.algbw is None or figures.busbw is None:
+        return (*what, *[NOTHING] * 4, STATUS_WORDS[status])
+    time = figures.time_s.scaled(1 / _MICRO)
+    speeds = (significant(speed.value / _GIGA) for speed in (figures.algbw, figures.busbw))
+    return (*what, significant(time.value), bounds(time), *speeds, "none" if status == "ok" else STATUS_WORDS[status])

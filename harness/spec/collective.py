@@ -1,0 +1,180 @@
+"""A collective by itself, as a kind of work: its cells, and the keys of a spec that only they have."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field
+
+from harness.errors import UsageError
+from harness.spec.axes import MOST, Positive, Whole
+from harness.spec.entry import Asked, Spelling
+from harness.spec.work import Cell, Quantity, Shape, Work, kind_of_work
+from harness.visible import quoted
+
+COLLECTIVE = "collective"
+CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+COLLECTIVES: tuple[str, ...] = get_args(CollectiveName)
+IN_SHARES = ("all_gather", "reduce_scatter")
+"""Collectives before or after which each replica has a share of the buffer, of whole elements."""
+ELEMENT_BYTES = 4
+"""Of a float32, which all buffers are of."""
+BYTES = Quantity("bytes")
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+_SIZE = re.compile(r"([0-9]{1,19})\s*(?:([KMG])(?:iB)?|B)?", re.IGNORECASE)
+_EXPECTED = "expected bytes, such as 4, 64KiB or 16MiB"
+
+
+def size_of(text: str) -> int:
+    """Bytes of `64KiB`, `16M` or `4`; K, M and G are binary, as in nccl-tests. UsageError names the key."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"size: given {quoted(text)}, {_EXPECTED}")
+    return int(found[1]) * _UNITS[(found[2] or "").upper()]
+
+
+def size_text(size: int, unit: str = "", space: str = "") -> str:
+    """Bytes exactly, in the largest binary unit that they are a multiple of: `64KiB`; what has none ends in `unit`."""
+    for name, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size and size % factor == 0:
+            return f"{size // factor}{space}{name}"
+    return f"{size}{unit and space + unit}"
+
+
+def _split_sizes(text: str) -> list[int]:
+    return [size_of(part) for part in text.split(",")]
+
+
+def _join_sizes(sizes: Iterable[Any]) -> str:
+    return ",".join(size_text(size) for size in sizes)
+
+
+def _bytes_of(value: Any) -> Any:
+    return size_of(value) if isinstance(value, str) else value
+
+
+Size = Annotated[
+    int, BeforeValidator(_bytes_of), Field(ge=ELEMENT_BYTES, multiple_of=ELEMENT_BYTES, le=MOST, strict=True)
+]
+OF_COLLECTIVE = {
+    "collective": Asked(
+        kind=CollectiveName, values=(), help="of --work collective: {names}; all_reduce where none is given"
+    ),
+    "size": Asked(
+        kind=Size,
+        values=(),
+        help="of --work collective: buffer sizes in bytes of float32, such as 4,64KiB,16MiB; 4 bytes to 16 MiB where "
+        "none is given",
+    ),
+}
+"""Keys of a spec that make a collective's cell beside those of the strategy."""
+UNASKED: dict[str, tuple[Any, ...]] = {
+    "strategy": ("mirrored",),
+    "replicas": (2,),
+    "collective": ("all_reduce",),
+    "size": (4, 4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20),
+}
+"""What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else."""
+SIZES = Spelling(_split_sizes, _join_sizes)
+
+
+def in_whole_shares(collective: str, size: int, replicas: int) -> int:
+    """The largest buffer of at most `size` bytes of which each replica has a share of whole elements.
+
+    nccl-tests rounds down likewise, to shares of 16 bytes (`AllGatherGetCollByteCount`). 0 where there is none.
+    """
+    shares = ELEMENT_BYTES * replicas
+    return size // shares * shares if collective in IN_SHARES else size
+
+
+@kind_of_work(COLLECTIVE)
+class CollectiveCell(Cell):
+    """A collective of float32 over the replicas of one strategy, by one cross-device op.
+
+    `size` is S of nccl-tests in bytes: the whole buffer, which of an all-gather is what each replica receives, and of
+    a reduce-scatter what each sends.
+    """
+
+    kind: Literal["collective"] = "collective"
+    device: str
+    collective: CollectiveName
+    size: Positive
+    strategy: str
+    replicas: Positive
+    cross_device_op: str = "auto"
+    packing: str = "default"
+    intra_op_threads: Whole = 0
+
+    @property
+    def work(self) -> Work:
+        """A step brings one buffer to where it is to be."""
+        return Work(BYTES, self.size)
+
+    @property
+    def subject(self) -> str:
+        """The collective."""
+        return self.collective
+
+    @property
+    def elements(self) -> int:
+        """float32 numbers that one replica sends."""
+        return self.size // ELEMENT_BYTES // (self.replicas if self.collective == "all_gather" else 1)
+
+    @property
+    def count(self) -> int:
+        """The column of that name of nccl-tests: elements of a share where there are shares, else of the buffer."""
+        return self.size // ELEMENT_BYTES // (self.replicas if self.collective in IN_SHARES else 1)
+
+    @property
+    def shape(self) -> Shape:
+        """One process with all replicas."""
+        return Shape(replicas=self.replicas, device=self.device)
+
+    @property
+    def replicas_in_sync(self) -> int:
+        """n: all of them take part."""
+        return self.replicas
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Strategies, ops and packings compete to do the same collective of as many bytes over as many replicas."""
+        keys = {key: self.get(key) for key in ("device", "collective", "size", "replicas")}
+        return {"kind": self.tag, **keys, "quantity": BYTES.many}
+
+    def scope_label(self, ranked: Sequence[Cell]) -> str:
+        """`all_reduce of 64 KiB over 2 replicas, virtual-cpu`."""
+        return f"{self.collective} of {self._size_words} over {self.replicas} replicas, {self.device}"
+
+    @property
+    def words(self) -> str:
+        """The label: a step is that and nothing else."""
+        return self.label
+
+    @property
+    def label(self) -> str:
+        """`all_reduce 64 KiB mirrored ×2 hierarchical_copy`."""
+        return " ".join([self.collective, self._size_words, self.strategy, f"×{self.replicas}", *self.how])
+
+    @property
+    def how(self) -> list[str]:
+        """Op, packing and threads, as far as they are asked for."""
+        op = [self.cross_device_op] if self.cross_device_op != "auto" else []
+        packing = [self.packing] if self.packing != "default" else []
+        return [*op, *packing, *([f"{self.intra_op_threads} threads"] if self.intra_op_threads else [])]
+
+    @property
+    def full_name(self) -> str:
+        """The label with the device, which a run has in common."""
+        return f"{self.device}: {self.label}"
+
+    @property
+    def short_name(self) -> str:
+        """`all_reduce-64KiB-2-hierarchical_copy`."""
+        return "-".join(
+            [self.collective, size_text(self.size), str(self.replicas), *(word.replace(" ", "-") for word in self.how)]
+        )
+
+    @property
+    def _size_words(self) -> str:
+        return size_text(self.size, "B", " ")

@@ -1,0 +1,154 @@
+"""Collectives by themselves under TensorFlow: what is right is timed, what is wrong has no bandwidth."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+from harness.engines.tensorflow.collectives import STEPS, lacking
+from harness.record import TrialRecord, schema
+from harness.record.trial import Checks
+from harness.run.kinds.measure import measure
+from harness.spec import sweep_from
+from harness.spec.collective import COLLECTIVES, CollectiveCell
+from tests.preloaded import handed_in
+from tests.record.examples import trial
+
+SMALL = sweep_from({"work": "collective", "trials": 1, "windows": 5, "max_warmup": 0, "window": 0.01, "timeout": 60.0})
+CELL = CollectiveCell(collective="all_reduce", size=2**16, strategy="mirrored", replicas=3, device="virtual-cpu")
+CELLS = {
+    "ring": CELL,
+    "one element": CELL.model_copy(update={"size": 4}),
+    "one device": CELL.model_copy(update={"cross_device_op": "reduction_to_one_device"}),
+    "packs": CELL.model_copy(
+        update={"replicas": 2, "cross_device_op": "hierarchical_copy", "packing": "num_packs=2"},
+    ),
+    "dropped": CELL.model_copy(update={"cross_device_op": "hierarchical_copy"}),
+    "dropped element": CELL.model_copy(update={"cross_device_op": "hierarchical_copy", "size": 4}),
+    "narrow": CELL.model_copy(update={"cross_device_op": "tests.engines.tensorflow.own_ops:narrow"}),
+    "gather": CELL.model_copy(update={"collective": "all_gather", "size": 65532}),
+    "gather on one": CELL.model_copy(
+        update={"collective": "all_gather", "size": 65532, "cross_device_op": "reduction_to_one_device"}
+    ),
+    "broadcast": CELL.model_copy(update={"collective": "broadcast"}),
+    "scatter": CELL.model_copy(update={"collective": "reduce_scatter", "size": 65532}),
+}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]:
+    """One trial of each of these cells, by name."""
+    with handed_in():
+        run = measure(SMALL, list(CELLS.values()), tmp_path_factory.mktemp("results"))
+    by_cell = {record.cell_id: record for record in run.trials}
+    return {name: by_cell[cell.cell_id] for name, cell in CELLS.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ring", "one element", "one device", "packs", "gather", "gather on one", "broadcast"])
+def test_a_right_collective_is_timed_in_bytes_a_second(measured: dict[str, TrialRecord], name: str) -> None:
+    record = measured[name]
+    assert record.status == "ok", record.reason
+    assert (record.checks.gate, record.checks.reduction, record.checks.late) == ("collective", True, True)
+    assert record.throughput_per_s == pytest.approx(CELLS[name].size / (record.step_time_s or 0))
+    assert record.final_loss is None
+    assert len(record.resources.logical_devices) == CELLS[name].replicas
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("dropped", "the value of replica 2 is missing"),
+        ("dropped element", "the value of replica 2 is missing"),
+        ("narrow", "a type with fewer bits was on the way"),
+    ],
+)
+def test_an_op_that_is_wrong_at_a_size_has_no_bandwidth(measured: dict[str, TrialRecord], name: str, says: str) -> None:
+    record = measured[name]
+    assert (record.status, record.throughput, record.step_time_s) == ("wrong_result", None, None)
+    assert says in (record.reason or "")
+
+
+@pytest.mark.slow
+def test_what_ran_is_read_from_the_program(measured: dict[str, TrialRecord]) -> None:
+    assert measured["ring"].executed.operations == {"CollectiveReduceV2[ring]": 3}
+    assert measured["ring"].executed.pack_bytes == [2**16]
+    assert measured["one device"].executed.operations == {"AddN": 1}
+    assert {record.executed.differs_from_request for record in measured.values()} == {None}
+    prints = [of.executed.fingerprint for name, of in measured.items() if of.status == "ok" and name != "one element"]
+    assert len(set(prints)) == len(prints), "but for the size, which the program does not hold"
+
+
+@pytest.mark.slow
+def test_what_tensorflow_lacks_is_unsupported_with_the_reason(measured: dict[str, TrialRecord]) -> None:
+    record = measured["scatter"]
+    assert (record.status, record.throughput) == ("unsupported", None)
+    assert record.reason == "tf.distribute has no reduce-scatter, in any strategy or cross-device op"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, None),
+        ({"collective": "all_gather"}, None),
+        ({"collective": "broadcast"}, None),
+        ({"collective": "reduce_scatter"}, "tf.distribute has no reduce-scatter"),
+        ({"collective": "all_gather", "cross_device_op": "nccl"}, "'nccl' reduces only"),
+        ({"collective": "all_gather", "cross_device_op": "hierarchical_copy"}, "'hierarchical_copy' reduces only"),
+        ({"collective": "broadcast", "cross_device_op": "nccl"}, "'nccl' has no broadcast of its own"),
+        ({"collective": "all_gather", "packing": "bytes_per_pack=0"}, "bytes_per_pack=0: packs are of reductions"),
+    ],
+)
+def test_what_is_lacking_is_said_in_one_line(changes: dict[str, Any], said: str | None) -> None:
+    found = lacking(CELL.model_copy(update=changes))
+    assert found is None if said is None else said in (found or "")
+
+
+def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
+    lacks = {name for name in COLLECTIVES if lacking(CELL.model_copy(update={"collective": name}))}
+    assert lacks | STEPS.keys() == set(COLLECTIVES)
+    assert not lacks & STEPS.keys()
+
+
+def test_a_buffer_that_does_not_fit_is_out_of_memory(tmp_path: Path) -> None:
+    huge = CELL.model_copy(update={"size": 2**50})
+    with handed_in():
+        [record] = measure(SMALL, [huge], tmp_path).trials
+    assert (record.status, record.throughput) == ("out_of_memory", None), record.reason
+
+
+def record_of(**checks: Any) -> TrialRecord:
+    """A trial of a collective that was measured."""
+    values = json.loads(trial().model_dump_json())
+    for key in ("throughput_examples_per_s", "cpu_seconds_per_example"):
+        values.pop(key)
+    passed = Checks(**({"gate": "collective", "reduction": True, "late": True} | checks))
+    own = {"cell": CELL.model_dump(), "cell_id": CELL.cell_id, "checks": json.loads(passed.model_dump_json())}
+    return TrialRecord.model_validate({**values, **own, "throughput_per_s": 1e9, "cpu_seconds_per_unit": 1e-9})
+
+
+def accepted(record: dict[str, Any]) -> bool:
+    """Whether the published schema accepts the record."""
+    published = json.loads((schema.FOLDER / "trial-1.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(published).is_valid(record)
+
+
+def test_the_gate_of_a_collective_is_complete_without_what_only_trainings_have() -> None:
+    record = record_of()
+    assert record.checks.complete
+    assert record.checks.unproved is None
+    assert record.checks.update is None
+    assert accepted(json.loads(record.model_dump_json()))
+
+
+@pytest.mark.parametrize("wrong", [{"reduction": False}, {"late": None}, {"late": False}, {"gate": "own_step"}])
+def test_a_collective_whose_gate_is_not_passed_is_not_ok(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"gate is not complete|but the gate that was passed is"):
+        record_of(**wrong)
+    spoilt = json.loads(record_of().model_dump_json())
+    spoilt["checks"].update(wrong)
+    assert not accepted(spoilt)

@@ -1,0 +1,121 @@
+"""Collectives as a reader of nccl-tests knows them, on the terminal and on the page."""
+
+import re
+from typing import Any
+
+import pytest
+
+from harness.analysis import RunSummary, summarise
+from harness.analysis.collectives import collective_groups
+from harness.record import Run
+from harness.record.trial import TrialRecord
+from harness.report.page.report import render
+from harness.report.tables.collectives import collective_tables
+from harness.report.terminal.interim import so_far
+from harness.report.terminal.run import run_text
+from harness.report.words.brief import brief_lines
+from harness.spec.collective import CollectiveCell
+from tests.report.test_quantities import run_of
+from tests.synthetic import make_run
+
+KEYS: dict[str, Any] = {"device": "virtual-cpu", "strategy": "mirrored"}
+GATHERED = CollectiveCell(collective="all_gather", size=65532, replicas=3, **KEYS)
+RING = CollectiveCell(collective="all_reduce", size=2**20, replicas=2, **KEYS)
+ON_ONE = RING.model_copy(update={"cross_device_op": "reduction_to_one_device"})
+SMALL = RING.model_copy(update={"size": 4})
+WRONG = SMALL.model_copy(update={"cross_device_op": "hierarchical_copy"})
+
+
+def found_wrong(record: TrialRecord) -> TrialRecord:
+    """The record of a trial whose gate failed."""
+    failed = {"status": "wrong_result", "reason": "reduction: the value of replica 1 is missing", "windows": None}
+    none = dict.fromkeys(["step_time_s", "throughput_per_s", "cpu_seconds_per_unit"])
+    checks = record.checks.model_copy(update={"reduction": False})
+    return record.model_copy(update={**failed, **none, "checks": checks})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Five cells of which one is wrong."""
+    made = run_of([RING, ON_ONE, SMALL, WRONG, GATHERED], tmp_path_factory.mktemp("run"))
+    made.trials[:] = [found_wrong(trial) if trial.cell == WRONG else trial for trial in made.trials]
+    return made
+
+
+@pytest.fixture(scope="module")
+def summary(run: Run) -> RunSummary:
+    """What is read from its records."""
+    return summarise(run.manifest, run.trials)
+
+
+def test_there_is_a_table_for_each_collective_and_number_of_replicas(summary: RunSummary) -> None:
+    reduced, gathered = collective_tables(summary)
+    assert (reduced.title, gathered.title) == (
+        "all_reduce, 2 replicas, virtual-cpu",
+        "all_gather, 3 replicas, virtual-cpu",
+    )
+    assert [row[0] for row in reduced.rows] == ["4", "4", "1048576", "1048576"]
+    assert gathered.rows[0][:5] == ("65532", "5461", "float32", "–", "auto")
+    assert {row[2:4] for row in reduced.rows} == {("float32", "sum")}
+    assert {row[4] for row in reduced.rows} == {"auto", "hierarchical_copy", "reduction_to_one_device"}
+
+
+def test_bandwidths_are_the_size_over_the_time_and_the_bus_factor_over_that(summary: RunSummary) -> None:
+    for group in collective_groups(summary):
+        for one in group.figures:
+            if one.time_s is not None and one.algbw is not None and one.busbw is not None:
+                factor = 1.0 if group.collective == "all_reduce" else 2 / 3
+                assert one.algbw.value == pytest.approx(one.cell.size / one.time_s.value)
+                assert one.busbw.value == pytest.approx(factor * one.algbw.value)
+                assert (one.busbw.low or 0) / (one.algbw.low or 1) == pytest.approx(factor)
+
+
+def test_what_is_wrong_has_no_time_and_no_bandwidth(summary: RunSummary) -> None:
+    [row] = [row for row in collective_tables(summary)[0].rows if row[4] == "hierarchical_copy"]
+    assert row[5:] == ("–", "–", "–", "–", "wrong result")
+    assert {row[-1] for row in collective_tables(summary)[0].rows} == {"none", "wrong result"}
+
+
+def test_marked_are_those_that_may_be_the_fastest_of_their_size(summary: RunSummary) -> None:
+    table = collective_tables(summary)[0]
+    for size in ("4", "1048576"):
+        assert any(row[0] == size and number in table.marked for number, row in enumerate(table.rows))
+
+
+@pytest.mark.parametrize(
+    ("width", "has", "has_not"), [(160, "redop", "nothing"), (110, "minutes", "redop"), (70, "busbw", "minutes")]
+)
+def test_the_terminal_shows_as_many_columns_as_there_is_room_for(
+    run: Run, summary: RunSummary, width: int, has: str, has_not: str
+) -> None:
+    said = run_text(run.manifest, run.trials, summary, width, False)
+    heads = said[said.index("all_reduce") :].partition("─")[0]
+    assert has in heads
+    assert has_not not in heads
+    assert max(map(len, said.splitlines())) <= width
+
+
+def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: Run, summary: RunSummary) -> None:
+    said = run_text(run.manifest, run.trials, summary, 160, False)
+    assert len(re.findall("as in nccl-tests", said)) == 1
+    assert "the value of replica 1 is missing" in said
+    assert "Of 5 cells, without a throughput: 1 wrong result." in said
+    assert "moves\nnone" in said or "moves none" in said
+
+
+def test_while_collectives_are_measured_their_rankings_are_not_told_one_by_one(summary: RunSummary) -> None:
+    assert so_far(summary) == ()
+    assert brief_lines(summary)
+
+
+def test_the_page_has_the_tables(run: Run, summary: RunSummary) -> None:
+    page = render(run.manifest, run.trials, summary)
+    assert 'id="collectives"' in page
+    assert "busbw GB/s" in page
+
+
+def test_a_run_of_trainings_has_none_of_it() -> None:
+    manifest, trials = make_run()
+    summary = summarise(manifest, trials)
+    assert collective_tables(summary) == ()
+    assert 'id="collectives"' not in render(manifest, trials, summary)

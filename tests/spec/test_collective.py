@@ -1,0 +1,156 @@
+"""Collectives as a kind of work: what a spec comes to, what cells are called, and what is refused in one line."""
+
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.plan.blocks import make_plan
+from harness.run.kinds.one_cell import one_cell
+from harness.spec import Matrix, expand, sweep_from
+from harness.spec.cell import Cell, trained
+from harness.spec.collective import CollectiveCell, in_whole_shares
+from harness.spec.expand import base_of
+from harness.trial.engines import catalogue_of
+
+OPS = ["auto", "hierarchical_copy", "reduction_to_one_device"]
+
+
+def planned(**keys: Any) -> Matrix:
+    """The matrix of a sweep of collectives."""
+    return expand(sweep_from({"work": "collective", **keys}), catalogue_of())
+
+
+def cells_of(**keys: Any) -> list[CollectiveCell]:
+    return [cell for cell in planned(**keys).cells if isinstance(cell, CollectiveCell)]
+
+
+def test_a_sweep_of_collectives_is_every_combination_and_no_base_case() -> None:
+    matrix = planned(collective=["all_reduce", "broadcast"], size=[4, 2**20], replicas=[2, 3], cross_device_op=OPS)
+    assert len(matrix.cells) == 2 * 2 * 2 * 3
+    assert not matrix.added_base
+    assert not matrix.left_out
+    assert len({cell.cell_id for cell in matrix.cells}) == len({cell.label for cell in matrix.cells}) == 24
+    assert len({cell.full_name for cell in matrix.cells}) == len({cell.short_name for cell in matrix.cells}) == 24
+    assert all(base_of(cell) == cell for cell in matrix.cells)
+
+
+def test_without_more_it_is_an_all_reduce_from_four_bytes_to_sixteen_megabytes() -> None:
+    cells = cells_of()
+    assert {(cell.collective, cell.strategy, cell.replicas) for cell in cells} == {("all_reduce", "mirrored", 2)}
+    assert [cell.size for cell in cells] == [4, 2**12, 2**16, 2**20, 2**24]
+
+
+def test_a_sweep_of_collectives_asks_for_nothing_of_a_training_and_a_training_for_no_collective() -> None:
+    asked = sweep_from({"work": "collective", "size": [4]})
+    assert asked.asked("model") == asked.asked("data") == asked.asked("batch_size") == []
+    training = sweep_from({"model": ["mlp"]})
+    assert training.asked("collective") == training.asked("size") == []
+
+
+def test_sizes_are_read_from_text_as_from_numbers() -> None:
+    assert [cell.size for cell in cells_of(size=["4", 8, "64KiB", "1M"])] == [4, 8, 2**16, 2**20]
+
+
+def test_a_step_is_the_buffer_in_bytes() -> None:
+    [cell] = cells_of(size=[2**16])
+    assert (cell.work.amount, cell.work.quantity.many, cell.work.quantity.unit) == (2**16, "bytes", "bytes/s")
+    assert (cell.label, cell.subject) == ("all_reduce 64 KiB mirrored ×2", "all_reduce")
+    assert cell.short_name == "all_reduce-64KiB-2"
+    assert cell.data_set is None
+    assert (cell.shape.device, cell.shape.workers, cell.replicas_in_sync, cell.devices) == ("virtual-cpu", 1, 2, 2)
+
+
+@pytest.mark.parametrize("key", ["strategy", "replicas", "cross_device_op", "packing", "intra_op_threads", "size"])
+def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str) -> None:
+    [cell] = cells_of(size=[2**16])
+    other = cell.model_copy(update={key: {"replicas": 3, "intra_op_threads": 2, "size": 2**20}.get(key, "another")})
+    assert other.cell_id != cell.cell_id
+    assert other.label != cell.label
+
+
+def test_a_cell_is_the_cell_that_it_was() -> None:
+    [cell] = cells_of(size=[4])
+    assert cell.cell_id == "a49c5c3c91e0"
+
+
+def test_where_each_replica_has_a_share_the_buffer_is_cut_in_whole_elements() -> None:
+    assert [in_whole_shares("all_gather", size, 3) for size in (4, 12, 2**16)] == [0, 12, 65532]
+    assert in_whole_shares("all_reduce", 4, 3) == in_whole_shares("broadcast", 4, 3) == 4
+    matrix = planned(collective=["all_gather"], size=[4, 2**16], replicas=[3])
+    assert [cell.work.amount for cell in matrix.cells] == [65532]
+    [left_out] = matrix.left_out
+    assert left_out.combination == "all_gather of 4 bytes over 3 replicas"
+    assert left_out.reason == "a share is one float32 or more: 12 bytes at least"
+
+
+def test_counts_are_those_of_nccl_tests_and_a_gathering_replica_sends_its_share() -> None:
+    told = {cell.collective: (cell.count, cell.elements) for cell in cells_of(
+        collective=["all_reduce", "all_gather", "reduce_scatter", "broadcast"], size=[64], replicas=[4])}  # fmt: skip
+    assert told == {"all_reduce": (16, 16), "all_gather": (4, 4), "reduce_scatter": (4, 16), "broadcast": (16, 16)}
+
+
+def test_what_an_op_does_not_pack_by_is_left_out_with_the_reason() -> None:
+    matrix = planned(size=[4], cross_device_op=["auto", "hierarchical_copy"], num_packs=[0, 2])
+    assert [cell.get("packing") for cell in matrix.cells] == ["default", "num_packs=0", "num_packs=2"]
+    assert {item.reason for item in matrix.left_out} == {"auto takes no num_packs"}
+
+
+def test_ops_packings_and_sizes_of_one_collective_take_turns() -> None:
+    cells = cells_of(collective=["all_reduce", "broadcast"], size=[4, 2**20], replicas=[2, 3], cross_device_op=OPS)
+    [block] = make_plan(cells, 1, seed=1, live={}).blocks
+    by_id = {cell.cell_id: cell for cell in cells}
+    assert sorted({by_id[cell_id].collective for cell_id in group} for group in block) == [
+        {"all_reduce"},
+        {"broadcast"},
+    ] or [{by_id[cell_id].collective for cell_id in group} for group in block] == [{"broadcast"}, {"all_reduce"}]
+
+
+def test_one_ranking_holds_what_does_the_same_collective() -> None:
+    cells = cells_of(size=[4, 2**20], cross_device_op=OPS)
+    scopes = {tuple(cell.scope.items()) for cell in cells}
+    assert len(scopes) == 2
+    assert cells[0].scope_label(cells) == "all_reduce of 4 B over 2 replicas, virtual-cpu"
+
+
+def test_two_ops_can_be_compared_as_the_sides_of_a_decision() -> None:
+    def side(op: str) -> Cell:
+        return one_cell("a", {"work": "collective", "replicas": [3], "size": ["1MiB"]}, {"cross_device_op": op})[1]
+
+    assert [side(op).label for op in ("auto", "reduction_to_one_device")] == [
+        "all_reduce 1 MiB mirrored ×3",
+        "all_reduce 1 MiB mirrored ×3 reduction_to_one_device",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model": ["mlp"]}, "model: belongs to a training, and work is 'collective'"),
+        ({"batch_size": [8]}, "batch_size: belongs to a training"),
+        ({"step": "mine:make"}, "step: belongs to a training"),
+        ({"check": "mine:moves"}, "check: belongs to a training"),
+        ({"strategy": ["none"]}, "strategy: given 'none', but collectives are measured of mirrored only"),
+        ({"strategy": ["multi_worker_mirrored"]}, "strategy: given 'multi_worker_mirrored', but collectives are"),
+        ({"replicas": [1]}, "no combination is left to run .*one replica has nobody to send to"),
+        ({"size": [5]}, "size: given 5, expected a multiple of 4"),
+        ({"size": [0]}, "size: given 0, expected greater than or equal to 4"),
+        ({"size": ["64 Q"]}, "size: given '64 Q', expected bytes, such as 4, 64KiB or 16MiB"),
+        ({"size": ["9" * 5000]}, "size: given '99.*, expected bytes"),
+        ({"collective": ["all_sum"]}, "collective: given 'all_sum', .*did you mean 'all_reduce'"),
+        ({"cross_device_op": ["ring"]}, "'ring' is an op of multi_worker_mirrored"),
+        ({"work": "training", "size": [4]}, "size: belongs to collectives: give work, too"),
+        ({"work": "dance"}, "work: given 'dance', expected 'training' or 'collective'"),
+    ],
+)
+def test_what_a_collective_cannot_have_is_refused_in_one_line_that_names_the_key(
+    keys: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        planned(**keys)
+    assert "\n" not in str(error.value)
+
+
+def test_a_collective_is_no_training() -> None:
+    with pytest.raises(TypeError, match="is no training"):
+        trained(cells_of()[0])
