@@ -198,6 +198,10 @@ class Checks(RecordModel):
         return all(made) and self.updates_applied is not None
 
 
+TF32 = "tf32"
+"""`Executed.arithmetic` where GPUs multiply float32 with 10 bits of fraction in place of 23."""
+
+
 class Executed(RecordModel):
     """What the traced program really does; two cells with one fingerprint are the same experiment."""
 
@@ -216,6 +220,16 @@ class Executed(RecordModel):
     input: list[str] = []
     """The stages of the input pipeline as it was built, from the source to the consumer, which the traced program does
     not hold: `Shuffle(1797)`, `Prefetch(2)`. What TensorFlow's strategies put behind it is not among them."""
+    arithmetic: str = ""
+    """Of `float32` on GPUs: `tf32` where they multiply in fewer bits, as TensorFlow lets those that can, else
+    `float32`. Empty of every other precision and device, and of earlier records."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        if not self.arithmetic:
+            written.pop("arithmetic", None)
+        return written
 
 
 class Resources(RecordModel):

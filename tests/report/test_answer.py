@@ -10,6 +10,7 @@ from harness.record.reading import load_run
 from harness.record.trial import Executed, TrialRecord
 from harness.report.export.rows import answer_row
 from harness.report.figures.ranking import ranking_figure
+from harness.report.tables.sweep import executed_words
 from harness.report.words.answer import answer_lines, answers
 from harness.report.words.exactness import ranking_note
 from harness.spec.cell import Cell, trained
@@ -392,3 +393,15 @@ def test_a_clear_winner_is_called_one() -> None:
 
 def test_two_trials_that_leave_everything_open_are_called_too_few() -> None:
     assert "2 trials a cell cannot tell so many cells apart: use --trials 4 or more." in said(blocks=2, noise=0.15)
+
+
+def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the_table_of_what_ran() -> None:
+    def on_new_cards(record: TrialRecord) -> TrialRecord:
+        return record.model_copy(update={"executed": record.executed.model_copy(update={"arithmetic": "tf32"})})
+
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+    summary = summarise(*make_run(cells, faults=False, change=on_new_cards))
+    assert "float32 was computed as TF32" in "\n".join(answer_lines(summary))
+    assert all(executed_words(cell).endswith("; float32 computed as TF32") for cell in summary.workloads[0].ranking)
+    plain = summarise(*make_run(cells, faults=False))
+    assert "TF32" not in "\n".join(answer_lines(plain))

@@ -12,6 +12,7 @@ from harness.analysis.estimates.verdict import Margins
 from harness.analysis.trends import trend_words
 from harness.environment import Change
 from harness.record import Run, RunManifest, TrialRecord
+from harness.record.trial import TF32
 from harness.record.validation import ValidationRecord
 from harness.spec.grouping import experiment
 
@@ -94,7 +95,8 @@ def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
                 f"{name}: {trend_words(cell.measured.trend)} in the course of a trial, relative to the other's. "
                 "If that is warm-up, --max-warmup should be larger."
             )
-    return [*lost, *(text for row in valid for text in _on_programs(row, one_cell))]
+    ran = (text for row in valid for text in (*_on_programs(row, one_cell), *_on_arithmetic(row)))
+    return [*lost, *ran]
 
 
 def _on_programs(row: Row, one_cell: bool) -> list[str]:
@@ -107,6 +109,15 @@ def _on_programs(row: Row, one_cell: bool) -> list[str]:
     if not one_cell and same and a.cell_id != b.cell_id and experiment(a.cell) == experiment(b.cell):
         return [f"{row.name}: both sides trace to one program ({_ran(a)}): the same experiment twice."]
     return []
+
+
+def _on_arithmetic(row: Row) -> list[str]:
+    """float32 that GPUs computed otherwise on one side: a difference in speed may be that of the arithmetic."""
+    a, b = row.a.executed.arithmetic, row.b.executed.arithmetic
+    if not (a and b) or a == b:
+        return []
+    tf32, full = ("A", "B") if a == TF32 else ("B", "A")
+    return [f"{row.name}: {tf32} computed float32 as TF32, {full} in full: the sides differ in their arithmetic."]
 
 
 def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:

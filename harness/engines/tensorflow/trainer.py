@@ -7,7 +7,7 @@ from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
-from harness.engines.tensorflow.reference import continue_reference, run_reference
+from harness.engines.tensorflow.reference import arithmetic_of, continue_reference, run_reference
 from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.state import capture
@@ -115,8 +115,15 @@ class TensorFlowTrainer:
         return self._training.agree
 
     def executed(self) -> Executed:
-        """What the traced program holds, and the stages of the input, which it does not hold."""
-        return self._loop.executed().model_copy(update={"input": self._training.input})
+        """What the traced program holds, and what it does not: the stages of the input, and the arithmetic."""
+        found = {"input": self._training.input, "arithmetic": self._arithmetic()}
+        return self._loop.executed().model_copy(update=found)
+
+    def _arithmetic(self) -> str:
+        """Of float32 on GPUs of this process; a coordinator's are its workers', which it cannot ask."""
+        cell = self._training.cell
+        known = cell.precision == "float32" and "GPU" in self._training.devices.names[0] and not cell.asynchronous
+        return arithmetic_of(self._training) if known else ""
 
     def tracer(self, leads: bool) -> Tracer | None:
         """TensorFlow's profiler."""

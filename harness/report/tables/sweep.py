@@ -9,7 +9,7 @@ from harness.analysis.estimates.verdict import EPSILON, Margins
 from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
-from harness.record.trial import Executed
+from harness.record.trial import TF32, Executed
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import ranking_note
 from harness.report.words.over import base_case, has_whole_machine, over_base
@@ -244,7 +244,7 @@ def failed_table(summary: RunSummary) -> Table:
 
 
 def executed_words(cell: CellSummary) -> str:
-    """Reduction and collective ops of one traced step, and how they are packed."""
+    """Reduction and collective ops of one traced step, how they are packed, and in what its float32 was computed."""
     return executed_text(cell.trials.executed)
 
 
@@ -256,8 +256,9 @@ def executed_text(executed: Executed) -> str:
     packs = f"; {plural(executed.packs, 'pack')}" if executed.packs else ""
     largest = f", the largest {size(executed.pack_bytes[0])}" if executed.pack_bytes else ""
     clusters = f"; {plural(executed.xla_clusters, 'XLA cluster')}" if executed.xla_clusters else ""
+    computed = "; float32 computed as TF32" if executed.arithmetic == TF32 else ""
     differs = f" — differs from the request: {executed.differs_from_request}" if executed.differs_from_request else ""
-    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{differs}"
+    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{computed}{differs}"
 
 
 def _twins(cell: CellSummary, by_id: dict[str, CellSummary]) -> str:

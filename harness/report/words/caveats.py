@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.analysis import CellSummary, Interval, Noise, WorkloadSummary
 from harness.analysis.trends import trend_words
+from harness.record.trial import TF32
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
@@ -20,7 +21,14 @@ _ENOUGH = 4
 
 def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
     """A sentence each, what matters most first; `throughput` is the fastest cell's."""
-    return (*_too_few(work), *_trends(work), *_together(work), *_limits(work), *_drift(work, throughput, noise))
+    return (
+        *_too_few(work),
+        *_trends(work),
+        *_together(work),
+        *_arithmetic(work),
+        *_limits(work),
+        *_drift(work, throughput, noise),
+    )
 
 
 def least_overhead(work: WorkloadSummary) -> CellSummary | None:
@@ -66,6 +74,15 @@ def _together(work: WorkloadSummary) -> Iterator[str]:
         )
     if "precision" in keys:
         yield "Precision changes the numbers that a step computes: what that does to accuracy was not measured."
+
+
+def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
+    """What float32 was computed in, where that is not float32."""
+    if any(cell.trials.executed.arithmetic == TF32 for cell in work.ranking):
+        yield (
+            "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "
+            "GPUs that can; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it."
+        )
 
 
 def _limits(work: WorkloadSummary) -> Iterator[str]:

@@ -304,3 +304,24 @@ def test_a_cell_whose_traced_program_differs_between_the_runs_is_remarked() -> N
 
     a, b = pair_of_runs(change=retraced)
     assert any("B runs 4 × AddN" in remark for remark in compare_runs(a, b, MARGINS).remarks)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ("tf32", "float32", "A computed float32 as TF32, B in full"),
+        ("float32", "tf32", "B computed float32 as TF32, A in full"),
+        ("tf32", "tf32", ""),
+        ("", "tf32", ""),
+    ],
+)
+def test_sides_whose_gpus_computed_float32_otherwise_differ_in_their_arithmetic(a: str, b: str, said: str) -> None:
+    def computing(arithmetic: str) -> Callable[[TrialRecord], TrialRecord]:
+        return lambda record: record.model_copy(
+            update={"executed": record.executed.model_copy(update={"arithmetic": arithmetic})}
+        )
+
+    one, other = (sweep_run(f"run-{n}", seed=n, change=computing(of)) for n, of in enumerate((a, b)))
+    named = [remark for remark in compare_runs(one, other, MARGINS).remarks if "arithmetic" in remark]
+    assert len(named) == (2 if said else 0)
+    assert all(said in remark for remark in named)

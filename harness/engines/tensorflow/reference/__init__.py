@@ -12,6 +12,7 @@ few units in the last place, and what changes then is the noise that the compari
 
 import dataclasses
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,17 @@ def continue_reference(training: Training, before: Sequence[VariableState], faul
 
 
 def arithmetic_of(training: Training) -> str:
-    """The precision, or `tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself."""
+    """The precision, or `tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself.
+
+    NVIDIA_TF32_OVERRIDE=0 forbids that to NVIDIA's libraries, whatever TensorFlow says, and not to kernels of XLA's.
+    """
     import tensorflow as tf
 
-    if training.cell.precision != "float32" or not tf.config.experimental.tensor_float_32_execution_enabled():
-        return training.cell.precision
+    cell = training.cell
+    if cell.precision != "float32" or not tf.config.experimental.tensor_float_32_execution_enabled():
+        return cell.precision
+    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" and not cell.xla:
+        return cell.precision
     gpus = [gpu for gpu in tf.config.list_physical_devices("GPU") if "GPU" in training.devices.names[0]]
     able = [tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
     return "tf32" if any(capability >= (8, 0) for capability in able) else "float32"
