@@ -9,6 +9,7 @@ from typing import Literal
 
 from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
 from harness.analysis.estimates.windows import diagnose
+from harness.analysis.gpus import GpuWindows, gpu_windows
 from harness.record.cluster import NetworkRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
 from harness.spec.cell import Cell
@@ -102,6 +103,8 @@ class CellTrials:
     """What the emulated network turned out to be: medians over the trials that have one."""
     all_cores: int = 0
     """Usable cores, of a cell without a strategy that had all of them where virtual devices share them; else 0."""
+    gpus: GpuWindows | None = None
+    """What its GPUs did in the windows of its measured trials; None where none was read."""
 
     @functools.cached_property
     def cell_id(self) -> str:
@@ -155,6 +158,7 @@ def read_cell(
         resources=resources[0] if resources else Resources(),
         network=_network(trials),
         all_cores=_all_cores(cell, resources, cores),
+        gpus=gpu_windows(measured),
     )
 
 

@@ -70,30 +70,36 @@ def _by_nvml() -> Facts | None:
 
 def read_nvml(nvml: Any) -> Facts:
     """Facts through an initialised `pynvml`. Raises its NVMLError when the library itself fails."""
-
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-        """None for what this GPU does not have (a laptop's has no ECC, a MIG part no clock of its own)."""
-        try:
-            return question(*arguments)
-        except nvml.NVMLError:
-            return None
-
+    ask = asking(nvml)
     count = nvml.nvmlDeviceGetCount()
     found: Facts = {
         "gpu.count": count,
         "gpu.source": "nvml",
-        "gpu.driver_version": _string(ask(nvml.nvmlSystemGetDriverVersion)),
+        "gpu.driver_version": string(ask(nvml.nvmlSystemGetDriverVersion)),
         "gpu.cuda_driver_version": ask(nvml.nvmlSystemGetCudaDriverVersion),
     }
     uuids: list[str | None] = []
     for index in range(count):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        uuids.append(_string(ask(nvml.nvmlDeviceGetUUID, handle)))
-        device = {"id": _hashed(uuids[-1]), **_nvml_device(nvml, handle, ask)}
+        uuids.append(string(ask(nvml.nvmlDeviceGetUUID, handle)))
+        device = {"id": card_id(uuids[-1]), **_nvml_device(nvml, handle, ask)}
         found.update({f"gpu.{index}.{key}": value for key, value in device.items()})
     names = [found[f"gpu.{index}.name"] for index in range(count)]
     visible = visible_to_cuda(uuids, names, os.environ)
     return found | {f"gpu.{index}.visible": seen for index, seen in enumerate(visible)}
+
+
+def asking(nvml: Any) -> Callable[..., Any]:
+    """A function that asks one of NVML's: None for what a GPU does not have (a laptop's has no ECC, a MIG part no clock
+    of its own)."""
+
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return question(*arguments)
+        except nvml.NVMLError:
+            return None
+
+    return ask
 
 
 def visible_to_cuda(
@@ -126,7 +132,7 @@ def visible_to_cuda(
     return [index in seen for index in range(len(uuids))]
 
 
-def _hashed(uuid: str | None) -> str | None:
+def card_id(uuid: str | None) -> str | None:
     """What tells a card from others of its kind and cannot be traced back to it."""
     return None if uuid is None else hashlib.sha256(uuid.encode()).hexdigest()[:12]
 
@@ -135,7 +141,7 @@ def _nvml_device(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:
     memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle)
     used = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
     return {
-        "name": _string(ask(nvml.nvmlDeviceGetName, handle)),
+        "name": string(ask(nvml.nvmlDeviceGetName, handle)),
         "memory_bytes": getattr(memory, "total", None),
         "memory_used_bytes": getattr(memory, "used", None),
         "sm_clock_mhz": ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
@@ -144,24 +150,27 @@ def _nvml_device(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:
         "persistence": _switch(ask(nvml.nvmlDeviceGetPersistenceMode, handle)),
         "mig": _switch(ask(nvml.nvmlDeviceGetMigMode, handle)),
         "ecc": _switch(ask(nvml.nvmlDeviceGetEccMode, handle)),
-        "power_limit_w": _watts(ask(nvml.nvmlDeviceGetPowerManagementLimit, handle)),
-        "power_limit_default_w": _watts(ask(nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)),
+        "power_limit_w": thousandths(ask(nvml.nvmlDeviceGetPowerManagementLimit, handle)),
+        "power_limit_default_w": thousandths(ask(nvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)),
         "temperature_c": ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
         "utilization_percent": getattr(used, "gpu", None),
-        "throttle_reasons": _slowdowns(nvml, ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+        "throttle_reasons": ", ".join(sorted(slowdowns(nvml, handle) or ())) or None,
     }
 
 
-def _slowdowns(nvml: Any, bits: int | None) -> str | None:
+def slowdowns(nvml: Any, handle: Any) -> frozenset[str] | None:
+    """Why a GPU is slowed down now, in words; None where it does not tell."""
+    bits = asking(nvml)(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
     if bits is None:
         return None
-    active = {
-        words for name, words in _SLOWDOWNS.items() if bits & int(getattr(nvml, f"nvmlClocksThrottleReason{name}", 0))
-    }
-    return ", ".join(sorted(active)) or None
+    reasons = _SLOWDOWNS.items()
+    return frozenset(
+        words for name, words in reasons if bits & int(getattr(nvml, f"nvmlClocksThrottleReason{name}", 0))
+    )
 
 
-def _string(value: Any) -> str | None:
+def string(value: Any) -> str | None:
+    """Text of NVML's, which older bindings give as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -171,8 +180,9 @@ def _switch(value: Any) -> bool | None:
     return None if now is None else bool(now)
 
 
-def _watts(milliwatts: Any) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
+def thousandths(value: Any) -> float | None:
+    """W of mW, J of mJ."""
+    return None if value is None else value / 1000
 
 
 def _by_smi() -> Facts | None:

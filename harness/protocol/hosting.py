@@ -48,6 +48,10 @@ class Child(Protocol):
         """What records call the host that it runs on; None is this machine, or several hosts."""
 
     @property
+    def pids(self) -> Sequence[int]:
+        """Numbers of its processes on this machine, as this process knows them; none of those elsewhere."""
+
+    @property
     def status(self) -> int | None:
         """Its exit code, negative for a signal; None while it lives and where nobody knows."""
 

@@ -12,8 +12,9 @@ from pydantic import (
 
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
+from harness.record.gpus import GpuRecord
 from harness.record.interning import shared
-from harness.record.model import RecordModel
+from harness.record.model import RecordModel, without_empty
 from harness.spec.cell import Cell
 from harness.spec.collective import COLLECTIVE
 from harness.spec.work import EXAMPLES, OWN_STEP
@@ -226,10 +227,7 @@ class Executed(RecordModel):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        if not self.arithmetic:
-            written.pop("arithmetic", None)
-        return written
+        return without_empty(write(self), "arithmetic")
 
 
 class Resources(RecordModel):
@@ -241,6 +239,12 @@ class Resources(RecordModel):
     shared: bool = False
     intra_op_threads: Whole = 0
     inter_op_threads: Whole = 0
+    gpus: list[str] = []
+    """The cards, by the `gpu.N.id` of their machine's facts; empty where there are none or they do not tell."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(write(self), "gpus")
 
 
 class Plant(RecordModel):
@@ -329,6 +333,8 @@ class TrialRecord(RecordModel):
     checks: Checks = Checks()
     executed: Annotated[Executed, AfterValidator(shared)] = Executed()
     resources: Annotated[Resources, AfterValidator(shared)] = Resources()
+    gpus: list[GpuRecord] = []
+    """What its GPUs did in each window, of those of the machine of the run."""
     host: str | None = None
     """Of a trial of one process: the host elsewhere that it ran on; None is the machine of the run. `run.json` has
     the facts of each."""
@@ -364,10 +370,17 @@ class TrialRecord(RecordModel):
 
     @model_serializer(mode="wrap")
     def _without_figures_of_another_unit(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
+        written = without_empty(write(self), "gpus")
         for key in RATE_KEYS[not self._in_examples]:
             written.pop(key, None)
         return written
+
+    @model_validator(mode="after")
+    def _gpus_were_read_with_the_windows(self) -> "TrialRecord":
+        count = 0 if self.windows is None else len(self.windows.seconds)
+        if any(gpu.windows not in (None, count) for gpu in self.gpus):
+            raise ValueError(f"a GPU was read in another number of windows than the trial's {count}")
+        return self
 
     @property
     def hosts(self) -> tuple[str, ...]:

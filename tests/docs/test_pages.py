@@ -24,6 +24,7 @@ from harness.record.faults import (
     UpdateCounts,
     WeightCheck,
 )
+from harness.record.gpus import GpuRecord
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.limits import Limit, LimitsRecord
 from harness.record.manifest import (
@@ -69,6 +70,7 @@ MODELS = [
     Checks,
     Executed,
     Resources,
+    GpuRecord,
     RunManifest,
     PlanRecord,
     LeftOutRecord,

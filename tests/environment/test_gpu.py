@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +9,7 @@ import pytest
 
 from harness.environment import gpu
 from tests.environment.machine import lay_out
-
-
-class NVMLError(Exception):
-    """As pynvml raises for what a GPU does not support."""
-
-
-def unsupported(*_: object) -> Any:
-    """A question that this GPU cannot answer."""
-    raise NVMLError("Not Supported")
-
-
-def fake_nvml(**changes: Any) -> Any:
-    """A `pynvml` of one H200."""
-    answers: dict[str, Any] = {
-        "NVMLError": NVMLError,
-        "NVML_CLOCK_SM": 1,
-        "NVML_CLOCK_MEM": 2,
-        "NVML_TEMPERATURE_GPU": 0,
-        "nvmlClocksThrottleReasonSwPowerCap": 4,
-        "nvmlClocksThrottleReasonHwSlowdown": 8,
-        "nvmlClocksThrottleReasonSwThermalSlowdown": 32,
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 1,
-        "nvmlSystemGetDriverVersion": lambda: b"570.1",
-        "nvmlSystemGetCudaDriverVersion": lambda: 12080,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda _: "NVIDIA H200",
-        "nvmlDeviceGetUUID": lambda index: f"GPU-{index}a2b-c",
-        "nvmlDeviceGetMemoryInfo": lambda _: types.SimpleNamespace(total=150 * 10**9, used=10**9),
-        "nvmlDeviceGetUtilizationRates": lambda _: types.SimpleNamespace(gpu=3, memory=0),
-        "nvmlDeviceGetClockInfo": lambda _, kind: {1: 345, 2: 3201}[kind],
-        "nvmlDeviceGetMaxClockInfo": lambda _, kind: {1: 1980}[kind],
-        "nvmlDeviceGetPersistenceMode": lambda _: 1,
-        "nvmlDeviceGetMigMode": lambda _: [0, 1],
-        "nvmlDeviceGetEccMode": unsupported,
-        "nvmlDeviceGetPowerManagementLimit": lambda _: 650_000,
-        "nvmlDeviceGetPowerManagementDefaultLimit": lambda _: 700_000,
-        "nvmlDeviceGetTemperature": lambda *_: 41,
-        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda _: 1 | 4 | 32,
-    }
-    return types.SimpleNamespace(**(answers | changes))
+from tests.environment.nvml import fake_nvml, unsupported
 
 
 def use(monkeypatch: pytest.MonkeyPatch, nvml: Any, smi: str | None = None) -> None:

@@ -95,7 +95,7 @@ def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
                 f"{name}: {trend_words(cell.measured.trend)} in the course of a trial, relative to the other's. "
                 "If that is warm-up, --max-warmup should be larger."
             )
-    ran = (text for row in valid for text in (*_on_programs(row, one_cell), *_on_arithmetic(row)))
+    ran = (text for row in valid for text in (*_on_programs(row, one_cell), *_on_arithmetic(row), *_on_clocks(row)))
     return [*lost, *ran]
 
 
@@ -118,6 +118,15 @@ def _on_arithmetic(row: Row) -> list[str]:
         return []
     tf32, full = ("A", "B") if a == TF32 else ("B", "A")
     return [f"{row.name}: {tf32} computed float32 as TF32, {full} in full: the sides differ in their arithmetic."]
+
+
+def _on_clocks(row: Row) -> list[str]:
+    """GPUs whose clock was held down while a side was timed."""
+    sides = {"A": row.a.gpus, "B": row.b.gpus}
+    if not any(side is not None and side.slowed for side in sides.values()):
+        return []
+    told = [f"in {side.words} of {name}" for name, side in sides.items() if side is not None and side.read]
+    return [f"{row.name}: a GPU's clock was held down {' and '.join(told)}: what that cost is in the comparison."]
 
 
 def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
@@ -147,6 +148,7 @@ class OwnStep(Attempt):
             physical_devices=max(1, len(tf.config.list_physical_devices("GPU"))),
             intra_op_threads=self._request.intra_op_threads,
             inter_op_threads=self._request.inter_op_threads,
+            gpus=cards_in_use(self._devices()),
         )
 
     def _devices(self) -> tuple[str, ...]:

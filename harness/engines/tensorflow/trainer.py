@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
@@ -48,6 +49,7 @@ class TensorFlowTrainer:
             shared=devices.shared,
             intra_op_threads=self._request.intra_op_threads,
             inter_op_threads=self._request.inter_op_threads,
+            gpus=[] if self._request.training.asynchronous else cards_in_use(devices.names),
         )
 
     @property

@@ -53,6 +53,8 @@ def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
         ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
     )
     ranking = work.ranking
+    if any(_joules(cell) != NOTHING for cell in ranking):
+        fields = (*fields, (f"J/{quantity.one}", True, _joules))
     marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
     return _table(work.workload.label, fields, ranking, ranking_note(work, noise), marked)
 
@@ -293,6 +295,12 @@ def _against_best(cell: CellSummary) -> str:
     if cell.place is None:
         return NOTHING
     return "100 %" if cell.place.against_best is None else share(cell.place.against_best)
+
+
+def _joules(cell: CellSummary) -> str:
+    """By the GPUs' own counters, of their windows."""
+    gpus = cell.trials.gpus
+    return NOTHING if gpus is None or gpus.joules_each is None else significant(gpus.joules_each)
 
 
 def _speed_up(cell: CellSummary) -> str:

@@ -26,6 +26,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
         *_trends(work),
         *_together(work),
         *_arithmetic(work),
+        *_clocks(work),
         *_limits(work),
         *_drift(work, throughput, noise),
     )
@@ -82,6 +83,18 @@ def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
         yield (
             "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "
             "GPUs that can; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it."
+        )
+
+
+def _clocks(work: WorkloadSummary) -> Iterator[str]:
+    """GPUs that were slowed down while ranked cells were timed."""
+    read = [(cell, cell.trials.gpus) for cell in work.ranking if cell.trials.gpus is not None]
+    slowed, windows = sum(gpus.slowed for _, gpus in read), sum(gpus.read for _, gpus in read)
+    if slowed:
+        cell, most = max(read, key=lambda item: item[1].slowed / max(1, item[1].read))
+        yield (
+            f"A GPU's clock was held down in {slowed:,} of {windows:,} windows, most often those of {cell.label}: "
+            f"{most.words}. What that cost is in the figures."
         )
 
 

@@ -20,6 +20,7 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
 from harness.run.process.zygote import renew
 from harness.run.progress.base import Progress
+from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
@@ -126,7 +127,8 @@ class ArmBlocks:
         while order:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
             trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]
-            left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree).run()
+            cards = watch_of((arm.request.cell for arm in arms), arms[0].zygote.engine)
+            left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree, cards).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
             self.progress.more(len(order) - len(left))
         self._of_these += 1

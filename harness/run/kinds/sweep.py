@@ -18,6 +18,7 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
+from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
@@ -180,7 +181,8 @@ class SweepRun(TrialRun):
         alone = not of_cores or any(shape.workers + shape.servers > 1 for shape in shapes)
         together = 1 if alone else min(MOST_TOGETHER, usable_cores())
         rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
-        return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree)
+        cards = watch_of((trial.cell for trial in trials), self.sweep.engine)
+        return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree, cards)
 
     def _keep(self, record: TrialRecord) -> None:
         note_hosts(self.store, record, self._arms[record.cell_id].zygote.hosts)

@@ -118,6 +118,11 @@ class ClusterChild:
         return "" if self.channel.lost is None else f"{self.channel.lost.member.name} "
 
     @property
+    def pids(self) -> list[int]:
+        """Of every process of this machine's."""
+        return [pid for process in self.merged.processes for pid in process.child.pids]
+
+    @property
     def lost(self) -> bool:
         """Whether nobody knows how some process ended, as its preloaded parent is gone."""
         return any(process.child.lost for process in self.merged.processes)

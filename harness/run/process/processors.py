@@ -20,8 +20,11 @@ def resources_of(processes: Iterable[Computing], lead: Resources) -> Resources:
     """`lead`, the leading process's, with the processors of every host on which workers compute.
 
     Each process knows its own host's; those of one host have the same ones. Replicas share processors where some host
-    has fewer than its workers have replicas: how many there are elsewhere is no help to those.
+    has fewer than its workers have replicas: how many there are elsewhere is no help to those. The GPUs are all
+    processes'.
     """
+    processes = list(processes)
+    gpus = dict.fromkeys(gpu for one in processes if one.outcome is not None for gpu in one.outcome.resources.gpus)
     physical: dict[str, int] = {}
     replicas: Counter[str] = Counter()
     for process in processes:
@@ -31,6 +34,5 @@ def resources_of(processes: Iterable[Computing], lead: Resources) -> Resources:
             # A worker that serves does not name its devices; it has one replica.
             replicas[host] += max(1, len(own.logical_devices))
     shared = any(replicas[host] > physical[host] for host in physical)
-    return lead.model_copy(
-        update={"physical_devices": sum(physical.values()) or lead.physical_devices, "shared": shared}
-    )
+    bound = sum(physical.values()) or lead.physical_devices
+    return lead.model_copy(update={"physical_devices": bound, "shared": shared, "gpus": list(gpus)})

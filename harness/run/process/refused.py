@@ -13,6 +13,7 @@ class RefusedChild:
     """Its one report says why it could not be started; see `harness.protocol.hosting.Child`."""
 
     host: str | None = None
+    pids: tuple[int, ...] = ()
     status = 0
     lost = False
     who = gone = ""

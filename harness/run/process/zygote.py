@@ -58,6 +58,13 @@ class ForkedChild:
         self._stderr = stderr
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Its own, once the fork server has told it."""
+        if self.pid is None:
+            self._zygote.drain()
+        return () if self.pid is None else (self.pid,)
+
+    @property
     def lost(self) -> bool:
         """Whether the fork server is gone, or another one, so that nobody knows how this ended."""
         return not self._zygote.knows(self)

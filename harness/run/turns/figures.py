@@ -1,12 +1,16 @@
 """A trial's figures from its raw windows (`docs/protocol.md#estimators`)."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 from harness.protocol.messages import WindowTimes
+from harness.record.gpus import GpuRecord
 from harness.record.trial import Windows, rates
+from harness.run.turns.cards import CardWindow
 from harness.spec.cell import Cell
+
+_TOLD = tuple(one.name for one in fields(CardWindow))
 
 
 @dataclass
@@ -19,6 +23,10 @@ class Taken:
     sync_seconds: float = 0.0
     after_own: list[int] = field(default_factory=list)
     """Indices of windows before which no other trial had a turn."""
+    cards: list[Mapping[str, CardWindow]] = field(default_factory=list)
+    """What each GPU of the machine did in each window, by its id; empty where none was watched."""
+    held: dict[str, int] = field(default_factory=dict)
+    """Bytes that its processes held of each GPU after the last window."""
 
     @property
     def first_measured(self) -> int:
@@ -43,6 +51,20 @@ def windows_of(taken: Taken) -> Windows | None:
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in windows),
         workers=[list(times) for times in zip(*(window.workers for window in windows), strict=True)],
     )
+
+
+def gpus_of(taken: Taken, ids: Sequence[str]) -> list[GpuRecord]:
+    """What the cards `ids` did in each window. Of cards that nobody here has read, as another host's, nothing."""
+    missing = len(taken.windows) - len(taken.cards)  # a window that came in while the trial was interrupted
+    windows: list[Mapping[str, CardWindow]] = [*taken.cards, *({} for _ in range(missing))]
+    records = []
+    for card in ids:
+        of_card = [window.get(card, CardWindow()) for window in windows]
+        lists = {name: [getattr(window, name) for window in of_card] for name in _TOLD}
+        told = {name: values for name, values in lists.items() if any(value is not None for value in values)}
+        if told:
+            records.append(GpuRecord(id=card, process_memory_bytes=taken.held.get(card), **told))
+    return records
 
 
 def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:

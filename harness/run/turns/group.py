@@ -10,7 +10,9 @@ from harness.environment import available_memory_bytes
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress
+from harness.run.turns.cards import CardWatch
 from harness.run.turns.live import SLICE_S, Ended, LiveTrial
+from harness.run.turns.room import CardRoom
 
 MEMORY_RESERVE = 0.15
 """Share of the machine's memory that stays free."""
@@ -33,7 +35,8 @@ class TurnRules:
 class TurnGroup:
     """Runs one group. `keep` is called with each record as soon as its trial has ended.
 
-    `agree` may set the steps of a window of the trials that are set up, before the first turn.
+    `agree` may set the steps of a window of the trials that are set up, before the first turn. `cards` are the GPUs
+    under them, to watch while they have their turns.
     """
 
     def __init__(
@@ -43,8 +46,10 @@ class TurnGroup:
         keep: Callable[[TrialRecord], None],
         progress: Progress,
         agree: Callable[[Sequence[LiveTrial]], None] | None = None,
+        cards: CardWatch | None = None,
     ) -> None:
         self._agree = agree
+        self._cards = cards
         self._waiting = list(trials)
         self._rules = rules
         self._keep = keep
@@ -53,6 +58,7 @@ class TurnGroup:
         self._each_takes = 0.0
         """Bytes of memory that a trial takes, as far as is known; 0 is not known yet."""
         self._shuffler = random.Random(rules.seed)
+        self._on_cards: CardRoom | None = None
         self._latest: LiveTrial | None = None
         """Whose window was the last one."""
 
@@ -72,6 +78,7 @@ class TurnGroup:
 
     def _set_up(self) -> None:
         before = available_memory_bytes()
+        self._on_cards = None if self._cards is None else CardRoom(self._cards.cards)
         setting_up: list[LiveTrial] = []
         while setting_up or self._another_fits(before, 0):
             at_once = self._rules.together if self._each_takes else min(self._rules.at_first, self._rules.together)
@@ -86,6 +93,8 @@ class TurnGroup:
             self._follow(setting_up, LiveTrial.set_up_step)
             if len(self._live) > len(setting_up) < begun:
                 self._each_takes = max(self._each_takes, (before - available_memory_bytes()) / len(self._live))
+                if self._on_cards is not None:
+                    self._on_cards.learn(len(self._live))
 
     def _follow(self, trials: list[LiveTrial], take_in: Callable[[LiveTrial], bool]) -> None:
         """Take in what has been reported; take those out of the list that are through or have ended."""
@@ -112,11 +121,17 @@ class TurnGroup:
         while waiting or leaving:
             while waiting and self._may_leave(waiting[0], leaving):
                 trial = waiting.pop(0)
+                self._ask_what_is_held(trial)
                 trial.company = 1 if trial.timed_at_its_end else self._company(len(waiting) + len(leaving))
                 self._progress.phase(trial.cell, "exit")
                 trial.begin_to_finish()
                 leaving.append(trial)
             self._follow(leaving, LiveTrial.finish_step)
+
+    def _ask_what_is_held(self, trial: LiveTrial) -> None:
+        """What a trial's processes have taken of each card by its last window, before what proves takes more."""
+        if self._cards is not None:
+            trial.taken.held = self._cards.held_by(trial.child.pids)
 
     def _may_leave(self, trial: LiveTrial, leaving: Sequence[LiveTrial]) -> bool:
         """Whether a trial may be seen out beside others: one that is timed once more has nobody beside it."""
@@ -124,17 +139,22 @@ class TurnGroup:
             return True
         alone = any(one.timed_at_its_end for one in (trial, *leaving))
         room = available_memory_bytes() > self._each_takes + self._reserve()  # what proves has a model of its own
-        return len(leaving) < self._rules.together and not alone and room
+        return len(leaving) < self._rules.together and not alone and room and self._fits_cards()
 
     def _another_fits(self, before: float, setting_up: int) -> bool:
         """As many trials as fit memory, but at least two: the room is what each has taken so far of what was free.
 
-        The `setting_up` that are under way may still take theirs.
+        The `setting_up` that are under way may still take theirs. The same of the memory of GPUs.
         """
         if len(self._live) < 2 or not self._waiting:
             return bool(self._waiting)
+        if not self._fits_cards(setting_up):
+            return False
         by_now = available_memory_bytes() - setting_up * self._each_takes
         return min(by_now, before - len(self._live) * self._each_takes) > self._each_takes + self._reserve()
+
+    def _fits_cards(self, setting_up: int = 0) -> bool:
+        return self._on_cards is None or self._on_cards.fits(setting_up)
 
     def _company(self, others: int) -> int:
         """Trials that share the cores while they are set up or seen out, of which there are `others` at most."""
@@ -160,7 +180,7 @@ class TurnGroup:
         for trial in order:
             self._progress.turn(trial.cell, trial.side)
             try:
-                trial.take_turn(number)
+                self._turn(trial, number)
             except Ended:
                 self._ended(trial)
                 continue
@@ -170,6 +190,16 @@ class TurnGroup:
                 if after_own:
                     trial.taken.after_own.append(len(trial.taken.windows) - 1)
                 self._progress.window(trial.cell, trial.taken.windows[-1].seconds, trial.taken.windows[-1].steps)
+
+    def _turn(self, trial: LiveTrial, number: int) -> None:
+        """One window, and what the GPUs did in it; where an update was proved before it, they did that, too."""
+        if self._cards is None:
+            trial.take_turn(number)
+            return
+        with self._cards.watching() as read:
+            trial.take_turn(number)
+        if len(trial.taken.cards) < len(windows := trial.taken.windows):
+            trial.taken.cards.append({} if windows[-1].check_seconds else read)
 
     def _ended(self, trial: LiveTrial) -> None:
         if trial in self._live:

@@ -15,7 +15,7 @@ from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import settled
 from harness.run.process.zygote import Zygote
-from harness.run.turns.figures import Taken, figures_of, phases_of, windows_of
+from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.cell import Cell
 
 SLICE_S = 0.2
@@ -319,6 +319,7 @@ class LiveTrial:
             checks=outcome.checks,
             executed=outcome.executed,
             resources=outcome.resources,
+            gpus=gpus_of(self.taken, outcome.resources.gpus),
             host=self.child.host,
             zygote=self.zygote.layout if here else None,
             cluster=cluster,

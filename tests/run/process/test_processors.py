@@ -48,6 +48,16 @@ def test_sixteen_gpus_on_four_hosts_are_sixteen() -> None:
     assert found(*(process(f"host {i}", 4, replicas=4, index=i) for i in range(4))) == (16, False)
 
 
+def test_the_cards_of_a_cluster_are_those_of_every_process_each_once() -> None:
+    workers = [process("", 2, index=index) for index in range(3)]
+    for worker, gpus in zip(workers, (["x"], ["y"], ["y"]), strict=True):
+        assert worker.outcome is not None
+        resources = worker.outcome.resources.model_copy(update={"gpus": gpus})
+        worker.outcome = worker.outcome.model_copy(update={"resources": resources})
+    assert workers[0].outcome is not None
+    assert resources_of(workers, workers[0].outcome.resources).gpus == ["x", "y"]
+
+
 def test_workers_on_one_machine_have_its_processors_once_and_share_them() -> None:
     assert found(*(process("", 2, index=i) for i in range(4))) == (2, True)
 

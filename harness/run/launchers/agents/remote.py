@@ -52,6 +52,7 @@ class RemoteChild:
     """A process that an agent has forked; see `harness.protocol.hosting.Child`."""
 
     who = ""
+    pids: tuple[int, ...] = ()
 
     def __init__(self, agent: "Agent", number: int) -> None:
         self.agent = agent
