@@ -11,11 +11,13 @@ time of one collective and n the replicas:
 Both are the measured time and constants, so they have its interval. https://github.com/NVIDIA/nccl-tests
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval
+from harness.analysis.latency import LatencyBandwidth, fit
 from harness.analysis.summary import CellSummary, RunSummary
 from harness.spec.collective import CollectiveCell
 
@@ -38,6 +40,15 @@ class CollectiveFigures:
     busbw: Interval | None
     """Bytes a second."""
 
+    @property
+    def times_s(self) -> dict[int, float]:
+        """Seconds of one collective, by block."""
+        measured = self.summary.measured
+        if measured is None:
+            return {}
+        sample = measured.sample
+        return {block: self.cell.size / math.exp(x) for block, x in zip(sample.blocks, sample.values, strict=True)}
+
 
 @dataclass(frozen=True)
 class CollectiveGroup:
@@ -47,6 +58,16 @@ class CollectiveGroup:
     replicas: int
     device: str
     figures: tuple[CollectiveFigures, ...]
+
+    @property
+    def fits(self) -> "tuple[tuple[CollectiveCell, LatencyBandwidth], ...]":
+        """t = α + S/β of each op, with the cell of its smallest buffer; nothing of one that has too few sizes."""
+        by_op: defaultdict[tuple[object, ...], list[CollectiveFigures]] = defaultdict(list)
+        for figures in self.figures:
+            if figures.summary.measured is not None:
+                by_op[figures.cell.strategy, *figures.cell.how].append(figures)
+        found = ((of[0].cell, fit({one.cell.size: one.times_s for one in of})) for of in by_op.values())
+        return tuple((cell, line) for cell, line in found if line is not None)
 
 
 def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:

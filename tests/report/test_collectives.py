@@ -1,6 +1,7 @@
 """Collectives as a reader of nccl-tests knows them, on the terminal and on the page."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from harness.analysis.collectives import collective_groups
 from harness.record import Run
 from harness.record.trial import TrialRecord
 from harness.report.page.report import render
-from harness.report.tables.collectives import collective_tables
+from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines
@@ -68,6 +69,17 @@ def test_bandwidths_are_the_size_over_the_time_and_the_bus_factor_over_that(summ
                 assert one.algbw.value == pytest.approx(one.cell.size / one.time_s.value)
                 assert one.busbw.value == pytest.approx(factor * one.algbw.value)
                 assert (one.busbw.low or 0) / (one.algbw.low or 1) == pytest.approx(factor)
+
+
+def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: Path, summary: RunSummary) -> None:
+    assert latency_table(summary).rows == ()
+    made = run_of([RING.model_copy(update={"size": 4 * 2**power}) for power in (0, 10, 20)], tmp_path)
+    more = summarise(made.manifest, made.trials)
+    [row] = latency_table(more).rows
+    assert row[:3] == ("all_reduce", "2", "auto")
+    assert row[7] == "4 B – 4 MiB"
+    assert "Latency and bandwidth" in run_text(made.manifest, made.trials, more, 160, False)
+    assert "Latency and bandwidth" in render(made.manifest, made.trials, more)
 
 
 def test_what_is_wrong_has_no_time_and_no_bandwidth(summary: RunSummary) -> None:

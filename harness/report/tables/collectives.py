@@ -2,10 +2,20 @@
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, collective_groups
+from harness.analysis.latency import MUCH, LatencyBandwidth
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import THESE_MINUTES
-from harness.report.words.text import NOT_JUDGED, NOTHING, OWN_INTERVAL, STATUS_WORDS, bounds, plural, significant
-from harness.spec.collective import CollectiveCell
+from harness.report.words.text import (
+    NOT_JUDGED,
+    NOTHING,
+    OWN_INTERVAL,
+    STATUS_WORDS,
+    bounds,
+    percent,
+    plural,
+    significant,
+)
+from harness.spec.collective import CollectiveCell, size_text
 from harness.visible import printable
 
 _COLUMNS = (
@@ -26,6 +36,8 @@ ROOM = (
     (0, ("size B", "op", "time µs", "algbw GB/s", "busbw GB/s", "wrong")),
 )
 """From how many columns of a terminal which columns of the table have room."""
+FITS_ROOM = (150, ("collective", "n", "op", "α µs", "β GB/s", "largest residual", "the line"))
+"""Below so many columns of a terminal, those of the table of latencies that have room."""
 _SHARED_MEMORY = (
     " Virtual devices on the processor share its memory: a copy from one to another hands on the same bytes and moves "
     "none, which a broadcast consists of."
@@ -37,6 +49,58 @@ _MICRO = 1e-6
 def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
     """A table for each collective and number of replicas; none of a run without collectives."""
     return tuple(_table(group, summary.judged) for group in collective_groups(summary))
+
+
+def latency_table(summary: RunSummary) -> Table:
+    """t = α + S/β of each collective, number of replicas and op; without rows where too few sizes were measured."""
+    columns = (
+        Head("collective", False),
+        Head("n"),
+        Head("op", False),
+        Head("α µs"),
+        Head(f"α, {OWN_INTERVAL}"),
+        Head("β GB/s"),
+        Head(f"β, {OWN_INTERVAL}"),
+        Head("sizes", False),
+        Head("largest residual"),
+        Head("the line", False),
+    )
+    note = (
+        "t = α + S/β over the sizes S, fitted to the times of each block; intervals are Student's t over blocks. A "
+        f"residual is what a size takes longer than the line says; where it is above {percent(MUCH)} beyond doubt the "
+        "line does not hold."
+    )
+    rows = [
+        tuple(map(printable, (group.collective, str(group.replicas), *_fit_row(cell, line))))
+        for group in collective_groups(summary)
+        for cell, line in group.fits
+    ]
+    return Table("Latency and bandwidth", columns, tuple(rows), note)
+
+
+def _fit_row(cell: CollectiveCell, line: LatencyBandwidth) -> tuple[str, ...]:
+    alpha, worst = line.latency_s, line.worst
+    low, high = line.bandwidth_limits
+    sizes = [residual.size for residual in line.residuals]
+    known = alpha.low is not None
+    return (
+        " ".join(cell.how) or "auto",
+        _scaled(alpha.value, _MICRO),
+        f"[{_scaled(alpha.low, _MICRO)} – {_scaled(alpha.high, _MICRO)}]" if known else "no interval",
+        _scaled(line.bandwidth, _GIGA),
+        f"[{_scaled(low, _GIGA)} – {_scaled(high, _GIGA, '∞')}]" if known else "no interval",
+        f"{_bytes(sizes[0])} – {_bytes(sizes[-1])}",
+        f"{100 * worst.share.value:+.0f} % at {_bytes(worst.size)}",
+        f"does not hold at {_bytes(worst.size)}" if worst.beyond_doubt else "not contradicted",
+    )
+
+
+def _bytes(size: int) -> str:
+    return size_text(size, "B", " ")
+
+
+def _scaled(value: float | None, unit: float, unknown: str = NOTHING) -> str:
+    return unknown if value is None else significant(value / unit)
 
 
 def of_collectives(work: WorkloadSummary) -> bool:
@@ -53,9 +117,12 @@ def _table(group: CollectiveGroup, judged: bool) -> Table:
         f"{_SHARED_MEMORY if group.device == 'virtual-cpu' else ''}"
     )
     rows = tuple(tuple(printable(text) for text in _row(figures)) for figures in group.figures)
-    title = printable(f"{group.collective}, {plural(group.replicas, 'replica')}, {group.device}")
     ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
-    return Table(title, _COLUMNS, rows, note, frozenset(ties))
+    return Table(_title(group), _COLUMNS, rows, note, frozenset(ties))
+
+
+def _title(group: CollectiveGroup) -> str:
+    return printable(f"{group.collective}, {plural(group.replicas, 'replica')}, {group.device}")
 
 
 def _row(figures: CollectiveFigures) -> tuple[str, ...]:

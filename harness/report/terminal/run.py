@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.tables.collectives import ROOM, collective_tables, of_collectives
+from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table, of_collectives
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
@@ -78,6 +78,9 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     most = _BLOCKS[width >= _NARROW]
     keep = next(names for least, names in _ROOM if width >= least)
     tables = _collectives(collective_tables(summary), width)
+    if (fits := latency_table(summary)).rows:
+        chosen = fits if width >= FITS_ROOM[0] else _only(fits, FITS_ROOM[1])
+        tables.append(_noted(chosen, fits.note, width))
     for work in summary.workloads:
         if of_collectives(work):
             continue

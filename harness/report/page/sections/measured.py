@@ -20,7 +20,7 @@ from harness.report.figures import (
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
-from harness.report.tables.collectives import collective_tables
+from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
     batch_table,
@@ -53,10 +53,11 @@ def ranking(source: PageSource) -> Section | None:
 
 
 def collectives(source: PageSource) -> Section | None:
-    """Time and bandwidth of each collective in each size."""
+    """Time and bandwidth of each collective in each size, and what the sizes have in common."""
     parts = [
         Part(f"collectives-{number}", "", (), (), (table,), True)
-        for number, table in enumerate(collective_tables(source.summary))
+        for number, table in enumerate((*collective_tables(source.summary), latency_table(source.summary)))
+        if table.rows
     ]
     return Section("collectives", "Collectives", "figures.html.j2", tuple(parts)) if parts else None
 
