@@ -48,7 +48,14 @@ class Interrupted(HarnessError):
 
 
 class Unsupported(Exception):
-    """A trial's cell cannot run here; the text is the reason that the engine or the machine gave."""
+    """A trial's cell cannot run here; the text is the reason that the engine or the machine gave.
+
+    `may_pass`: the reason may be gone at another time, such as a device that somebody else holds.
+    """
+
+    def __init__(self, text: str, may_pass: bool = False) -> None:
+        super().__init__(text)
+        self.may_pass = may_pass
 
 
 class Unprovable(Exception):

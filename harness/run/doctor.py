@@ -1,6 +1,7 @@
 """Try, each in a fresh process, what this machine can run."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +32,11 @@ class Finding:
 
 def examine(catalogue: Catalogue) -> Iterator[Finding]:
     """Try every device kind, then every strategy and op on the best kind that works, then what clusters need."""
+    first = dict(_try_before_others(catalogue))
     with Zygote() as zygote:
         working = []
         for device in catalogue.devices:
-            strategy = "tpu" if device == "tpu" else "none"
-            finding = _try(zygote, "device", device, probe_cell(device, strategy, 1, "auto"))
+            finding = first.get(device) or _try_device(zygote, device)
             if finding.reason is None:
                 working.append(device)
             yield finding
@@ -45,12 +46,27 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
                 cell = _cluster(name, ps=1 if traits.parameter_servers else 0)
                 yield _try_cluster(zygote, "strategy", f"{name} (2 workers)", cell)
                 continue
+            if name in first:
+                yield dataclasses.replace(first[name], kind="strategy")
+                continue
             kind = name if name in working else device
             replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
             yield _try(zygote, "strategy", name, probe_cell(kind, name, replicas, "auto"))
         for op in catalogue.cross_device_ops.values():
             yield from _try_op(zygote, op, device, catalogue)
     yield from examine_hosts()
+
+
+def _try_before_others(catalogue: Catalogue) -> Iterator[tuple[str, Finding]]:
+    """Devices that importing the framework takes, in processes of their own, before one that stays imports it."""
+    taken = [name for name, traits in catalogue.devices.items() if traits.taken_by_import]
+    if taken:
+        with Zygote(preloads=False) as zygote:
+            yield from ((name, _try_device(zygote, name)) for name in taken)
+
+
+def _try_device(zygote: Zygote, device: str) -> Finding:
+    return _try(zygote, "device", device, probe_cell(device, "tpu" if device == "tpu" else "none", 1, "auto"))
 
 
 def examine_hosts() -> Iterator[Finding]:

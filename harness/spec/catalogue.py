@@ -43,6 +43,8 @@ class CrossDeviceOpTraits:
     packing: PackingKind | None = None
     strategies: tuple[str, ...] | None = None
     """Strategies that take it; None is every one that takes any."""
+    past_networks: bool = False
+    """Whether accelerators of one host exchange past its network, so that an emulated one carries nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class DeviceTraits:
     name: str
     summary: str
     live_trials: int | None = None
-    """Trials that may be alive at once; None is as many as fit memory."""
+    """Trials that may be alive at once; None is as many as fit memory. Of 1 no more may be asked for."""
     cores: int | None = None
     """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
+    taken_by_import: bool = False
+    """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
 
 
 def _may_exist(_name: str, _folder: Path) -> str | None:

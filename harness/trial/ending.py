@@ -23,6 +23,7 @@ class TrialEnd(NamedTuple):
     status: Literal["ok", "wrong_result", "unsupported", "out_of_memory", "crashed"]
     reason: str | None = None
     evidence: str | None = None
+    may_pass: bool = False
 
 
 def ending_of(error: Exception, classify: Callable[[Exception], Ending]) -> TrialEnd:
@@ -34,7 +35,7 @@ def ending_of(error: Exception, classify: Callable[[Exception], Ending]) -> Tria
         case WrongResult():
             return TrialEnd("wrong_result", str(error))
         case Unsupported():
-            return TrialEnd("unsupported", str(error))
+            return TrialEnd("unsupported", str(error), may_pass=error.may_pass)
         case HarnessError():
             return TrialEnd("crashed", str(error))
         case EOFError():

@@ -23,11 +23,12 @@ OOM_SCORE = "800"
 
 
 class ServingLoop:
-    """The loop of a zygote that has preloaded `engine`."""
+    """The loop of a zygote that has `preloaded` what `engine` needs, or leaves that to each trial."""
 
-    def __init__(self, control: socket.socket, engine: Engine) -> None:
+    def __init__(self, control: socket.socket, engine: Engine, preloaded: bool = True) -> None:
         self._control = control
         self._engine = engine
+        self._preloaded = preloaded
         self._parent = Channel(control)
         self._buffer = b""
         self._fds: list[int] = []
@@ -112,6 +113,8 @@ class ServingLoop:
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
             _prefer_as_victim()
+            if not self._preloaded:
+                self._engine.preload()
             live(socket.socket(fileno=channel), demand.request, self._engine)
             code = 0
         finally:

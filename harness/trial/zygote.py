@@ -1,7 +1,8 @@
 """The zygote: an engine's framework imported once, then a fork a trial (`harness.trial.serving`).
 
-`python -m harness.trial.zygote FD PID ENGINE [ROOT]` runs it over a control socket. A fork of it is a fresh process
-whose framework is imported and has not started, in hundredths of a second instead of an import's seconds.
+`python -m harness.trial.zygote FD PID ENGINE [--import-in-trials] [ROOT]` runs it over a control socket. A fork of it
+is a fresh process whose framework is imported and has not started, in hundredths of a second instead of an import's
+seconds. Where the import itself takes a device that one process may hold, each fork imports the framework instead.
 It is not the standard library's forkserver because that is one a program with one environment and
 one interpreter, speaks pickle, imports the caller's `__main__` into every child and does not say how
 a child ended.
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from harness.protocol.engine import Engine
     from harness.trial.serving import ServingLoop
 
+IN_TRIALS = "--import-in-trials"
+"""The argument by which nothing is preloaded."""
 PARENT_ENDS_S = 2.0
 """How long the parent that hung up without a word may take to be gone."""
 
@@ -48,6 +51,19 @@ def preload(name: str) -> tuple["Engine", dict[str, str]]:
         "python": sys.version.split()[0],
         IMPORT_S: f"{time.perf_counter() - start:.3f}",
     }
+
+
+def not_preloaded(name: str) -> tuple["Engine", dict[str, str]]:
+    """The engine, whose framework is not imported here, and the packages' versions by their metadata."""
+    import harness.trial.serving  # noqa: F401
+    from harness.environment.software import package_versions
+    from harness.protocol.engine import IMPORT_S
+    from harness.trial.engines import engine_of
+
+    engine = engine_of(name)
+    engine.catalogue()
+    versions = {package: version for package, version in package_versions().items() if version is not None}
+    return engine, {**versions, "python": sys.version.split()[0], IMPORT_S: "0"}
 
 
 def remove_scratch() -> None:
@@ -74,20 +90,22 @@ def leave(parent_pid: int, server: "ServingLoop | None" = None) -> NoReturn:
 
 
 def main() -> None:
-    """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, the engine's name, and, where a
-    git revision is measured, the working tree that no module must come from."""
+    """Run a zygote. Arguments: the control socket's file descriptor, the parent's pid, the engine's name, where trials
+    import its framework themselves `IN_TRIALS`, and, where a git revision is measured, the working tree that no module
+    must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
     parent_pid = int(sys.argv[2])
     signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid))
     die_with_parent(parent_pid, signal.SIGTERM)
     guard(parent_pid, remove_scratch)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for root in sys.argv[4:]:
+    preloads = IN_TRIALS not in sys.argv
+    for root in (given for given in sys.argv[4:] if given != IN_TRIALS):
         keep_out(root)
-    engine, versions = preload(sys.argv[3])
+    engine, versions = (preload if preloads else not_preloaded)(sys.argv[3])
     from harness.trial.serving import ServingLoop  # not before: it needs more than the standard library
 
-    server = ServingLoop(control, engine)
+    server = ServingLoop(control, engine, preloads)
     signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid, server))
     server.serve(versions)
     leave(parent_pid, server)

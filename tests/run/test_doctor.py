@@ -1,9 +1,11 @@
 """What `doctor` says of clusters is what a sweep would find."""
 
+import dataclasses
 import shutil
 
 import pytest
 
+from harness.run import doctor
 from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
 from harness.trial.engines import catalogue_of
@@ -58,3 +60,33 @@ def test_nccl_between_workers_is_said_to_need_gpus(tried: dict[tuple[str, str], 
     if not shutil.which("nvidia-smi"):
         assert found.status == "unsupported"
         assert "NVIDIA GPUs" in str(found.reason)
+
+
+def test_what_an_import_takes_is_tried_before_any_process_that_stays_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    diary: list[tuple[object, ...]] = []
+
+    class Opened:
+        def __init__(self, preloads: bool = True) -> None:
+            self.preloads = preloads
+
+        def __enter__(self) -> "Opened":
+            diary.append(("opened", self.preloads))
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            diary.append(("closed", self.preloads))
+
+    def tried(zygote: Opened, kind: str, name: str, *_: object) -> Finding:
+        diary.append((name, zygote.preloads))
+        return Finding(kind, name, "ok", None)
+
+    monkeypatch.setattr(doctor, "Zygote", Opened)
+    monkeypatch.setattr(doctor, "_try", tried)
+    monkeypatch.setattr(doctor, "_try_cluster", tried)
+    monkeypatch.setattr(doctor, "examine_hosts", lambda: iter(()))
+    known = catalogue_of()
+    tpu = dataclasses.replace(known.devices["tpu"], taken_by_import=True)
+    found = list(examine(dataclasses.replace(known, devices={**known.devices, "tpu": tpu})))
+    assert diary[:4] == [("opened", False), ("tpu", False), ("closed", False), ("opened", True)]
+    assert ("tpu", True) not in diary
+    assert [finding.kind for finding in found if finding.name == "tpu"] == ["device", "strategy"]

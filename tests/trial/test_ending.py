@@ -42,6 +42,7 @@ def test_evidence_names_no_folder_of_this_machine() -> None:
     [
         (WrongResult("one gradient is missing"), TrialEnd("wrong_result", "one gradient is missing")),
         (Unsupported("no such device"), TrialEnd("unsupported", "no such device")),
+        (Unsupported("it is in use", may_pass=True), TrialEnd("unsupported", "it is in use", may_pass=True)),
         (HarnessError("the model is not there"), TrialEnd("crashed", "the model is not there")),
         (NotImplementedError("later"), TrialEnd("unsupported", "NotImplementedError: later")),
     ],

@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -20,6 +20,7 @@ from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 Listener = TypeVar("Listener")
 
@@ -37,6 +38,16 @@ class Arm:
     def of(cls, name: str, cell: Cell, sweep: Sweep, zygote: Zygote, plant: Plant | None = None) -> "Arm":
         """Trials of `cell` with the settings of `sweep`. UsageError where a setting makes no sense here."""
         return cls(name, request_for(cell, sweep, data_dir_of(sweep), plant), zygote, sweep.timeout)
+
+
+def must_import_in_trials(cells: Iterable[Cell], engine: str) -> bool:
+    """Whether importing the engine's framework takes a device that `cells` are to have: a TPU of this machine.
+
+    A training step of the user's own may take any.
+    """
+    devices = catalogue_of(engine).devices
+    taken = {name for name, traits in devices.items() if traits.taken_by_import}
+    return bool(taken) and any(cell.shape.device in taken or cell.shape.device not in devices for cell in cells)
 
 
 class LiveRun(ABC, Generic[Listener]):
@@ -84,7 +95,9 @@ class LiveRun(ABC, Generic[Listener]):
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
-        with Zygote(engine=self.store.manifest.sweep.engine) as zygote:
+        manifest = self.store.manifest
+        preloads = not must_import_in_trials(manifest.cells, manifest.sweep.engine)
+        with Zygote(engine=manifest.sweep.engine, preloads=preloads) as zygote:
             yield {"": zygote}
 
     def arms(self) -> Sequence[Arm]:

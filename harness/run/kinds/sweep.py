@@ -262,10 +262,11 @@ def is_final(trial: TrialRecord) -> bool:
 
 
 def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:
-    """The largest group on each device kind; a `live_trials` of the sweep comes before the kind's own."""
+    """The largest group on each device kind; a `live_trials` of the sweep comes before the kind's own, unless that is
+    1: such a device one process at a time may hold."""
     limits = {}
     for name, traits in catalogue.devices.items():
-        limit = sweep.live_trials or traits.live_trials
+        limit = 1 if traits.live_trials == 1 else sweep.live_trials or traits.live_trials
         if limit is not None:
             limits[name] = limit
     return limits

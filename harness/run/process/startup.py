@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.record.trial import ZygoteRecord
 from harness.run.process.interpreters import inherited
 from harness.trial.engines import TENSORFLOW
+from harness.trial.zygote import IN_TRIALS
 
 HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
 PADDING_BYTES = 4096
@@ -26,7 +27,8 @@ class Startup:
     is laid over this process's own variables, `python` is the interpreter, `folder` the working folder. With `path`,
     modules are looked for in those folders first, and this harness comes from here whatever the interpreter has
     installed; without it the working folder comes first, as for `python -m`. `not_from` is a folder that modules must
-    not come from (see `harness.trial.revision`). Raises OSError where `scratch` takes no folders.
+    not come from (see `harness.trial.revision`). Without `preloads` each trial imports the engine's framework itself.
+    Raises OSError where `scratch` takes no folders.
     """
 
     def __init__(
@@ -38,13 +40,14 @@ class Startup:
         path: Sequence[Path] | None = None,
         not_from: Path | None = None,
         engine: str = TENSORFLOW,
+        preloads: bool = True,
     ) -> None:
         self.engine = engine
         self.python = python
         self.folder = folder
         self.plain = not environment and python == sys.executable and path is None and engine == TENSORFLOW
         """Whether what is forked is as this process is: no environment, interpreter, revision or engine of its own."""
-        self._arguments = [engine] if not_from is None else [engine, str(not_from)]
+        self._arguments = [engine, *([] if preloads else [IN_TRIALS]), *([] if not_from is None else [str(not_from)])]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
         # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
         temporary = scratch / "tmp"

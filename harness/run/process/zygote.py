@@ -143,6 +143,7 @@ class Zygote:
         path: Sequence[Path] | None = None,
         not_from: Path | None = None,
         engine: str = TENSORFLOW,
+        preloads: bool = True,
     ) -> None:
         self.hosts: dict[str, Facts] = {}
         """What launchers know of hosts elsewhere that have joined the run, by name."""
@@ -158,7 +159,7 @@ class Zygote:
         """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
         try:
             self._scratch = Scratch()
-            self._startup = Startup(self._scratch.path, environment, python, folder, path, not_from, engine)
+            self._startup = Startup(self._scratch.path, environment, python, folder, path, not_from, engine, preloads)
         except OSError as error:
             raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
         self.scratch = str(self._scratch.path)

@@ -20,10 +20,24 @@ CONNECT_LIMIT_S = 30.0
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})", re.ASCII)
 
 
-class Tpu(DeviceKind):
-    """A TPU belongs to one process at a time, so one trial is alive at a time."""
+_HELD = re.compile(r"\bin use\b|lockfile|\bunavailable\b", re.IGNORECASE)
+"""What libtpu says while another process has the chip."""
 
-    traits = DeviceTraits("tpu", "TPU cores, found by TPUClusterResolver(tpu=…)", live_trials=1)
+
+def is_local() -> bool:
+    """Whether this machine has a TPU of its own."""
+    return any(path.exists() for path in LOCAL_DEVICES)
+
+
+class Tpu(DeviceKind):
+    """A TPU belongs to one process at a time, so one trial is alive at a time.
+
+    Where the TPU is this machine's own, importing TensorFlow may take it: no process that outlives a trial may.
+    """
+
+    traits = DeviceTraits(
+        "tpu", "TPU cores, found by TPUClusterResolver(tpu=…)", live_trials=1, taken_by_import=is_local()
+    )
 
     def available(self) -> str | None:
         """None where the resolver finds a TPU."""
@@ -52,9 +66,10 @@ def connect(tpu: str, limit_s: float = CONNECT_LIMIT_S) -> tuple[Any, Any]:
     """The resolver and topology of `tpu` (`local`, a name, or an address), initialised.
 
     An address is `host:port`, with or without `grpc://` before it; anything else is a name, which TensorFlow looks
-    up at Google Cloud's metadata server. Raises Unsupported with the reason, after at most `limit_s` seconds.
+    up at Google Cloud's metadata server. Raises Unsupported with the reason, after at most `limit_s` seconds; one that
+    may pass where nothing answers in time or another process has the chip.
     """
-    if tpu == "local" and not any(path.exists() for path in LOCAL_DEVICES):
+    if tpu == "local" and not is_local():
         raise Unsupported(
             "TensorFlow finds no TPU: this machine has no TPU device (/dev/accel0 or /dev/vfio/0), "
             "and tpu is 'local'; name one with --tpu"
@@ -67,12 +82,14 @@ def connect(tpu: str, limit_s: float = CONNECT_LIMIT_S) -> tuple[Any, Any]:
             tpu = f"grpc://{address['host']}:{address['port']}"
         return pool.submit(_connect, tpu).result(max(0.0, until - time.monotonic()))
     except concurrent.futures.TimeoutError:
-        raise Unsupported(f"no TPU answered for '{tpu}' within {limit_s:g} s") from None
+        raise Unsupported(f"no TPU answered for '{tpu}' within {limit_s:g} s", may_pass=True) from None
     except _NoAnswer as error:
-        raise Unsupported(f"no TPU at '{tpu}': {error}") from None
+        raise Unsupported(f"no TPU at '{tpu}': {error}", may_pass=True) from None
     except _tpu_errors() as error:
         named = "" if address or tpu == "local" else "; a name is looked up at Google Cloud's metadata server"
-        raise Unsupported(f"TensorFlow finds no TPU '{tpu}': {str(error).splitlines()[0]}{named}") from error
+        held = bool(_HELD.search(str(error)))
+        reason = f"TensorFlow finds no TPU '{tpu}': {str(error).splitlines()[0]}{named}"
+        raise Unsupported(reason, may_pass=held) from error
     finally:
         pool.shutdown(wait=False)
 

@@ -75,3 +75,33 @@ def test_a_trial_gives_up_on_its_tpu_before_it_counts_as_hung() -> None:
     for timeout in (8.0, 120.0):
         request = request_for(cell(device="tpu", strategy="tpu"), Sweep(timeout=timeout), Path())
         assert request.tpu_limit_s <= timeout / 2
+
+
+def reason_may_pass(name: str, limit_s: float = 5.0) -> bool:
+    with pytest.raises(Unsupported) as caught:
+        tpu.connect(name, limit_s)
+    return caught.value.may_pass
+
+
+def test_a_slow_start_and_a_chip_that_another_process_has_are_reasons_that_may_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tpu, "is_local", lambda: True)
+    monkeypatch.setattr(tpu, "_connect", lambda _: time.sleep(2))
+    assert reason_may_pass("local", 0.1)
+
+    def refuse(text: str) -> None:
+        def connect(_: str) -> None:
+            raise RuntimeError(text)
+
+        monkeypatch.setattr(tpu, "_connect", connect)
+
+    refuse("The TPU is already in use by process with pid 42. Not attempting to load libtpu.so in this process.")
+    assert reason_may_pass("local")
+    refuse("Invalid TPU topology: 3 blocks asked for")
+    assert not reason_may_pass("local")
+
+
+def test_no_tpu_at_all_is_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tpu, "is_local", lambda: False)
+    assert not reason_may_pass("local")
