@@ -234,6 +234,11 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
         return LeftOut(f"{at.strategy}, {at.workers} workers", f"{name} runs in one process")
     if at.network and not traits.multi_worker:
         return LeftOut(f"{at.strategy} over a network", f"{name} runs in one process, and {ALONE}")
+    if at.network and _past_networks(catalogue, at):
+        return LeftOut(
+            f"{at.strategy} with {op} over a network",
+            f"on {at.device} '{op}' exchanges through the memory of one host, where networks are emulated, past them",
+        )
     if traits.parameter_servers and at.replicas > 1:
         return LeftOut(f"{at.strategy} × {at.replicas} replicas", f"a worker of {name} is one replica: use workers")
     if traits.max_replicas is not None and n > traits.max_replicas:
@@ -251,6 +256,12 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
             f"{n} replicas do not divide a global batch of {at.batch_size}",
         )
     return None
+
+
+def _past_networks(catalogue: Catalogue, at: TrainingCell) -> bool:
+    """Whether an emulated network would carry nothing of the combination's reductions."""
+    op = catalogue.cross_device_ops.get(at.cross_device_op)
+    return op is not None and op.past_networks and catalogue.devices[at.device].cores is None
 
 
 def _packings(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:

@@ -1,5 +1,6 @@
 """A process's place in a cluster: what it must do before its framework starts, and how it takes its leave."""
 
+import os
 import socket
 import time
 from collections.abc import Iterable
@@ -13,12 +14,16 @@ from harness.trial.namespace import enter
 LISTEN_S = 10.0
 """How long servers are waited for before that is left to the framework."""
 LOOK_S = 0.01
+INTERFACES = "NCCL_SOCKET_IFNAME"
+"""The variable that names interfaces of the host; a network of the launcher's has others, and NCCL would look for none
+of those."""
 
 
 def enter_network(member: Membership) -> None:
     """Move to the network that the launcher gave the process; HarnessError when another's address does not resolve."""
     if member.namespace:
         enter(member.namespace, member.user_namespace or None)
+        os.environ.pop(INTERFACES, None)
     _resolve_all(member)
 
 

@@ -313,3 +313,21 @@ def test_no_strategy_on_all_cores_is_measured_once_though_the_threads_are_asked_
     matrix = on_cores(2, strategy=["none", "mirrored"], replicas=[1, 2], batch_size=8, intra_op_threads=[1, 2])
     assert threads_without_strategy(matrix) == [(8, 1), (8, 2)]
     assert matrix.added_base == frozenset()
+
+
+def test_an_op_whose_accelerators_exchange_past_a_network_is_left_out_with_one_on_them_and_not_on_processors() -> None:
+    ops = {**CATALOGUE.cross_device_ops, "nccl": CrossDeviceOpTraits("nccl", "", past_networks=True)}
+    devices = {**CATALOGUE.devices, "virtual-cpu": DeviceTraits("virtual-cpu", "", cores=1)}
+    asked = Sweep(
+        device=["virtual-cpu", "gpu"],
+        strategy=["workers"],
+        replicas=[1],
+        workers=[2],
+        cross_device_op=["auto", "nccl"],
+        network=["unshaped", ""],
+    )
+    matrix = expand(asked, replace(CATALOGUE, devices=devices, cross_device_ops=ops))
+    with_nccl = {(cell.device, cell.network) for cell in matrix.cells if cell.cross_device_op == "nccl"}
+    assert with_nccl == {("virtual-cpu", "unshaped"), ("virtual-cpu", ""), ("gpu", "")}
+    [left] = matrix.left_out
+    assert (left.combination, "the memory of one host" in left.reason) == ("workers with nccl over a network", True)

@@ -11,6 +11,7 @@ import pytest
 from harness.engines.tensorflow.membership import join
 from harness.errors import HarnessError
 from harness.protocol.messages import Membership
+from harness.trial import membership
 from harness.trial.membership import await_listening
 
 
@@ -31,6 +32,17 @@ def test_addresses_of_either_kind_and_names_are_taken_as_they_are() -> None:
     cluster = {"chief": ["localhost:1"], "worker": ["[::1]:2"], "ps": ["10.0.0.1:3"]}
     join(Membership(task="ps", index=0, cluster=cluster))
     assert json.loads(os.environ["TF_CONFIG"])["cluster"] == cluster
+
+
+@pytest.mark.parametrize(("namespace", "left"), [("", "eth0"), ("/proc/1/ns/net", None)])
+def test_interfaces_that_nccl_is_told_are_the_hosts_and_none_of_a_network_of_the_launchers(
+    monkeypatch: pytest.MonkeyPatch, namespace: str, left: str | None
+) -> None:
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth0")
+    monkeypatch.setattr(membership, "enter", lambda *_: None)
+    member = Membership(task="worker", index=0, cluster={"worker": ["127.0.0.1:1"]}, namespace=namespace)
+    membership.enter_network(member)
+    assert os.environ.get("NCCL_SOCKET_IFNAME") == left
 
 
 @pytest.fixture

@@ -44,11 +44,12 @@ _HIERARCHICAL_COPY = CrossDeviceOp(
 """Two groups of devices, copies along a fixed tree."""
 
 _NCCL = CrossDeviceOp(
-    CrossDeviceOpTraits("nccl", "tf.distribute.NcclAllReduce", packing="num_packs"),
+    CrossDeviceOpTraits("nccl", "tf.distribute.NcclAllReduce", packing="num_packs", past_networks=True),
     _nccl,
     promises=("NcclAllReduce", "CollectiveReduceV2[nccl]", "CollectiveReduceV3[nccl]"),
 )
-"""NVIDIA's collective library, GPUs only."""
+"""NVIDIA's collective library, GPUs only. It knows one host by the kernel's boot id, which namespaces share, and takes
+its memory there."""
 
 _REDUCTION_TO_ONE_DEVICE = CrossDeviceOp(
     CrossDeviceOpTraits("reduction_to_one_device", "tf.distribute.ReductionToOneDevice", strategies=("mirrored",)),

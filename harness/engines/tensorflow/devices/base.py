@@ -1,5 +1,6 @@
 """What a kind of device must be able to say and do."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
     from harness.protocol.messages import Membership, Request
+
+
+SLURM_GAVE = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,13 @@ def no_gpu_reason() -> str | None:
         return (
             "TensorFlow finds no GPU, though the machine shows "
             f"{', '.join(sorted(seen))}: its CUDA libraries are missing or do not match "
-            "(pip install 'tensorflow[and-cuda]')"
+            f"(pip install 'tensorflow[and-cuda]'){_of_slurm()}"
         )
-    return "TensorFlow finds no GPU, and the machine shows none (no /dev/nvidia* or /dev/kfd)"
+    return f"TensorFlow finds no GPU, and the machine shows none (no /dev/nvidia* or /dev/kfd){_of_slurm()}"
+
+
+def _of_slurm() -> str:
+    """What to ask Slurm for, where it is Slurm that gave this process no GPU; it names those that it gave a step."""
+    if "SLURM_JOB_ID" not in os.environ or any(name in os.environ for name in SLURM_GAVE):
+        return ""
+    return "; Slurm gave this step none: ask for them, such as --slurm-args '--gpus-per-node=4'"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.devices import device_kinds, gpu
+from harness.engines.tensorflow.devices import base, device_kinds, gpu
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.server import server_config
 from harness.engines.tensorflow.strategies import strategies
@@ -213,3 +213,17 @@ def test_tensorflow_itself_is_then_configured_for_nccl() -> None:
     """In a process of its own: TensorFlow takes its configuration once."""
     done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True)
     assert done.stdout.split() == ["True"], done.stderr
+
+
+def test_where_slurm_gave_a_step_no_gpu_the_reason_says_how_to_ask_for_them(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.gpus = []
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert "Slurm" not in str(base.no_gpu_reason())
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    for name in base.SLURM_GAVE:
+        monkeypatch.delenv(name, raising=False)
+    assert str(base.no_gpu_reason()).endswith("ask for them, such as --slurm-args '--gpus-per-node=4'")
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    assert "Slurm" not in str(base.no_gpu_reason())
