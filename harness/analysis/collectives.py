@@ -51,6 +51,19 @@ class CollectiveFigures:
 
 
 @dataclass(frozen=True)
+class OpCurve:
+    """What was measured of one op and packing over the sizes, the smallest first."""
+
+    name: str
+    figures: tuple[CollectiveFigures, ...]
+
+    @property
+    def line(self) -> LatencyBandwidth | None:
+        """t = α + S/β; None of too few sizes."""
+        return fit({one.cell.size: one.times_s for one in self.figures})
+
+
+@dataclass(frozen=True)
 class CollectiveGroup:
     """One collective over as many replicas of one kind of device, in every size and by every op, ordered by size."""
 
@@ -60,14 +73,13 @@ class CollectiveGroup:
     figures: tuple[CollectiveFigures, ...]
 
     @property
-    def fits(self) -> "tuple[tuple[CollectiveCell, LatencyBandwidth], ...]":
-        """t = α + S/β of each op, with the cell of its smallest buffer; nothing of one that has too few sizes."""
-        by_op: defaultdict[tuple[object, ...], list[CollectiveFigures]] = defaultdict(list)
+    def curves(self) -> tuple[OpCurve, ...]:
+        """Of each op, without the sizes that were not measured or were found wrong."""
+        by_op: defaultdict[str, list[CollectiveFigures]] = defaultdict(list)
         for figures in self.figures:
             if figures.summary.measured is not None:
-                by_op[figures.cell.strategy, *figures.cell.how].append(figures)
-        found = ((of[0].cell, fit({one.cell.size: one.times_s for one in of})) for of in by_op.values())
-        return tuple((cell, line) for cell, line in found if line is not None)
+                by_op[figures.cell.op_words].append(figures)
+        return tuple(OpCurve(name, tuple(found)) for name, found in by_op.items())
 
 
 def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:

@@ -68,6 +68,10 @@ class LatencyBandwidth:
     """By size, the smallest first."""
     blocks: int
 
+    def at(self, size: int) -> float:
+        """Seconds by the line."""
+        return self.latency_s.value + self.seconds_a_byte.value * size
+
     @property
     def bandwidth(self) -> float | None:
         """β in bytes a second; None where larger buffers took no longer."""

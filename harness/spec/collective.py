@@ -164,6 +164,11 @@ class CollectiveCell(Cell):
         return [*op, *packing, *([f"{self.intra_op_threads} threads"] if self.intra_op_threads else [])]
 
     @property
+    def op_words(self) -> str:
+        """`how` as a name: `auto` where nothing is asked for."""
+        return " ".join(self.how) or "auto"
+
+    @property
     def full_name(self) -> str:
         """The label with the device, which a run has in common."""
         return f"{self.device}: {self.label}"

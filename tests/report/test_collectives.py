@@ -10,6 +10,7 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.collectives import collective_groups
 from harness.record import Run
 from harness.record.trial import TrialRecord
+from harness.report.figures import collective_figure
 from harness.report.page.report import render
 from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.terminal.interim import so_far
@@ -80,6 +81,22 @@ def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: 
     assert row[7] == "4 B – 4 MiB"
     assert "Latency and bandwidth" in run_text(made.manifest, made.trials, more, 160, False)
     assert "Latency and bandwidth" in render(made.manifest, made.trials, more)
+
+
+def test_the_figure_has_time_and_bandwidth_against_size_in_words_too(tmp_path: Path, summary: RunSummary) -> None:
+    sizes = [4 * 2**power for power in (0, 10, 20)]
+    made = run_of([of.model_copy(update={"size": size}) for of in (RING, ON_ONE) for size in sizes], tmp_path)
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    drawn = collective_figure(group, "figure")
+    assert drawn is not None
+    assert "mathdefault" not in drawn.svg
+    assert [(row["op"], row["size_bytes"]) for row in drawn.data] == [
+        (op, size) for op in ("auto", "reduction_to_one_device") for size in sizes
+    ]
+    assert all(row["busbw_bytes_per_s_low"] and row["line_s"] for row in drawn.data)
+    assert re.search(r"auto: .* GB/s at 4 B, .* at 4 KiB and .* at 4 MiB; reduction_to_one_device: ", drawn.description)
+    gathered = collective_groups(summary)[1]
+    assert collective_figure(gathered, "none") is None, "there is one size"
 
 
 def test_what_is_wrong_has_no_time_and_no_bandwidth(summary: RunSummary) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.devices.base import Devices
@@ -80,6 +81,7 @@ class CollectiveTrial(Attempt):
             shared=devices.shared,
             intra_op_threads=self._request.intra_op_threads,
             inter_op_threads=self._request.inter_op_threads,
+            gpus=cards_in_use(devices.names),
         )
 
 

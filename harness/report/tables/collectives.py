@@ -48,7 +48,7 @@ _MICRO = 1e-6
 
 def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
     """A table for each collective and number of replicas; none of a run without collectives."""
-    return tuple(_table(group, summary.judged) for group in collective_groups(summary))
+    return tuple(group_table(group, summary.judged) for group in collective_groups(summary))
 
 
 def latency_table(summary: RunSummary) -> Table:
@@ -71,20 +71,20 @@ def latency_table(summary: RunSummary) -> Table:
         "line does not hold."
     )
     rows = [
-        tuple(map(printable, (group.collective, str(group.replicas), *_fit_row(cell, line))))
+        tuple(map(printable, (group.collective, str(group.replicas), curve.name, *_fit_row(line))))
         for group in collective_groups(summary)
-        for cell, line in group.fits
+        for curve in group.curves
+        if (line := curve.line) is not None
     ]
     return Table("Latency and bandwidth", columns, tuple(rows), note)
 
 
-def _fit_row(cell: CollectiveCell, line: LatencyBandwidth) -> tuple[str, ...]:
+def _fit_row(line: LatencyBandwidth) -> tuple[str, ...]:
     alpha, worst = line.latency_s, line.worst
     low, high = line.bandwidth_limits
     sizes = [residual.size for residual in line.residuals]
     known = alpha.low is not None
     return (
-        " ".join(cell.how) or "auto",
         _scaled(alpha.value, _MICRO),
         f"[{_scaled(alpha.low, _MICRO)} – {_scaled(alpha.high, _MICRO)}]" if known else "no interval",
         _scaled(line.bandwidth, _GIGA),
@@ -108,7 +108,8 @@ def of_collectives(work: WorkloadSummary) -> bool:
     return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)
 
 
-def _table(group: CollectiveGroup, judged: bool) -> Table:
+def group_table(group: CollectiveGroup, judged: bool) -> Table:
+    """Every size by every op, the smallest size first."""
     marks = "Marked rows cannot be told apart from the fastest of their size." if judged else NOT_JUDGED
     note = (
         f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
@@ -118,10 +119,11 @@ def _table(group: CollectiveGroup, judged: bool) -> Table:
     )
     rows = tuple(tuple(printable(text) for text in _row(figures)) for figures in group.figures)
     ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
-    return Table(_title(group), _COLUMNS, rows, note, frozenset(ties))
+    return Table(group_title(group), _COLUMNS, rows, note, frozenset(ties))
 
 
-def _title(group: CollectiveGroup) -> str:
+def group_title(group: CollectiveGroup) -> str:
+    """`all_reduce, 2 replicas, virtual-cpu`."""
     return printable(f"{group.collective}, {plural(group.replicas, 'replica')}, {group.device}")
 
 
@@ -133,7 +135,7 @@ def _row(figures: CollectiveFigures) -> tuple[str, ...]:
         str(cell.count),
         "float32",
         "sum" if reduces else NOTHING,
-        " ".join(cell.how) or "auto",
+        cell.op_words,
     )
     if figures.time_s is None or figures.algbw is None or figures.busbw is None:
         return (*what, *[NOTHING] * 4, STATUS_WORDS[status])

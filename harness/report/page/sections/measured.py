@@ -2,12 +2,14 @@
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.batch import batch_curves
+from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.report.figures import (
     Picture,
     batch_figure,
+    collective_figure,
     efficiency_figure,
     network_figure,
     ops_figure,
@@ -20,7 +22,7 @@ from harness.report.figures import (
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
-from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.collectives import group_table, group_title, latency_table
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
     batch_table,
@@ -55,11 +57,18 @@ def ranking(source: PageSource) -> Section | None:
 def collectives(source: PageSource) -> Section | None:
     """Time and bandwidth of each collective in each size, and what the sizes have in common."""
     parts = [
-        Part(f"collectives-{number}", "", (), (), (table,), True)
-        for number, table in enumerate((*collective_tables(source.summary), latency_table(source.summary)))
-        if table.rows
+        _part(
+            f"collectives-{number}",
+            (collective_figure(group, f"collectives-{number}-figure"),),
+            group_table(group, source.summary.judged),
+            heading=group_title(group),
+            open_table=True,
+        )
+        for number, group in enumerate(collective_groups(source.summary))
     ]
-    return Section("collectives", "Collectives", "figures.html.j2", tuple(parts)) if parts else None
+    parts.append(_part("collectives-latency", (), latency_table(source.summary), open_table=True))
+    filled = tuple(part for part in parts if part is not None)
+    return Section("collectives", "Collectives", "figures.html.j2", filled) if filled else None
 
 
 def scaling(source: PageSource) -> Section | None:
