@@ -58,12 +58,18 @@ CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", d
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
-OWN_DATA = ("tfds:NAME", r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?")
+TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
+OWN_DATA = ("tfds:NAME, package.module:function", rf"{TFDS}|{registry.OWN}")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
 """And one worker, which has nobody to lose an update to."""
 TWO_SERVERS = {**ONE_SERVER, "ps": 2}
+
+
+def is_own_code(value: str) -> bool:
+    """Whether a value is code of the user's own, `package.module:function`; `tfds:NAME` is none."""
+    return ":" in value and not value.startswith("tfds:")
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -143,9 +149,9 @@ class Axes(BaseModel):
         label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
-        help="{names}, or tfds:NAME", asked=("digits",), choices="data", own=OWN_DATA,
-        depth=0, apart="other data are other work", later=False, label=left_out, always=True,
-        tried=("digits", "synthetic"), shown_by=("executed.input",),
+        help="{names}, tfds:NAME, or your own as package.module:function", asked=("digits",),
+        choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
+        always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
         help="{names}", asked=("float32",), depth=0, later=False, competes=True, told=True, in_program=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import OUTER_FIRST, TABLE, Axes
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
@@ -23,6 +23,7 @@ OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
 OF_COLLECTIVES = ("mirrored",)
 """Strategies whose collectives are measured by themselves."""
+OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 THREADS = ("intra_op_threads",)
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
@@ -228,6 +229,8 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why the combination makes no sense, or None when it does."""
     traits, op, n = catalogue.strategies[at.strategy], at.cross_device_op, at.replicas_in_sync
     name = f"strategy '{at.strategy}'"
+    if is_own_code(at.data) and at.model in catalogue.models:
+        return LeftOut(f"{at.model} on {at.data}", OWN_DATA_ALONE)
     if traits.devices is not None and at.device not in traits.devices:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
     if at.workers > 1 and not traits.multi_worker:

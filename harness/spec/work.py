@@ -18,13 +18,13 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.spec.axes import OUTER_FIRST, OWN, TABLE, Positive, QuantityName
+from harness.spec.axes import OUTER_FIRST, TABLE, Positive, QuantityName, is_own_code
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
 TRAINING = "training"
 OWN_STEP = "own_step"
-OF_CODE = (*(key for key in OUTER_FIRST if TABLE[key].own == OWN), "step")
+OF_CODE = (*(key for key in OUTER_FIRST if TABLE[key].own[0]), "step")
 """Keys whose value may be code of the user's own, `package.module:function`."""
 
 
@@ -176,7 +176,7 @@ class Cell(BaseModel, ABC):
     def own_code(self) -> dict[str, str]:
         """The code of the user's own that it runs, by key."""
         named = {key: str(self.get(key)) for key in OF_CODE}
-        return {key: name for key, name in named.items() if ":" in name}
+        return {key: name for key, name in named.items() if is_own_code(name)}
 
     @property
     def full_name(self) -> str:

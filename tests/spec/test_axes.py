@@ -298,12 +298,16 @@ def test_an_entry_names_a_place_in_the_record_that_shows_the_axis(key: str) -> N
 
 
 @pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.own[0]])
-def test_a_value_that_names_a_function_is_code_of_the_users_own_and_a_data_set_is_not(key: str) -> None:
+def test_a_value_that_names_a_function_is_code_of_the_users_own(key: str) -> None:
     cell, name = pair_of(key)[0], "pkg.module:function"
+    assert re.fullmatch(TABLE[key].own[1], name)
     assert cell.own_code == {}
-    of_code = re.fullmatch(TABLE[key].own[1], name) is not None
-    own = cell.model_copy(update={key: name if of_code else "tfds:mnist"})
-    assert own.own_code == ({key: name} if of_code else {})
+    assert cell.model_copy(update={key: name}).own_code == {key: name}
+
+
+def test_a_data_set_by_its_name_is_no_code() -> None:
+    assert re.fullmatch(TABLE["data"].own[1], "tfds:mnist/a:1.0.0")
+    assert pair_of("data")[0].model_copy(update={"data": "tfds:mnist"}).own_code == {}
 
 
 def test_an_axis_of_which_nothing_is_said_keeps_cells_apart() -> None:

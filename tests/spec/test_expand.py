@@ -170,7 +170,7 @@ def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
         ({"cross_device_op": "ncl"}, "or package.module:function; did you mean 'nccl'?"),
         ({"optimizer": "sdg"}, "optimizer: 'sdg' is not one of adam, sgd; did you mean 'sgd'?"),
         ({"model": "mnist"}, "package.module:function; did you mean 'mnist_cnn'?"),
-        ({"data": "digit"}, "data: 'digit' is not one of digits, synthetic, tfds:NAME; did you mean 'digits'?"),
+        ({"data": "digit"}, "synthetic, tfds:NAME, package.module:function; did you mean 'digits'?"),
         ({"strategy": ""}, "strategy: '' is not one of"),
     ],
 )
@@ -180,6 +180,17 @@ def test_an_unknown_name_is_answered_with_the_names_there_are_and_the_nearest(
     with pytest.raises(UsageError) as caught:
         matrix_of(**axes)
     assert message.replace("or package", "package") in str(caught.value)
+
+
+def test_data_of_ones_own_are_for_models_of_ones_own() -> None:
+    matrix = matrix_of(model=["mlp", "my.models:net"], data=["my.data:rows"], strategy="none", replicas=1)
+    assert [cell.get("model") for cell in matrix.cells] == ["my.models:net"]
+    [left_out] = matrix.left_out
+    assert left_out.combination == "mlp on my.data:rows"
+    with pytest.raises(
+        UsageError, match=r"^no combination is left to run \(mlp on my\.data:rows: data of your own go with"
+    ):
+        matrix_of(model="mlp", data="my.data:rows", strategy="none", replicas=1)
 
 
 AXES = st.fixed_dictionaries(

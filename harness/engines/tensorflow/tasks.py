@@ -1,10 +1,12 @@
 """What a fresh process is asked besides a trial: prepare data, probe the machine, find its limits, load your own."""
 
 from pathlib import Path
+from typing import Any
 
 from harness.engines.tensorflow.collectives import CollectiveTrial, of_strategy
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
@@ -12,7 +14,7 @@ from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import load_workload
+from harness.engines.tensorflow.workloads import check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
@@ -52,7 +54,7 @@ def _probe(request: Request, _: Channel) -> Outcome:
 
 
 def _preflight(request: Request, _: Channel) -> Outcome:
-    """Load a user's own step, or model and op; a UsageError becomes the reason."""
+    """Load a user's own step, or model, op and data; a UsageError becomes the reason."""
     try:
         if isinstance(request.cell, OwnStepCell):
             build_step(request.cell.step)
@@ -63,10 +65,21 @@ def _preflight(request: Request, _: Channel) -> Outcome:
         build_op(request.training)
         workload = load_workload(request.training.model)
         if workload.input_shape is None:
-            workload.build((), 0)
+            _try_data(request, workload.build((), 0))
     except HarnessError as error:
         return Outcome(status="crashed", reason=str(error))
     return Outcome(status="ok")
+
+
+def _try_data(request: Request, model: Any) -> None:
+    """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
+    source = load_source(request.training.data)
+    if source.images:
+        return  # these are prepared first
+    inputs, outputs = shapes_of(model)
+    loss_of(model)
+    [(_, target)] = gate_batches(source, Path(request.data_dir), inputs, outputs[-1], 1, 1)
+    check_targets(model, target)
 
 
 def _own_step(request: Request, channel: Channel) -> Outcome:

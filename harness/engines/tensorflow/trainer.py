@@ -88,8 +88,9 @@ class TensorFlowTrainer:
         return reference
 
     def run(self, pace: Pace) -> None:
-        """The loop."""
-        self._loop.run(pace)
+        """The loop; what goes wrong with the data that it reads is told as the source tells it."""
+        with self._training.source.reading():
+            self._loop.run(pace)
 
     def one_more(self) -> KnownStep:
         """A step of the loop."""

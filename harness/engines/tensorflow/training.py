@@ -15,7 +15,14 @@ from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import Workload, load_workload, loss_of, optimizer_of, shapes_of
+from harness.engines.tensorflow.workloads import (
+    Workload,
+    check_targets,
+    load_workload,
+    loss_of,
+    optimizer_of,
+    shapes_of,
+)
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
@@ -151,6 +158,7 @@ def build(request: Request) -> Training:
     classes = output_shape[-1]
     batches = _gate_batches(request, source, input_shape, classes)
     loss = loss_of(model)
+    check_targets(model, batches[0][1])
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)

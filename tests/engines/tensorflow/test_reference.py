@@ -12,6 +12,7 @@ from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.server_state import ShardedVariable
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import build_model
 from harness.engines.tensorflow.workloads import Workload, loss_of
@@ -224,6 +225,16 @@ def test_statistics_of_another_worker_that_its_share_is_computed_with_leave_a_la
     with pytest.raises(Unprovable, match="what another worker's replica computes depends on its own untrained state"):
         must_not_need_others(of, state)
     of.cell.workers, of.cell.replicas = 1, 2  # whose statistics this process has
+    must_not_need_others(of, state)
+
+
+def test_of_updates_that_wait_for_nobody_nothing_of_other_workers_is_asked(tf: Any) -> None:
+    import keras
+
+    of, state = of_two_workers(tf, lambda: keras.layers.BatchNormalization(renorm=True))
+    of.cell.asynchronous = True
+    on_servers = [ShardedVariable("moving_mean", ())]
+    of.model = types.SimpleNamespace(non_trainable_variables=on_servers)
     must_not_need_others(of, state)
 
 

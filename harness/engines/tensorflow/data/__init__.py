@@ -1,11 +1,13 @@
-"""Data sources. One file a source, with one `SOURCE`; or `tfds:NAME`, any image classification data set."""
+"""Data sources. One file a source, with one `SOURCE`; `tfds:NAME`, any image classification data; or a user's own."""
 
 from collections.abc import Mapping
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.named import PREFIX, NamedSource, unknown
+from harness.engines.tensorflow.data.own import OwnSource
 from harness.errors import not_one_of
 from harness.registry import registered
+from harness.spec.axes import is_own_code
 
 __all__ = ["PRELOAD", "DataInfo", "Source", "load_source", "sources", "unknown"]
 
@@ -14,15 +16,20 @@ PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.rea
 
 
 def sources() -> Mapping[str, Source]:
-    """The registered sources by name, without importing TensorFlow. `tfds:NAME` is not among them."""
+    """The registered sources by name, without importing TensorFlow: those that no function and no `tfds:NAME` names."""
     return registered(__name__, "SOURCE")
 
 
 def load_source(name: str) -> Source:
-    """The source called `name`, or `tfds:NAME`; UsageError, naming the key `data`, when there is none."""
+    """The source called `name`, `tfds:NAME`, or a user's own at `package.module:function` (which imports that module).
+
+    UsageError, naming the key `data`, when there is none.
+    """
     known = sources()
     if name in known:
         return known[name]
     if name.startswith(PREFIX):
         return NamedSource(name.removeprefix(PREFIX))
-    raise not_one_of("data", name, [*known, f"{PREFIX}NAME"])
+    if is_own_code(name):
+        return OwnSource(name)
+    raise not_one_of("data", name, [*known, f"{PREFIX}NAME", "package.module:function"])

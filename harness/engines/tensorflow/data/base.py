@@ -1,5 +1,6 @@
 """What a data source is: where a cell's training examples come from."""
 
+import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +12,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """`image_shape` is (height, width, channels); height and width are None where images differ in size.
+    """`shape` is that of an example's input. Of images it is (height, width, channels), where height and width are
+    None if they differ in size.
 
-    Labels run from 0 to `classes` - 1. `examples` is how many there are in one pass.
+    Labels run from 0 to `classes` - 1; 0 is not known. `examples` is how many there are in one pass, None where nobody
+    knows before its end.
     """
 
-    image_shape: tuple[int | None, ...]
+    shape: tuple[int | None, ...]
     classes: int
-    examples: int
+    examples: int | None
 
 
 class Source(ABC):
-    """Labelled images by name. Every method may raise HarnessError, one line with reason and remedy."""
+    """Examples by name. Every method may raise HarnessError, one line with reason and remedy."""
 
     name: str
     summary: str
     on_device: ClassVar[bool] = False
     """Whether one batch that already lies on each replica is used again and again (no input cost)."""
+    images: ClassVar[bool] = True
+    """Whether examples are labelled images, which are brought to the model's size and range; any other example is given
+    to the model as it is."""
 
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:
@@ -47,3 +53,7 @@ class Source(ABC):
 
         Images of an integer type fill its range; those of a floating type are used as they are.
         """
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """To be entered while examples are read: what goes wrong with them is then said as every other fault is."""
+        return contextlib.nullcontext()

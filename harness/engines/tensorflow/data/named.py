@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
 from harness.errors import HarnessError, UsageError, nearest
-from harness.spec.axes import OWN_DATA
+from harness.spec.axes import TFDS
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -28,7 +28,7 @@ class NamedSource(Source):
 
     def __init__(self, dataset: str) -> None:
         """`dataset` is NAME, NAME/CONFIG or either with :VERSION; UsageError when it cannot be one."""
-        if not re.fullmatch(OWN_DATA[1], PREFIX + dataset):
+        if not re.fullmatch(TFDS, PREFIX + dataset):
             raise UsageError(
                 f"data: given '{PREFIX}{dataset}', expected {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}NAME:1.2.3"
             )
@@ -77,11 +77,14 @@ class NamedSource(Source):
 
 
 def unknown(name: str, data_dir: Path) -> str | None:
-    """Why `tfds:NAME` cannot be had: it lies not under `data_dir`, and tensorflow-datasets does not know it.
+    """Why `tfds:NAME` cannot be had: it lies not under `data_dir`, and tensorflow-datasets does not know it. Of a
+    function of the user's own nothing is known before it is loaded.
 
     Asks no network. Importing tensorflow-datasets and its builders takes a second of processor time, TensorFlow is not
     imported. HarnessError where it cannot be.
     """
+    if not name.startswith(PREFIX):
+        return None
     dataset = name.removeprefix(PREFIX)
     return None if (data_dir / _base_name(dataset)).is_dir() else _no_such(_base_name(dataset), name)
 

@@ -1,4 +1,4 @@
-"""The input pipeline: decode, resize, scale, cache, shuffle, repeat, batch, prefetch."""
+"""The input pipeline: decode, fit images to the model, cache, shuffle, repeat, batch, prefetch."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 CACHE_BYTES = 2**30
-"""The most that preprocessed images may take in memory: for the cache, else for the shuffle buffer."""
+"""The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
+
+UNCOUNTED = 10_000
+"""The shuffle buffer of examples whose number is not known, which are not cached: there may be no end of them."""
 
 BLOCK = 256
 BLOCK_BYTES = 2**25
@@ -36,9 +39,10 @@ def pipeline(
     shard: tuple[int, int] = (0, 1),
     cell: Axes | None = None,
 ) -> "tf.data.Dataset":
-    """Endless batches (x float32 [G, *input_shape], y int32 [G]), the same ones for the same `seed`.
+    """Endless batches (x [G, *input_shape], y [G, ...]), the same ones for the same `seed`: of images float32 and int32
+    classes, of other examples as they are.
 
-    A data set whose preprocessed images fit CACHE_BYTES is cached in memory and shuffled whole, and
+    A data set whose preprocessed examples fit CACHE_BYTES is cached in memory and shuffled whole, and
     that is done before the first batch, so that no window pays for it; a larger one is read and
     decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
     repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. `cell` is asked for
@@ -50,10 +54,10 @@ def pipeline(
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed)).repeat()
     info = _checked(source, data_dir, input_shape, classes)
     index, of = shard
-    own = max(1, info.examples // of)
-    buffer = min(own, max(1, CACHE_BYTES // _image_bytes(input_shape)))
     read = source.examples(data_dir)
-    examples = _fitted(read.shard(of, index) if of > 1 else read, input_shape)
+    examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape)
+    own = None if info.examples is None else max(1, info.examples // of)
+    buffer = min(own or UNCOUNTED, max(1, CACHE_BYTES // _bytes_each(examples)))
     if buffer == own:
         examples = examples.cache()
     batches = (
@@ -61,12 +65,16 @@ def pipeline(
         .repeat()
         .batch(global_batch, drop_remainder=True)
     )
+    if not source.images:
+        batches = _of_one_shape(batches)
     ahead = Axes.model_fields["prefetch"].default if cell is None else cell.prefetch
     if ahead:
         batches = batches.prefetch(ahead)
     options = tf.data.Options()
     # The tuner would change the pipeline, and use the processor, while windows are timed.
     options.autotune.enabled = False
+    if info.examples is None:  # fused, the two look for ever for an example in a pass that has none
+        options.experimental_optimization.shuffle_and_repeat_fusion = False
     return batches.with_options(options)
 
 
@@ -80,33 +88,57 @@ def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset
 def gate_batches(
     source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, global_batch: int, count: int
 ) -> "list[Batch]":
-    """`count` distinct batches (x float32 [G, *input_shape], y int32 [G]), the same ones every time.
+    """`count` distinct batches (x [G, *input_shape], y [G, ...]), the same ones every time, of the pipeline's types.
 
-    They go through the pipeline's preprocessing and follow the source's order, each example once;
-    when that is not enough, later passes use the images shifted, so that no two replicas and no two
-    batches ever see the same. Only as many images are read as are needed.
+    They go through the pipeline's preprocessing and follow the source's order, each example once; when that is not
+    enough, later passes use images shifted, so that no two replicas and no two batches ever see the same. Of what is
+    no image nobody knows how it may be changed: UsageError where there is not enough. Only as many examples are read
+    as are needed.
     """
-    import numpy as np
-
     if source.on_device:
         return [random_batch(input_shape, classes, global_batch, GATE_SEED + k) for k in range(count)]
     info = _checked(source, data_dir, input_shape, classes)
     needed = count * global_batch
-    images, labels = _first(source.examples(data_dir), input_shape, min(needed, info.examples))
+    if not source.images:
+        with source.reading():
+            x, y = _first_as_given(source.examples(data_dir), needed)
+        if len(x) < needed:
+            raise UsageError(
+                f"data: '{source.name}' has {len(x)} examples, expected at least {needed}, for {count} batches of "
+                f"{global_batch} in which none comes twice: give more, or a smaller --batch-size"
+            )
+    else:
+        known = needed if info.examples is None else min(needed, info.examples)
+        x, y = _shifted(source, data_dir, needed, *_first(source.examples(data_dir), input_shape, known))
+    return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
+
+
+def _shifted(
+    source: Source, data_dir: Path, needed: int, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]"
+) -> "Batch":
+    """`needed` examples made of those there are: in each further pass the images are moved by one element more."""
+    import numpy as np
+
     if not len(images):
         raise HarnessError(f"data: '{source.name}' has no examples under '{data_dir}'; delete it and run again")
-    index = np.arange(needed)
-    passes, position = np.divmod(index, len(images))
+    passes, position = np.divmod(np.arange(needed), len(images))
     x, y = images[position], labels[position]
     flat = x.reshape(needed, -1)
     for number in range(1, int(passes[-1]) + 1):
         flat[passes == number] = np.roll(flat[passes == number], number, axis=1)
-    x = flat.reshape(x.shape)
-    return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
+    return flat.reshape(x.shape), y
 
 
 def _checked(source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int) -> DataInfo:
     """What the source gives; UsageError when the model cannot take it."""
+    if not source.images:
+        info = source.info(data_dir)
+        if info.shape != input_shape:
+            raise UsageError(
+                f"data: '{source.name}' gives inputs of the shape {info.shape} and the model takes {input_shape}, "
+                "expected examples one by one, each of the model's shape"
+            )
+        return info
     check_input_shape(input_shape)
     info = source.info(data_dir)
     labels = max(classes, 2)  # one output is a binary classifier
@@ -122,9 +154,17 @@ def _image_bytes(input_shape: tuple[int, ...]) -> int:
     return 4 * math.prod(input_shape)
 
 
-def _fitted(examples: "tf.data.Dataset", input_shape: tuple[int, ...]) -> "tf.data.Dataset":
-    """(image, label) as the model wants them: float32 [*input_shape] and int32 []."""
+def _bytes_each(examples: "tf.data.Dataset") -> int:
+    """What an example takes in memory, its input and its target."""
+    return max(1, sum(int(spec.dtype.size * spec.shape.num_elements()) for spec in examples.element_spec))
+
+
+def _fitted(source: Source, examples: "tf.data.Dataset", input_shape: tuple[int, ...]) -> "tf.data.Dataset":
+    """(input, target) as the model wants them: an image as float32 [*input_shape] and its class as int32 []."""
     import tensorflow as tf
+
+    if not source.images:
+        return examples
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def fit_both(image: "tf.Tensor", label: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
@@ -135,6 +175,30 @@ def _fitted(examples: "tf.data.Dataset", input_shape: tuple[int, ...]) -> "tf.da
     # One operation for many images costs less than one each: a third off the time to the first batch.
     block = max(1, min(BLOCK, BLOCK_BYTES // _image_bytes(input_shape)))
     return examples.batch(block).map(fit_both, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+
+
+def _of_one_shape(batches: "tf.data.Dataset") -> "tf.data.Dataset":
+    """The same; reading a batch of another shape than it says, as Python code may make one, is an error."""
+    import tensorflow as tf
+
+    shapes = [spec.shape for spec in batches.element_spec]
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def ensured(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        return tf.ensure_shape(x, shapes[0]), tf.ensure_shape(y, shapes[1])
+
+    return batches.map(ensured)
+
+
+def _first_as_given(examples: "tf.data.Dataset", count: int) -> "Batch":
+    """The first `count` examples as they are, or all where there are fewer."""
+    import numpy as np
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        for x, y in _of_one_shape(examples.take(count).batch(count)):
+            return x.numpy(), y.numpy()
+    return np.empty(0), np.empty(0)
 
 
 def _first(examples: "tf.data.Dataset", input_shape: tuple[int, ...], count: int) -> "Batch":

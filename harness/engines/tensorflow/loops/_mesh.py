@@ -125,9 +125,11 @@ def _from_pipeline(training: "Training", on: DeviceMesh) -> Iterator[tuple[Any, 
     import tensorflow as tf
     from tensorflow.experimental import dtensor
 
-    whole = [dtensor.UNSHARDED] * len(training.input_shape)
+    def layout_of(values: Any) -> Any:
+        return dtensor.Layout(["batch", *[dtensor.UNSHARDED] * (values.ndim - 1)], on.mesh)
+
     replicas, shards = on.sizes.batch, on.sizes.model
-    layouts = dtensor.Layout(["batch", *whole], on.mesh), dtensor.Layout(["batch"], on.mesh)
+    layouts = [layout_of(values) for values in training.batches[0]]
     shares = training.dataset().map(lambda x, y: (tf.split(x, replicas), tf.split(y, replicas))).prefetch(1)
     for x, y in shares:
         yield tuple(

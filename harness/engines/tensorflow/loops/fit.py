@@ -52,7 +52,10 @@ class FitLoop(Loop):
             offered: Any = tf.data.Dataset.from_tensors(training.batches[0]).repeat()
         else:
             offered = training.distributed(training.dataset())
-        model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[_callback(pace)])
+        paced = _callback(pace)
+        model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[paced])
+        if paced.left:  # fit warns, and returns as if all were done
+            raise tf.errors.OutOfRangeError(None, None, "the input ended before the last window")
 
     def step_on(self, x: Any, y: Any) -> Any:
         """The function that fit calls for every step; the mean that Keras reports begins anew before it."""

@@ -27,8 +27,7 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
     """
     import tensorflow as tf
 
-    kept_apart = _kept_apart(training)
-    if training.cell.workers == 1 or training.cell.asynchronous or not any(kept_apart):
+    if training.cell.workers == 1 or training.cell.asynchronous or not any(kept_apart := _kept_apart(training)):
         return
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training)

@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 
 from harness.engines.tensorflow.workloads.base import Workload
-from harness.engines.tensorflow.workloads.loss import loss_of
+from harness.engines.tensorflow.workloads.loss import check_targets, loss_of
 from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, optimizer_of
 from harness.engines.tensorflow.workloads.own import own_workload
 from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import not_one_of
 from harness.registry import registered
 
-__all__ = ["OPTIMIZERS", "Workload", "load_workload", "loss_of", "optimizer_of", "shapes_of", "workloads"]
+__all__ = [
+    "OPTIMIZERS",
+    "Workload",
+    "check_targets",
+    "load_workload",
+    "loss_of",
+    "optimizer_of",
+    "shapes_of",
+    "workloads",
+]
 
 
 def workloads() -> Mapping[str, Workload]:

@@ -8,19 +8,20 @@ from harness.errors import UsageError
 
 if TYPE_CHECKING:
     import keras
+    import numpy as np
     import tensorflow as tf
 
+    Array = np.ndarray[Any, Any]
     PerExampleLoss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 def loss_of(model: "keras.Model") -> "PerExampleLoss":
-    """The function (y_true [batch] int, y_pred [batch, ...]) -> [batch] float32, without reduction.
+    """The function (y_true [batch, ...], y_pred [batch, ...]) -> [batch] float32, without reduction.
 
-    A compiled model brings its own loss; integer labels are one-hot encoded for the categorical
-    ones, and axes beyond the batch are averaged, as Keras' `sum_over_batch_size` would. Any other
-    model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax.
-    Regularisation (`model.losses`) is not part of it. Raises UsageError for a model compiled with
-    several losses, and for one output without a loss that says what it means.
+    A compiled model brings its own loss; class numbers are one-hot encoded for the categorical ones. Any other
+    model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax. Axes beyond the batch
+    are averaged, as Keras' `sum_over_batch_size` would. Regularisation (`model.losses`) is not part of it. Raises
+    UsageError for a model compiled with several losses, and for one output without a loss that says what it means.
     """
     import keras
     import tensorflow as tf
@@ -36,10 +37,12 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
         y_pred = tf.cast(y_pred, tf.float32)
         if own is None:
-            return keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
-        if one_hot:
-            y_true = tf.one_hot(y_true, y_pred.shape[-1])
-        elif y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
+            values = keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
+            return values if values.shape.rank == 1 else _mean_of_each(values)
+        of_classes = len(y_true.shape) < len(y_pred.shape)
+        if of_classes and one_hot:
+            y_true = tf.one_hot(tf.cast(y_true, tf.int32), y_pred.shape[-1])  # Keras' fit hands over floats
+        elif of_classes and y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
         values = tf.cast(own(y_true, y_pred), tf.float32)
         if values.shape.rank == 0:
@@ -47,9 +50,35 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
                 f"model: '{model.name}': its loss gives one value for the whole batch, expected one an example, of the "
                 "shape [batch]"
             )
-        return tf.reduce_mean(tf.reshape(values, (tf.shape(values)[0], -1)), axis=1)
+        return _mean_of_each(values)
 
     return per_example
+
+
+def check_targets(model: "keras.Model", targets: "Array") -> None:
+    """UsageError where a model without a loss of its own, which gets cross-entropy, has targets that are no classes."""
+    import numpy as np
+
+    if _own_loss(model) is not None:
+        return
+    *places, classes = shapes_of(model)[1]
+    if not np.issubdtype(targets.dtype, np.integer) or list(targets.shape[1:]) != places:
+        raise UsageError(
+            f"model: '{model.name}' has no loss of its own, and a target is {targets.dtype} of the shape "
+            f"{targets.shape[1:]}, expected a compiled model, or classes: integers of the shape {tuple(places)}"
+        )
+    if targets.min() < 0 or targets.max() >= classes:
+        raise UsageError(
+            f"model: '{model.name}' has {classes} outputs, and targets are from {targets.min()} to {targets.max()}, "
+            f"expected classes from 0 to {classes - 1}"
+        )
+
+
+def _mean_of_each(values: "tf.Tensor") -> "tf.Tensor":
+    """[batch, ...] -> [batch]."""
+    import tensorflow as tf
+
+    return tf.reduce_mean(tf.reshape(values, (tf.shape(values)[0], -1)), axis=1)
 
 
 def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:

@@ -37,5 +37,5 @@ def test_its_examples_are_what_its_info_says(tf: Any) -> None:  # noqa: ARG001 -
     info = source.info(anywhere)
     examples = list(source.examples(anywhere))
     assert len(examples) == info.examples
-    assert examples[0][0].shape == info.image_shape
+    assert examples[0][0].shape == info.shape
     assert max(int(label) for _, label in examples) == info.classes - 1

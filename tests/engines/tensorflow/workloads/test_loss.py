@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.workloads import loss_of
+from harness.engines.tensorflow.workloads import check_targets, loss_of
 from harness.errors import UsageError
 
 LABELS = np.array([2, 0], np.int32)
@@ -108,3 +108,66 @@ def test_a_loss_of_one_value_for_the_batch_is_refused_with_what_it_must_give(mod
     model.compile(loss=lambda y_true, y_pred: y_pred[0, 0] - y_pred[1, 0])  # noqa: ARG005
     with pytest.raises(UsageError, match=r"expected one an example, of the shape \[batch\]"):
         loss_of(model)(LABELS, LOGITS)
+
+
+def test_the_loss_of_an_example_with_several_classes_is_their_mean(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    model = keras.Sequential([keras.Input((2, 4)), keras.layers.Dense(3)])
+    got = loss_of(model)(np.stack([LABELS, LABELS[::-1]]), np.stack([LOGITS, LOGITS]))
+    each = [expected_cross_entropy(), -np.log(softmax(LOGITS)[np.arange(2), LABELS[::-1]])]
+    np.testing.assert_allclose(got, np.mean(each, axis=1), rtol=1e-5)
+
+
+def test_targets_of_the_predictions_own_shape_are_taken_as_they_are(model_with: Callable[..., Any]) -> None:
+    import keras
+
+    model = model_with(keras.layers.Softmax())
+    model.compile(loss="categorical_crossentropy")
+    shares = np.array([[0.2, 0.3, 0.5], [1, 0, 0]], np.float32)
+    np.testing.assert_allclose(
+        loss_of(model)(shares, softmax(LOGITS)), -(shares * np.log(softmax(LOGITS))).sum(axis=1), rtol=1e-5
+    )
+    one = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    one.compile(loss="mse")
+    targets = np.array([[1.0], [3.0]], np.float32)
+    np.testing.assert_allclose(loss_of(one)(targets, np.zeros((2, 1), np.float32)), [1.0, 9.0])
+
+
+@pytest.mark.parametrize("loss", [None, "mse"])
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (LABELS / 2, r"has no loss of its own, and a target is float64 of the shape \(\), expected a compiled model"),
+        (LABELS[:, None], r"a target is int32 of the shape \(1,\), .* integers of the shape \(\)$"),
+        (LABELS + 1, r"has 3 outputs, and targets are from 1 to 3, expected classes from 0 to 2$"),
+        (LABELS - 1, "targets are from -1 to 1, expected classes from 0 to 2$"),
+        (LABELS, None),
+    ],
+)
+def test_without_a_loss_of_its_own_a_model_wants_classes(
+    model_with: Callable[..., Any], targets: Any, message: str | None, loss: str | None
+) -> None:
+    model = model_with()
+    if loss is not None:
+        model.compile(loss=loss)
+    if message is None or loss is not None:
+        check_targets(model, targets)
+        return
+    with pytest.raises(UsageError, match=message):
+        check_targets(model, targets)
+
+
+@pytest.mark.parametrize(("loss", "outputs"), [("categorical_crossentropy", 3), ("binary_crossentropy", 1), ("mse", 1)])
+def test_it_is_the_same_as_fit_calls_it_which_makes_labels_floats_of_the_outputs_rank(
+    model_with: Callable[..., Any], loss: str, outputs: int
+) -> None:
+    import keras
+
+    model = model_with(keras.layers.Dense(outputs, "softmax" if outputs > 1 else "sigmoid"))
+    model.compile(loss=loss)
+    x, labels = np.ones((2, 4), np.float32), np.array([1, 0], np.int32)
+    of_each = loss_of(model)
+    expected = float(np.mean(of_each(labels, model(x))))
+    model.compile(loss=of_each)
+    assert model.evaluate(x, labels, verbose=0) == pytest.approx(expected, rel=1e-5)

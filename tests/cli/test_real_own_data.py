@@ -1,0 +1,163 @@
+"""Sweeps with data of the user's own, by real TensorFlow: text that no data source has, and what is wrong with data."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from harness.record import Run
+from tests.cli.real import SMALL, only_run, run
+
+pytestmark = pytest.mark.slow
+
+ASKED = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
+TEXT = ["--model=benchmarks.own_text:make_model", "--data=benchmarks.own_text:examples"]
+MODULE = """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    X, Y = np.arange(80, dtype=np.int32).reshape(40, 2) % 9, np.arange(40, dtype=np.int32) % 3
+
+    def model():
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+
+    def regression():
+        built = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        built.compile(loss="mse")
+        return built
+
+    def made_of(x, y):
+        return tf.data.Dataset.from_tensor_slices((x, y))
+
+    def classes():
+        return made_of(X, Y)
+
+    def wide():
+        return made_of(np.tile(X, 2), Y)
+
+    def five_classes():
+        return made_of(X, Y + 2)
+
+    def targets():
+        return made_of(X, Y / 2)
+
+    def raises():
+        return made_of(X, Y[:-1])
+
+    def nothing():
+        return None
+
+    def breaks():
+        def made():
+            yield from zip(X[:32], Y)
+            raise OSError("the table is gone")
+        return tf.data.Dataset.from_generator(made, output_signature=classes().element_spec)
+
+    def ends():
+        left = iter(list(zip(X, Y)))
+        return tf.data.Dataset.from_generator(lambda: left, output_signature=classes().element_spec)
+
+    def few():
+        return classes().take(15)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with the module `own_table`."""
+    (tmp_path / "own_table.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The text classifier of benchmarks/, integer tokens into an Embedding and an LSTM, alone and on two replicas."""
+    folder = tmp_path_factory.mktemp("text")
+    axes = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit"]
+    done = run("sweep", *ASKED, *TEXT, *axes, "--optimizer=adam", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return only_run(folder / "results")
+
+
+def test_a_text_classifier_is_proved_under_each_strategy_and_loop(text: Run) -> None:
+    cells = {tuple(trial.cell.get(key) for key in ("strategy", "replicas", "loop")) for trial in text.trials}
+    assert cells == {(*of, loop) for of in (("none", 1), ("mirrored", 2)) for loop in ("custom", "fit")}
+    for trial in text.trials:
+        assert (trial.status, trial.reason) == ("ok", None)
+        assert trial.checks.complete
+        sight = {str(fault): share for fault, share in (trial.checks.sight or {}).items()}
+        assert min(sight.values()) > 10
+        assert ("missing" in sight) == (trial.cell.replicas_in_sync > 1)
+
+
+def test_its_record_tells_what_the_input_is_made_of_and_what_it_is_counted_in(text: Run) -> None:
+    for trial in text.trials:
+        assert trial.cell.own_code == {
+            "model": "benchmarks.own_text:make_model",
+            "data": "benchmarks.own_text:examples",
+        }
+        assert trial.cell.work.quantity.many == "examples"
+        assert trial.executed.input[:2] == ["TensorSlice", "Cache"]
+
+
+def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int, str]":
+    """The exit code of a sweep of one cell, and what it said on standard error."""
+    asked = ["--strategy=none", "--replicas=1", "--optimizer=sgd", f"--model={model}", f"--data=own_table:{data}"]
+    done = run("sweep", *ASKED, *asked, folder=folder)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("no_such", "module 'own_table' has no 'no_such'"),
+        ("raises", "data: 'own_table:raises' raised "),
+        ("nothing", "data: 'own_table:nothing' returned builtins.NoneType, expected a tf.data.Dataset"),
+        ("wide", "data: 'own_table:wide' gives inputs of the shape (4,) and the model takes (2,)"),
+        ("targets", "has no loss of its own, and a target is float64 of the shape ()"),
+    ],
+)
+def test_data_that_no_step_could_be_taken_on_are_bad_usage_and_nothing_is_written(
+    folder: Path, data: str, says: str
+) -> None:
+    code, said = swept(folder, data)
+    assert (code, said.count("\n")) == (2, 1)
+    assert says in said
+    assert not (folder / "results").exists()
+
+
+def test_data_of_ones_own_with_a_model_of_the_harness_is_bad_usage(folder: Path) -> None:
+    code, said = swept(folder, "classes", model="mlp")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "mlp on own_table:classes: data of your own go with a model of your own" in said
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("breaks", r"^data: 'own_table:breaks': an example cannot be read: .*the table is gone"),
+        ("ends", r"^data: 'own_table:ends' ended before its time, expected"),
+        ("few", r"^data: 'own_table:few' has 15 examples, expected at least (16|32), for 2 batches of"),
+        ("five_classes", r"has 3 outputs, and targets are from 2 to 4, expected classes from 0 to 2$"),
+    ],
+)
+def test_what_shows_only_in_a_trial_is_a_record_with_its_reason(folder: Path, data: str, says: str) -> None:
+    asked = ["--strategy=none,mirrored", "--replicas=2", "--optimizer=sgd", "--loop=custom,fit"]
+    done = run("sweep", *ASKED, *asked, "--model=own_table:model", f"--data=own_table:{data}", folder=folder)
+    assert done.returncode == 1, done.stderr
+    trials = only_run(folder / "results").trials
+    assert {(trial.cell.get("strategy"), trial.cell.get("loop")) for trial in trials} >= {
+        (strategy, loop) for strategy in ("none", "mirrored") for loop in ("custom", "fit")
+    }
+    for trial in trials:
+        assert trial.status == "crashed"
+        assert re.search(says, trial.reason or ""), trial.reason
+
+
+def test_numbers_and_a_loss_of_the_models_own_make_a_regression(folder: Path) -> None:
+    code, said = swept(folder, "targets", model="own_table:regression")
+    assert code == 0, said
+    [trial] = {trial.cell_id: trial for trial in only_run(folder / "results").trials}.values()
+    assert trial.status == "ok"

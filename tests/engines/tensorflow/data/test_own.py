@@ -1,0 +1,250 @@
+"""Examples of the user's own: they are read as they are, and refused in one line where they cannot be."""
+
+import itertools
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.data import DataInfo, load_source
+from harness.engines.tensorflow.data.built import stages_of
+from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
+from harness.errors import UsageError
+
+MODULE = """
+    import numpy as np
+    import tensorflow as tf
+
+    COUNT = 12
+    X, Y = np.arange(COUNT * 3, dtype=np.int64).reshape(COUNT, 3), np.arange(COUNT, dtype=np.uint8) % 5
+    PAIR = (tf.TensorSpec((3,), tf.int64), tf.TensorSpec((), tf.uint8))
+    from_slices = tf.data.Dataset.from_tensor_slices
+    called = 0
+
+    def tokens():
+        '''Three tokens, five classes.
+
+        More.'''
+        global called
+        called += 1
+        return from_slices((X, Y))
+
+    def rows():
+        return from_slices((X / 7, np.stack([Y / 2, Y / 3], 1)))
+
+    def generated():
+        return tf.data.Dataset.from_generator(lambda: zip(X, Y), output_signature=PAIR)
+
+    def counted():
+        return generated().apply(tf.data.experimental.assert_cardinality(COUNT))
+
+    def endless():
+        return tokens().repeat()
+
+    def once():
+        left = iter(list(zip(X, Y)))
+        return tf.data.Dataset.from_generator(lambda: left, output_signature=PAIR)
+
+    def raises():
+        raise RuntimeError("no such table")
+
+    def wants(batch, shard):
+        return tokens()
+
+    def arrays():
+        return X, Y
+
+    def inputs_only():
+        return from_slices(X)
+
+    def named():
+        return from_slices(({"left": X, "right": X}, Y))
+
+    def batched():
+        return tokens().batch(4)
+
+    def ragged():
+        return from_slices((tf.ragged.constant([[1], [2, 3]]), Y[:2]))
+
+    def words():
+        return from_slices((np.array([["a", "b"], ["c", "d"]]), Y[:2]))
+
+    def empty():
+        return tokens().take(0)
+
+    def breaks():
+        def made():
+            yield from zip(X[:6], Y)
+            raise RuntimeError("the disk is gone")
+        return tf.data.Dataset.from_generator(made, output_signature=PAIR)
+
+    def other_shape():
+        def made():
+            yield from zip(X[:6], Y)
+            yield from zip(X[6:, :2], Y[6:])
+        return tf.data.Dataset.from_generator(made, output_signature=PAIR)
+
+    def lies():
+        def two_of(x, y):
+            short = tf.numpy_function(lambda x: x[:2] if x[0] >= 18 else x, [x], tf.int64)
+            short.set_shape((3,))
+            return short, y
+        return tokens().map(two_of)
+"""
+
+
+@pytest.fixture
+def mine(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:  # noqa: ARG001 - sets TensorFlow up
+    """The module `own_examples`, as a user has it in the working folder."""
+    (tmp_path / "own_examples.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    load_source("own_examples:tokens")
+    yield sys.modules["own_examples"]
+    del sys.modules["own_examples"]
+
+
+def batches_of(name: str, size: int, count: int, **more: Any) -> list[tuple[Any, Any]]:
+    """The first batches of the pipeline, for a model that takes [3]."""
+    made = pipeline(load_source(f"own_examples:{name}"), Path(), (3,), 0, size, seed=1, **more)
+    return [(x.numpy(), y.numpy()) for x, y in itertools.islice(made, count)]
+
+
+def test_it_says_of_itself_what_the_data_set_says(mine: Any) -> None:
+    source = load_source("own_examples:tokens")
+    assert (source.name, source.summary) == ("own_examples:tokens", "Three tokens, five classes.")
+    assert source.info(Path()) == DataInfo((3,), 0, mine.COUNT)
+    assert [load_source(f"own_examples:{name}").info(Path()).examples for name in ("generated", "endless")] == [
+        None
+    ] * 2
+
+
+def test_the_function_is_called_once_a_process_but_anew_where_it_would_be_an_input_of_a_traced_function(
+    tf: Any, mine: Any
+) -> None:
+    source = load_source("own_examples:tokens")
+    for _ in range(2):
+        source.info(Path())
+        source.examples(Path())
+    assert mine.called == 1
+    made = tf.function(lambda: pipeline(source, Path(), (3,), 0, 4, seed=1), autograph=False)
+    assert made.get_concrete_function().graph.captures == []
+    assert mine.called == 2
+
+
+@pytest.mark.parametrize("name", ["tokens", "rows"])
+def test_examples_reach_the_model_as_they_are_in_every_pass_each_once(mine: Any, name: str) -> None:
+    wanted = {"tokens": (mine.X, mine.Y), "rows": (mine.X / 7, np.stack([mine.Y / 2, mine.Y / 3], 1))}[name]
+    orders = []
+    for x, y in batches_of(name, mine.COUNT, 2):
+        order = np.argsort(x[:, 0])
+        for got, given in zip((x, y), wanted, strict=True):
+            assert got.dtype == given.dtype
+            np.testing.assert_array_equal(got[order], given)
+        orders.append(order.tolist())
+    assert orders[0] != orders[1]
+
+
+def test_each_worker_has_examples_of_its_own(mine: Any) -> None:
+    shards = [batches_of("tokens", mine.COUNT // 2, 1, shard=(worker, 2))[0] for worker in range(2)]
+    assert sorted(x for of in shards for x in of[0][:, 0]) == mine.X[:, 0].tolist()
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_gate_gets_the_first_ones_in_order_unchanged() -> None:
+    given = sys.modules["own_examples"]
+    first, second = gate_batches(load_source("own_examples:tokens"), Path(), (3,), 5, 4, 2)
+    for (x, y), part in ((first, slice(0, 4)), (second, slice(4, 8))):
+        assert (x.dtype, y.dtype) == (np.int64, np.uint8)
+        np.testing.assert_array_equal(x, given.X[part])
+        np.testing.assert_array_equal(y, given.Y[part])
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("tokens", ["Cache", "Shuffle(12)"]),
+        ("counted", ["Cache", "Shuffle(12)"]),
+        ("generated", [f"Shuffle({UNCOUNTED})"]),
+        ("endless", [f"Shuffle({UNCOUNTED})"]),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept: list[str]) -> None:
+    stages = stages_of(pipeline(load_source(f"own_examples:{name}"), Path(), (3,), 0, 4, seed=1))
+    assert [stage for stage in stages if stage.startswith(("Cache", "Shuffle"))] == kept
+    assert len(batches_of(name, 8, 4)) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", r"^data: 'own_examples:nothing': module 'own_examples' has no 'nothing'$"),
+        ("wants", r"^data: 'own_examples:wants': expected a function without arguments, but it has .*'batch'"),
+        ("raises", r"^data: 'own_examples:raises' raised RuntimeError: no such table; expected a tf\.data\.Dataset"),
+        ("arrays", r"^data: 'own_examples:arrays' returned builtins\.tuple, expected a tf\.data\.Dataset of \(input"),
+        ("inputs_only", r"^data: 'own_examples:inputs_only' gives examples that are no pairs, expected"),
+        ("named", r"gives inputs in a dict, expected one dense tensor each"),
+        ("ragged", r"gives inputs in a RaggedTensorSpec, expected one dense tensor each"),
+        ("batched", r"gives inputs of the shape \(None, 3\), expected a known one .* batch\(\) is the harness's$"),
+        ("words", r"gives inputs of string, expected numbers \(words as integer tokens\)$"),
+        ("empty", r"has 0 examples, expected at least 8, for 2 batches of 4 in which none comes twice: give more, or"),
+        ("breaks", r"'own_examples:breaks': an example cannot be read: .*RuntimeError: the disk is gone"),
+        ("other_shape", r"'own_examples:other_shape': an example cannot be read: .*\(2,\).*\(3,\)"),
+        ("lies", r"'own_examples:lies': an example cannot be read: .*different shapes"),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_what_cannot_be_read_is_refused_in_one_line_before_a_step_is_taken(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        gate_batches(load_source(f"own_examples:{name}"), Path(), (3,), 5, 4, 2)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("mine")
+def test_an_input_of_another_shape_than_the_models_is_refused() -> None:
+    source = load_source("own_examples:tokens")
+    with pytest.raises(UsageError, match=r"gives inputs of the shape \(3,\) and the model takes \(4,\), expected"):
+        gate_batches(source, Path(), (4,), 5, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("once", r"^data: 'own_examples:once' ended before its time, expected .* a generator is to be made anew"),
+        ("breaks", r"^data: 'own_examples:breaks': an example cannot be read: .*RuntimeError: the disk is gone"),
+        ("lies", r"^data: 'own_examples:lies': an example cannot be read: .*shape"),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_what_cannot_be_read_on_is_told_of_the_data_while_steps_are_taken(name: str, message: str) -> None:
+    source = load_source(f"own_examples:{name}")
+    gate_batches(source, Path(), (3,), 5, 2, 2)  # the first four examples are well
+    batches = iter(pipeline(source, Path(), (3,), 5, 2, seed=1))
+    with pytest.raises(UsageError, match=message) as caught, source.reading():
+        _ = [next(batches) for _ in range(100)]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_batch_whose_examples_all_have_another_shape_than_they_say_is_refused(tf: Any, mine: Any) -> None:
+    def short(_: Any, y: Any) -> Any:
+        x = tf.numpy_function(lambda: mine.X[0, :2], [], tf.int64)
+        x.set_shape((3,))
+        return x, y
+
+    mine.all_short = lambda: mine.tokens().map(short)
+    with pytest.raises(UsageError, match=r"an example cannot be read: .*\[4,2\] is not compatible .*\[\?,3\];"):
+        gate_batches(load_source("own_examples:all_short"), Path(), (3,), 5, 2, 2)
+
+
+@pytest.mark.usefixtures("mine")
+def test_what_a_step_raises_besides_is_not_told_of_the_data(tf: Any) -> None:
+    source = load_source("own_examples:tokens")
+    with pytest.raises(tf.errors.InvalidArgumentError), source.reading():
+        tf.constant([1, 2]) + tf.constant([1, 2, 3])
+    with pytest.raises(ZeroDivisionError), source.reading():
+        raise ZeroDivisionError
