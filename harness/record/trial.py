@@ -224,10 +224,13 @@ class Executed(RecordModel):
     arithmetic: str = ""
     """Of `float32` on GPUs: `tf32` where they multiply in fewer bits, as TensorFlow lets those that can, else
     `float32`. Empty of every other precision and device, and of earlier records."""
+    flops_per_step: Positive | None = None
+    """Operations of the step's matrix products and convolutions, forward and backward, of all replicas: 2 for each
+    multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(write(self), "arithmetic")
+        return without_empty(without_empty(write(self), "arithmetic"), "flops_per_step")
 
 
 class Resources(RecordModel):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
+from harness.engines.tensorflow.flops import flops_of
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
 
@@ -39,7 +40,17 @@ def inspect(program: Any, cell: TrainingCell) -> Executed:
         xla_clusters=_clusters([program.function_def, *definition.node], *bodies.values()),
         fingerprint=_fingerprint(definition.node, bodies),
         differs_from_request=_difference(cell, operations),
+        flops_per_step=_flops_per_step(program, cell),
     )
+
+
+def _flops_per_step(program: Any, cell: TrainingCell) -> int | None:
+    """Of all replicas of all workers in lock-step; of workers that wait for nobody a step is one's update.
+
+    None where there is none or the graph does not say; nor of TPU cores, whose one program for all was not looked at.
+    """
+    counted = None if cell.device == "tpu" else flops_of(program)
+    return (counted or 0) * (1 if cell.asynchronous else cell.workers) or None
 
 
 def inspect_expanded(definition: Any, layouts: Mapping[str, str]) -> Executed:
