@@ -65,12 +65,20 @@ class OpCurve:
 
 @dataclass(frozen=True)
 class CollectiveGroup:
-    """One collective over as many replicas of one kind of device, in every size and by every op, ordered by size."""
+    """One collective between the same replicas, in every size and by every op, ordered by size."""
 
     collective: str
-    replicas: int
+    between: str
+    """Who takes part, and over what."""
+    n: int
+    """Replicas of all workers."""
     device: str
     figures: tuple[CollectiveFigures, ...]
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether all replicas are of one process on the processor."""
+        return self.device == "virtual-cpu" and all(one.cell.strategy == "mirrored" for one in self.figures)
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:
@@ -84,10 +92,10 @@ class CollectiveGroup:
 
 def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:
     """The collectives of a run, in the order of its cells; nothing of a run that has none."""
-    grouped: defaultdict[tuple[str, int, str], list[CollectiveFigures]] = defaultdict(list)
+    grouped: defaultdict[tuple[str, str, int, str], list[CollectiveFigures]] = defaultdict(list)
     for figures in _figures(summary.cells):
         cell = figures.cell
-        grouped[cell.collective, cell.replicas, cell.device].append(figures)
+        grouped[cell.collective, cell.between, cell.replicas_in_sync, cell.device].append(figures)
     return tuple(CollectiveGroup(*key, tuple(sorted(found, key=_size))) for key, found in grouped.items())
 
 
@@ -99,7 +107,7 @@ def _figures(cells: Iterable[CellSummary]) -> Iterable[CollectiveFigures]:
         if measured is None:
             yield CollectiveFigures(cell, summary, None, None, None)
             continue
-        busbw = measured.throughput.scaled(bus_factor(cell.collective, cell.replicas))
+        busbw = measured.throughput.scaled(bus_factor(cell.collective, cell.replicas_in_sync))
         yield CollectiveFigures(cell, summary, measured.step_time_s, measured.throughput, busbw)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -90,7 +90,7 @@ def in_whole_shares(collective: str, size: int, replicas: int) -> int:
 
 @kind_of_work(COLLECTIVE)
 class CollectiveCell(Cell):
-    """A collective of float32 over the replicas of one strategy, by one cross-device op.
+    """A collective of float32 over a strategy's replicas, `workers` × `replicas` of them, by one cross-device op.
 
     `size` is S of nccl-tests in bytes: the whole buffer, which of an all-gather is what each replica receives, and of
     a reduce-scatter what each sends.
@@ -102,9 +102,14 @@ class CollectiveCell(Cell):
     size: Positive
     strategy: str
     replicas: Positive
+    workers: Positive = 1
     cross_device_op: str = "auto"
     packing: str = "default"
+    network: str = ""
     intra_op_threads: Whole = 0
+
+    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": ""}
+    """Keys that the first such cells did not have, left out of the identity at these values."""
 
     @property
     def work(self) -> Work:
@@ -119,32 +124,48 @@ class CollectiveCell(Cell):
     @property
     def elements(self) -> int:
         """float32 numbers that one replica sends."""
-        return self.size // ELEMENT_BYTES // (self.replicas if self.collective == "all_gather" else 1)
+        return self.size // ELEMENT_BYTES // (self.replicas_in_sync if self.collective == "all_gather" else 1)
 
     @property
     def count(self) -> int:
         """The column of that name of nccl-tests: elements of a share where there are shares, else of the buffer."""
-        return self.size // ELEMENT_BYTES // (self.replicas if self.collective in IN_SHARES else 1)
+        return self.size // ELEMENT_BYTES // (self.replicas_in_sync if self.collective in IN_SHARES else 1)
 
     @property
     def shape(self) -> Shape:
-        """One process with all replicas."""
-        return Shape(replicas=self.replicas, device=self.device)
+        """One process with all replicas, or a process a worker."""
+        return Shape(self.workers, 0, self.replicas, self.device, self.network)
+
+    def without_network(self) -> "CollectiveCell":
+        """The same without an emulated network."""
+        return self.model_copy(update={"network": ""})
+
+    def identity(self) -> dict[str, Any]:
+        """Every key and its value, but those of LATER at their defaults."""
+        values = self.model_dump(mode="json")
+        return {key: value for key, value in values.items() if key not in self.LATER or value != self.LATER[key]}
 
     @property
     def replicas_in_sync(self) -> int:
-        """n: all of them take part."""
-        return self.replicas
+        """n: those of all workers take part."""
+        return self.replicas * self.workers
 
     @property
     def scope(self) -> dict[str, Any]:
         """Strategies, ops and packings compete to do the same collective of as many bytes over as many replicas."""
-        keys = {key: self.get(key) for key in ("device", "collective", "size", "replicas")}
+        keys = {key: self.get(key) for key in ("device", "collective", "size", "replicas", "workers", "network")}
         return {"kind": self.tag, **keys, "quantity": BYTES.many}
 
     def scope_label(self, ranked: Sequence[Cell]) -> str:
         """`all_reduce of 64 KiB over 2 replicas, virtual-cpu`."""
-        return f"{self.collective} of {self._size_words} over {self.replicas} replicas, {self.device}"
+        return f"{self.collective} of {self._size_words} over {self.between}"
+
+    @property
+    def between(self) -> str:
+        """Who takes part: `2 replicas, virtual-cpu`, or `2 workers of 1 replica, virtual-cpu, rate=1gbit`."""
+        replicas = f"{self.replicas} replica{'s' if self.replicas > 1 else ''}"
+        who = replicas if self.workers == 1 else f"{self.workers} workers of {replicas}"
+        return ", ".join(filter(None, [who, self.device, self.network]))
 
     @property
     def words(self) -> str:
@@ -154,7 +175,10 @@ class CollectiveCell(Cell):
     @property
     def label(self) -> str:
         """`all_reduce 64 KiB mirrored ×2 hierarchical_copy`."""
-        return " ".join([self.collective, self._size_words, self.strategy, f"×{self.replicas}", *self.how])
+        many = [f"{self.workers} workers"] if self.workers > 1 else []
+        over = [self.network] if self.network else []
+        parts = [self.collective, self._size_words, self.strategy, *many, f"×{self.replicas}", *self.how, *over]
+        return " ".join(parts)
 
     @property
     def how(self) -> list[str]:
@@ -176,9 +200,9 @@ class CollectiveCell(Cell):
     @property
     def short_name(self) -> str:
         """`all_reduce-64KiB-2-hierarchical_copy`."""
-        return "-".join(
-            [self.collective, size_text(self.size), str(self.replicas), *(word.replace(" ", "-") for word in self.how)]
-        )
+        many = f"{self.workers}x{self.replicas}" if self.workers > 1 else str(self.replicas)
+        how = [word.replace(" ", "-") for word in self.how]
+        return "-".join([self.collective, size_text(self.size), many, *how])
 
     @property
     def _size_words(self) -> str:

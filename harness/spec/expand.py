@@ -21,7 +21,7 @@ from harness.spec.work import EXAMPLES, OwnStepCell
 ALONE = "one process sends nothing over a network"
 OWN_OP_STRATEGIES = ("mirrored",)
 """Strategies that take a cross-device op of the user's own: the others are given a name only."""
-OF_COLLECTIVES = ("mirrored",)
+OF_COLLECTIVES = ("mirrored", "multi_worker_mirrored")
 """Strategies whose collectives are measured by themselves."""
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 THREADS = ("intra_op_threads",)
@@ -92,6 +92,8 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     left_out: dict[LeftOut, None] = {}
     for at in _combinations(sweep.model_copy(update=of_trainings), catalogue):
         reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
+        if at.network and at.workers == 1 and not reason:
+            reason = LeftOut(f"{at.strategy}, 1 worker over a network", ALONE)
         packings, refused = ([], [reason]) if reason else _packings(sweep, catalogue, at)
         left_out.update(dict.fromkeys(refused))
         for packing, collective, size in itertools.product(packings, sweep.asked("collective"), sweep.asked("size")):
@@ -108,23 +110,24 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
 
 def _collective(at: TrainingCell, packing: str, collective: str, size: int) -> CollectiveCell | LeftOut:
     """The cell of a buffer of at most `size`, cut as nccl-tests cuts it where each replica has a share."""
-    whole, least = in_whole_shares(collective, size, at.replicas), ELEMENT_BYTES * at.replicas
+    n = at.replicas_in_sync
+    whole = in_whole_shares(collective, size, n)
     if not whole:
-        told = f"{collective} of {size} bytes over {at.replicas} replicas"
-        return LeftOut(told, f"a share is one float32 or more: {least} bytes at least")
+        told = f"{collective} of {size} bytes over {n} replicas"
+        return LeftOut(told, f"a share is one float32 or more: {ELEMENT_BYTES * n} bytes at least")
     shared = {key: getattr(at, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
     return CollectiveCell.model_validate({**shared, "packing": packing, "collective": collective, "size": whole})
 
 
 def _nobody_to_send_to(at: TrainingCell) -> LeftOut | None:
-    if at.replicas > 1:
+    if at.replicas_in_sync > 1:
         return None
     return LeftOut(f"{at.strategy} × 1 replica", "one replica has nobody to send to")
 
 
 def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
     by_table = (TABLE[key].rank(cell.get(key)) for key in OUTER_FIRST if key in CollectiveCell.model_fields)
-    return (COLLECTIVES.index(cell.collective), cell.replicas, cell.size, *by_table)
+    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table)
 
 
 def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:

@@ -161,6 +161,8 @@ def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
                 "nothing; leave one of them out"
             )
     unasked = {key: list(of) for key, of in UNASKED.items() if not values.get(key)}
+    if "workers" in values and "replicas" in unasked:
+        unasked["replicas"] = [1]
     return sweep.model_copy(update={axis: [] for axis in AXES - _AXES_OF_COLLECTIVE} | unasked)
 
 

@@ -36,19 +36,29 @@ def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
     """Do what `request` asks for with `engine`, and say how it ended."""
     if request.task == "trial" and request.member is not None:
         return _as_member(request, request.member, channel, engine)
-    name = request.cell.tag if request.task == "trial" else request.task  # other work is a task of the engine
-    if name == TRAINING:
-        return Trial(request, channel, engine).run()
+    if request.task == "trial":
+        return _trial(request, channel, engine)
     if request.task == "preflight":
         try:
             own_check(request.check)
         except UsageError as error:
             return Outcome(status="unsupported", reason=str(error))
+    if request.task in BEFOREHAND and request.task not in engine.tasks():
+        return Outcome(status="ok")
+    return _task(request.task, request, channel, engine)
+
+
+def _trial(request: Request, channel: Channel, engine: Engine) -> Outcome:
+    """A trial of the work that the cell is; other work than a training is a task of the engine."""
+    if request.cell.tag == TRAINING:
+        return Trial(request, channel, engine).run()
+    return _task(request.cell.tag, request, channel, engine)
+
+
+def _task(name: str, request: Request, channel: Channel, engine: Engine) -> Outcome:
     task = engine.tasks().get(name)
     if task is not None:
         return task(request, channel)
-    if name in BEFOREHAND:
-        return Outcome(status="ok")
     return Outcome(status="unsupported", reason=f"engine '{engine.name}' has no {name.replace('_', ' ')}")
 
 
@@ -59,7 +69,7 @@ def _as_member(request: Request, member: Membership, channel: Channel, engine: E
     try:
         engine.clusters.join(member)
         if not member.serves:
-            return Trial(request, channel, engine).run()
+            return _trial(request, channel, engine)
         return engine.clusters.serve(request, member, channel)
     except Exception as error:  # noqa: BLE001  whatever keeps a process from its place is the trial's end
         return Outcome(**ending_of(error, engine.classify)._asdict())

@@ -77,7 +77,7 @@ def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: 
     made = run_of([RING.model_copy(update={"size": 4 * 2**power}) for power in (0, 10, 20)], tmp_path)
     more = summarise(made.manifest, made.trials)
     [row] = latency_table(more).rows
-    assert row[:3] == ("all_reduce", "2", "auto")
+    assert row[:3] == ("all_reduce", "2 replicas, virtual-cpu", "auto")
     assert row[7] == "4 B – 4 MiB"
     assert "Latency and bandwidth" in run_text(made.manifest, made.trials, more, 160, False)
     assert "Latency and bandwidth" in render(made.manifest, made.trials, more)

@@ -61,10 +61,14 @@ def test_a_step_is_the_buffer_in_bytes() -> None:
     assert (cell.shape.device, cell.shape.workers, cell.replicas_in_sync, cell.devices) == ("virtual-cpu", 1, 2, 2)
 
 
-@pytest.mark.parametrize("key", ["strategy", "replicas", "cross_device_op", "packing", "intra_op_threads", "size"])
+@pytest.mark.parametrize(
+    "key", ["strategy", "replicas", "workers", "cross_device_op", "packing", "network", "intra_op_threads", "size"]
+)
 def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str) -> None:
     [cell] = cells_of(size=[2**16])
-    other = cell.model_copy(update={key: {"replicas": 3, "intra_op_threads": 2, "size": 2**20}.get(key, "another")})
+    other = cell.model_copy(
+        update={key: {"replicas": 3, "workers": 2, "intra_op_threads": 2, "size": 2**20}.get(key, "another")}
+    )
     assert other.cell_id != cell.cell_id
     assert other.label != cell.label
 
@@ -113,6 +117,26 @@ def test_one_ranking_holds_what_does_the_same_collective() -> None:
     assert cells[0].scope_label(cells) == "all_reduce of 4 B over 2 replicas, virtual-cpu"
 
 
+def test_workers_take_part_with_one_replica_each_unless_more_are_asked_for() -> None:
+    keys: dict[str, Any] = {"strategy": ["multi_worker_mirrored"], "workers": [2], "size": [24]}
+    [cell] = cells_of(**keys)
+    assert (cell.replicas, cell.workers, cell.replicas_in_sync) == (1, 2, 2)
+    assert (cell.shape.workers, cell.shape.replicas, cell.devices) == (2, 1, 1)
+    assert cell.label == "all_reduce 24 B multi_worker_mirrored 2 workers ×1"
+    [more] = cells_of(**keys, replicas=[3], collective=["all_gather"])
+    assert (more.replicas_in_sync, more.elements) == (6, 1)
+
+
+def test_the_network_between_workers_is_another_cell_ranked_by_itself() -> None:
+    keys: dict[str, Any] = {"strategy": ["multi_worker_mirrored"], "workers": [2], "size": [24]}
+    bare, shaped = sorted(cells_of(**keys, network=["", "rate=1gbit,delay=1ms"]), key=lambda cell: cell.network)
+    assert (bare.shape.network, shaped.shape.network) == ("", "rate=1gbit,delay=1ms")
+    assert shaped.without_network() == bare
+    assert bare.scope != shaped.scope
+    assert shaped.between == "2 workers of 1 replica, virtual-cpu, rate=1gbit,delay=1ms"
+    assert len({bare.cell_id, shaped.cell_id}) == len({bare.label, shaped.label}) == 2
+
+
 def test_two_ops_can_be_compared_as_the_sides_of_a_decision() -> None:
     def side(op: str) -> Cell:
         return one_cell("a", {"work": "collective", "replicas": [3], "size": ["1MiB"]}, {"cross_device_op": op})[1]
@@ -130,8 +154,13 @@ def test_two_ops_can_be_compared_as_the_sides_of_a_decision() -> None:
         ({"batch_size": [8]}, "batch_size: belongs to a training"),
         ({"step": "mine:make"}, "step: belongs to a training"),
         ({"check": "mine:moves"}, "check: belongs to a training"),
-        ({"strategy": ["none"]}, "strategy: given 'none', but collectives are measured of mirrored only"),
-        ({"strategy": ["multi_worker_mirrored"]}, "strategy: given 'multi_worker_mirrored', but collectives are"),
+        (
+            {"strategy": ["none"]},
+            "strategy: given 'none', but collectives are measured of mirrored or multi",
+        ),
+        ({"strategy": ["parameter_server"]}, "strategy: given 'parameter_server', but collectives are measured of"),
+        ({"workers": [2]}, "strategy 'mirrored' runs in one process"),
+        ({"network": ["rate=1gbit"]}, "one process sends nothing over a network"),
         ({"replicas": [1]}, "no combination is left to run .*one replica has nobody to send to"),
         ({"size": [5]}, "size: given 5, expected a multiple of 4"),
         ({"size": [0]}, "size: given 0, expected greater than or equal to 4"),

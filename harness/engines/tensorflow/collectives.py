@@ -57,9 +57,9 @@ class CollectiveTrial(Attempt):
             forget_peak(names)
             self._enter("warmup")
 
-        tracer = tracer_of(self._request, leads=True)
-        synchronise = buffers.synchroniser(lambda: received)
-        clock = Clock(self._channel, synchronise, self._request.window_s, GATE_STEPS, gate, tracer=tracer)
+        tracer = tracer_of(self._request, self._request.member is None or self._request.member.leads)
+        synchronise, agree = buffers.synchroniser(lambda: received), buffers.agree
+        clock = Clock(self._channel, synchronise, self._request.window_s, GATE_STEPS, gate, agree, tracer=tracer)
         self._enter("first_step")
         while steps := clock.begin():
             for _ in range(steps):
@@ -97,15 +97,23 @@ class PlacedBuffers:
     step: Any
     """A tf.function without arguments: what each replica received, in their order."""
     known: KnownBuffers
+    agree: Callable[[float], float]
+    """One number of what each process has measured."""
+    first: int = 0
+    """The number of this process's first replica among all."""
 
     def fill(self, known: KnownBuffers) -> None:
         """Put these values into the buffers."""
         self.known = known
-        for copy, values in zip(self.strategy.experimental_local_results(self.variable), known.sent(), strict=True):
+        copies = self.strategy.experimental_local_results(self.variable)
+        own = known.sent()[self.first : self.first + len(copies)]
+        for copy, values in zip(copies, own, strict=True):
             copy.assign(values)
 
     def judge(self, received: Sequence[Any]) -> str | None:
         """None where what came of a step is exactly right on every replica; else the evidence."""
+        if len(received) != self.cell.replicas:
+            return f"{len(received)} replicas received something, expected {self.cell.replicas}"
         found: Sequence[np.ndarray[Any, Any]] = [value.numpy() for value in received]
         return self.known.judge(found)
 
@@ -151,7 +159,9 @@ def placed(request: Request) -> PlacedBuffers:
         )
     step = STEPS[cell.collective](strategy, variable)
     known = KnownBuffers.of(cell)
-    buffers = PlacedBuffers(cell, kind.devices_of(strategy, devices), strategy, variable, step, known)
+    first = 0 if request.member is None else request.member.index * cell.replicas
+    devices = kind.devices_of(strategy, devices)
+    buffers = PlacedBuffers(cell, devices, strategy, variable, step, known, kind.agree(strategy), first)
     buffers.fill(known)
     return buffers
 
@@ -167,7 +177,7 @@ def of_strategy(cell: CollectiveCell) -> TrainingCell:
     """What devices, strategies and ops are built by: they read the keys of a training that a collective has, too."""
     shared = {key: getattr(cell, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
     return TrainingCell(**shared, model="", data="", batch_size=1, batch_scope="per_replica",
-                        global_batch_size=cell.replicas)  # fmt: skip
+                        global_batch_size=cell.replicas_in_sync)  # fmt: skip
 
 
 def lacking(cell: CollectiveCell) -> str | None:
@@ -177,6 +187,8 @@ def lacking(cell: CollectiveCell) -> str | None:
         return "tf.distribute has no reduce-scatter, in any strategy or cross-device op"
     if cell.collective == "all_gather" and cell.cross_device_op in NO_GATHERING:
         return f"{op} reduces only: TensorFlow gathers with it as with reduction_to_one_device; ask for that"
+    if cell.collective == "broadcast" and cell.strategy != "mirrored":
+        return f"strategy '{cell.strategy}' copies within a process: tf.distribute has no broadcast between workers"
     if cell.collective == "broadcast" and cell.cross_device_op != "auto":
         return f"{op} has no broadcast of its own: TensorFlow copies to each device, whatever the op; use auto"
     if cell.collective != "all_reduce" and cell.packing != "default":
@@ -204,7 +216,7 @@ def _in_replicas(strategy: Any, variable: Any, send: Callable[[Any, Any], Any]) 
     def replica() -> Any:
         context = tf.distribute.get_replica_context()
         number = int(tf.get_static_value(context.replica_id_in_sync_group))
-        return send(context, copies[number].read_value())
+        return send(context, copies[number % len(copies)].read_value())  # of all workers it is counted
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step() -> Any:

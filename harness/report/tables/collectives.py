@@ -12,7 +12,6 @@ from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
     percent,
-    plural,
     significant,
 )
 from harness.spec.collective import CollectiveCell, size_text
@@ -36,7 +35,7 @@ ROOM = (
     (0, ("size B", "op", "time µs", "algbw GB/s", "busbw GB/s", "wrong")),
 )
 """From how many columns of a terminal which columns of the table have room."""
-FITS_ROOM = (150, ("collective", "n", "op", "α µs", "β GB/s", "largest residual", "the line"))
+FITS_ROOM = (176, ("collective", "between", "op", "α µs", "β GB/s", "largest residual", "the line"))
 """Below so many columns of a terminal, those of the table of latencies that have room."""
 _SHARED_MEMORY = (
     " Virtual devices on the processor share its memory: a copy from one to another hands on the same bytes and moves "
@@ -55,7 +54,7 @@ def latency_table(summary: RunSummary) -> Table:
     """t = α + S/β of each collective, number of replicas and op; without rows where too few sizes were measured."""
     columns = (
         Head("collective", False),
-        Head("n"),
+        Head("between", False),
         Head("op", False),
         Head("α µs"),
         Head(f"α, {OWN_INTERVAL}"),
@@ -71,7 +70,7 @@ def latency_table(summary: RunSummary) -> Table:
         "line does not hold."
     )
     rows = [
-        tuple(map(printable, (group.collective, str(group.replicas), curve.name, *_fit_row(line))))
+        tuple(map(printable, (group.collective, group.between, curve.name, *_fit_row(line))))
         for group in collective_groups(summary)
         for curve in group.curves
         if (line := curve.line) is not None
@@ -115,7 +114,7 @@ def group_table(group: CollectiveGroup, judged: bool) -> Table:
         f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
         "bytes. The time is that of one call of a traced function. wrong: whether any element that any replica "
         f"received, before the first window or after the last, was not exact. {THESE_MINUTES}"
-        f"{_SHARED_MEMORY if group.device == 'virtual-cpu' else ''}"
+        f"{_SHARED_MEMORY if group.shares_memory else ''}"
     )
     rows = tuple(tuple(printable(text) for text in _row(figures)) for figures in group.figures)
     ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
@@ -124,7 +123,7 @@ def group_table(group: CollectiveGroup, judged: bool) -> Table:
 
 def group_title(group: CollectiveGroup) -> str:
     """`all_reduce, 2 replicas, virtual-cpu`."""
-    return printable(f"{group.collective}, {plural(group.replicas, 'replica')}, {group.device}")
+    return printable(f"{group.collective}, {group.between}")
 
 
 def _row(figures: CollectiveFigures) -> tuple[str, ...]:

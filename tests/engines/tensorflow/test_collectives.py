@@ -8,17 +8,19 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.engines.tensorflow.collectives import STEPS, lacking
+from harness.engines.tensorflow.collectives import STEPS, PlacedBuffers, lacking
 from harness.record import TrialRecord, schema
 from harness.record.trial import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
+from harness.trial.collectives import KnownBuffers
 from tests.preloaded import handed_in
 from tests.record.examples import trial
 
 SMALL = sweep_from({"work": "collective", "trials": 1, "windows": 5, "max_warmup": 0, "window": 0.01, "timeout": 60.0})
 CELL = CollectiveCell(collective="all_reduce", size=2**16, strategy="mirrored", replicas=3, device="virtual-cpu")
+WORKERS = CELL.model_copy(update={"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1})
 CELLS = {
     "ring": CELL,
     "one element": CELL.model_copy(update={"size": 4}),
@@ -34,6 +36,8 @@ CELLS = {
         update={"collective": "all_gather", "size": 65532, "cross_device_op": "reduction_to_one_device"}
     ),
     "broadcast": CELL.model_copy(update={"collective": "broadcast"}),
+    "workers": WORKERS,
+    "workers gather": WORKERS.model_copy(update={"collective": "all_gather", "replicas": 2}),
     "scatter": CELL.model_copy(update={"collective": "reduce_scatter", "size": 65532}),
 }
 
@@ -48,7 +52,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ring", "one element", "one device", "packs", "gather", "gather on one", "broadcast"])
+@pytest.mark.parametrize(
+    "name",
+    ["ring", "one element", "one device", "packs", "gather", "gather on one", "broadcast", "workers", "workers gather"],
+)
 def test_a_right_collective_is_timed_in_bytes_a_second(measured: dict[str, TrialRecord], name: str) -> None:
     record = measured[name]
     assert record.status == "ok", record.reason
@@ -56,6 +63,7 @@ def test_a_right_collective_is_timed_in_bytes_a_second(measured: dict[str, Trial
     assert record.throughput_per_s == pytest.approx(CELLS[name].size / (record.step_time_s or 0))
     assert record.final_loss is None
     assert len(record.resources.logical_devices) == CELLS[name].replicas
+    assert (0 if record.cluster is None else len(record.cluster.members)) in (0, CELLS[name].workers)
 
 
 @pytest.mark.slow
@@ -97,6 +105,7 @@ def test_what_tensorflow_lacks_is_unsupported_with_the_reason(measured: dict[str
         ({"collective": "all_gather"}, None),
         ({"collective": "broadcast"}, None),
         ({"collective": "reduce_scatter"}, "tf.distribute has no reduce-scatter"),
+        ({"collective": "broadcast", "strategy": "multi_worker_mirrored"}, "has no broadcast between workers"),
         ({"collective": "all_gather", "cross_device_op": "nccl"}, "'nccl' reduces only"),
         ({"collective": "all_gather", "cross_device_op": "hierarchical_copy"}, "'hierarchical_copy' reduces only"),
         ({"collective": "broadcast", "cross_device_op": "nccl"}, "'nccl' has no broadcast of its own"),
@@ -106,6 +115,13 @@ def test_what_tensorflow_lacks_is_unsupported_with_the_reason(measured: dict[str
 def test_what_is_lacking_is_said_in_one_line(changes: dict[str, Any], said: str | None) -> None:
     found = lacking(CELL.model_copy(update=changes))
     assert found is None if said is None else said in (found or "")
+
+
+def test_a_replica_that_received_nothing_is_missed() -> None:
+    strategy: Any = None
+    known = KnownBuffers.of(CELL)
+    buffers = PlacedBuffers(CELL, strategy, strategy, strategy, strategy, known, float)
+    assert buffers.judge([]) == "0 replicas received something, expected 3"
 
 
 def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
