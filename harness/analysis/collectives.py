@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.latency import LatencyBandwidth, fit
-from harness.analysis.summary import CellSummary, RunSummary
+from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
 from harness.spec.collective import CollectiveCell
 
 
@@ -113,3 +113,8 @@ def _figures(cells: Iterable[CellSummary]) -> Iterable[CollectiveFigures]:
 
 def _size(figures: CollectiveFigures) -> int:
     return figures.cell.size
+
+
+def of_collectives(work: WorkloadSummary) -> bool:
+    """Whether a ranking is of collectives, which are told with those of the other sizes."""
+    return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)

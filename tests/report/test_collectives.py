@@ -134,7 +134,15 @@ def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: R
 
 def test_while_collectives_are_measured_their_rankings_are_not_told_one_by_one(summary: RunSummary) -> None:
     assert so_far(summary) == ()
-    assert brief_lines(summary)
+
+
+def test_the_answer_is_the_most_that_each_moves_and_the_least_that_it_takes(run: Run, summary: RunSummary) -> None:
+    reduced, gathered, rest = brief_lines(summary)
+    said = r"all_reduce, 2 replicas, virtual-cpu: busbw [\d.,]+ GB/s at most, at 1 MiB \(.+\); .+ least, at .+ \(.+\)\."
+    assert re.fullmatch(said, reduced)
+    assert gathered.startswith("all_gather, 3 replicas, virtual-cpu: busbw ")
+    assert rest == "Without a throughput: 1 wrong result."
+    assert gathered in run_text(run.manifest, run.trials, summary, 300, False).replace("\n    ", " ")
 
 
 def test_the_page_has_the_tables(run: Run, summary: RunSummary) -> None:

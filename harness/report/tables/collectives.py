@@ -1,6 +1,6 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
-from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis import RunSummary
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, collective_groups
 from harness.analysis.latency import MUCH, LatencyBandwidth
 from harness.report.tables.table import Head, Table
@@ -14,7 +14,7 @@ from harness.report.words.text import (
     percent,
     significant,
 )
-from harness.spec.collective import CollectiveCell, size_text
+from harness.spec.collective import size_text
 from harness.visible import printable
 
 _COLUMNS = (
@@ -100,11 +100,6 @@ def _bytes(size: int) -> str:
 
 def _scaled(value: float | None, unit: float, unknown: str = NOTHING) -> str:
     return unknown if value is None else significant(value / unit)
-
-
-def of_collectives(work: WorkloadSummary) -> bool:
-    """Whether a ranking is of collectives, whose tables have every size of it beside the others."""
-    return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)
 
 
 def group_table(group: CollectiveGroup, judged: bool) -> Table:

@@ -7,10 +7,10 @@ Figures only. A verdict after every block would be wrong more often than it says
 from collections.abc import Sequence
 
 from harness.analysis import Interval, RunSummary, WorkloadSummary, summarise
+from harness.analysis.collectives import of_collectives
 from harness.errors import HarnessError
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.tables.collectives import of_collectives
 from harness.report.words.caveats import is_virtual
 from harness.report.words.headline import without_strategy
 from harness.report.words.text import IN_THESE_MINUTES, significant

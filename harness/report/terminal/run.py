@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.analysis import RunSummary, WorkloadSummary
+from harness.analysis.collectives import of_collectives
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table, of_collectives
+from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines, run_sentences
+from harness.report.words.collectives import collective_lines
 from harness.report.words.method import recorded_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.problems import explained, remarks
@@ -52,9 +54,10 @@ def run_text(
 
 
 def _answer(summary: RunSummary) -> Sequence[str]:
-    """The answer of each ranking; of collectives their tables are the answer."""
-    told = any(not of_collectives(work) for work in summary.workloads)
-    return answer_lines(summary) if told else run_sentences(summary)
+    """The answer of each ranking; of collectives that of all sizes together."""
+    if not all(map(of_collectives, summary.workloads)):
+        return answer_lines(summary)
+    return [*collective_lines(summary), *run_sentences(summary)]
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:

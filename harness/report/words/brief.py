@@ -1,11 +1,13 @@
 """The answer at a glance: what a sweep says at its end, within eight lines of a terminal. `show` and the page say the
 rest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
+from harness.analysis.collectives import of_collectives
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
+from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
 from harness.report.words.text import NOT_JUDGED, described, plural, ratio, shortened
 from harness.spec.cell import TrainingCell
@@ -23,9 +25,7 @@ _LONGEST = 60
 
 def brief_lines(summary: RunSummary) -> tuple[str, ...]:
     """What is fastest, whether distributing pays, what ties, what is wrong: a line each, none longer than two rows."""
-    texts = answers(summary)
-    several = len(texts) > 1
-    lines = _several(summary, texts) if several else _told(summary.workloads[0], texts[0])
+    lines = _lines(summary)
     failed = failed_words(summary)
     wrong = (
         rankings_words(summary),
@@ -34,6 +34,21 @@ def brief_lines(summary: RunSummary) -> tuple[str, ...]:
         unfinished_words(summary),
     )
     return tuple(printable(line) for line in (*lines, " ".join(filter(None, wrong))) if line)
+
+
+def _lines(summary: RunSummary) -> Iterable[str]:
+    """The answers: of collectives a line for all sizes of each."""
+    if all(map(of_collectives, summary.workloads)):
+        return _few(collective_lines(summary))
+    texts = answers(summary)
+    return _several(summary, texts) if len(texts) > 1 else _told(summary.workloads[0], texts[0])
+
+
+def _few(lines: Sequence[str]) -> list[str]:
+    """As many as there is room for, two rows each, and how many are left to the others."""
+    told = lines[: _ROWS // 2]
+    more = len(lines) - len(told)
+    return [*told, *([f"And {plural(more, 'line')} more, which show prints."] if more else [])]
 
 
 def rows(line: str) -> int:
