@@ -165,7 +165,8 @@ class ValidationRun(TrialRun):
             if self.plan.rounds[number].stopped:
                 return
             self._plan_up_to(number, after)
-            self.progress.look(look, len(self._looks.after), after)
+            decision = f"round {number + 1} of {len(self.plan.rounds)}"
+            self.progress.look(look, len(self._looks.after), after, decision)
             self._run_blocks(number)
             self._note_stops(number)
 
@@ -175,7 +176,7 @@ class ValidationRun(TrialRun):
         left = [block for block in of.blocks if not self._blocks.complete(block, _pairs(of))]
         for block in left:
             self._blocks.renew(arms, at_look=block == left[0])
-            self.progress.block(number, len(self.plan.rounds), len(arms))
+            self.progress.block(of.blocks.index(block), len(of.blocks), len(arms))
             ended = self._blocks.run(block, arms, _pairs(of))
             failed = [trial for trial in ended if not trial.measured]
             hopeless = [trial for trial in failed if is_hopeless(trial)]

@@ -24,8 +24,11 @@ class Progress:
     def block(self, number: int, blocks: int, trials: int) -> None:
         """A group of `trials` trials of block `number` (from 0) of `blocks` begins."""
 
-    def look(self, number: int, looks: int, after: int) -> None:
-        """The blocks up to look `number` (from 1) of at most `looks` run next; it is after `after` of them in all."""
+    def look(self, number: int, looks: int, after: int, of: str = "") -> None:
+        """The blocks up to look `number` (from 1) of at most `looks` run next; it is after `after` of them in all.
+
+        `of` says which decision is looked at, where a run makes several.
+        """
 
     def phase(self, cell: Cell, phase: str) -> None:
         """A trial of `cell` enters a phase."""

@@ -68,9 +68,9 @@ class Timed(Progress):
         """When each round began; once a trial leaves, also when the last one ended."""
         self._exits: dict[Cell, float] = {}
 
-    def look(self, number: int, looks: int, after: int) -> None:
+    def look(self, number: int, looks: int, after: int, of: str = "") -> None:
         """Name it."""
-        self.ahead = f"look {number} of {looks} after {after}"
+        self.ahead = ", ".join(filter(None, (of, f"look {number} of {looks} after {after}")))
 
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
         """Learn what trials took before."""

@@ -1,4 +1,4 @@
-"""`validate`: rounds of arms that take turns, each in two stages, that can be stopped and gone on with."""
+"""`validate`: rounds of arms that take turns, with looks, that can be stopped and gone on with."""
 
 from collections import Counter
 from pathlib import Path

@@ -142,6 +142,9 @@ def test_the_lines_of_a_decision_say_which_look_comes_and_which_side_a_trial_was
     lines.ended(trial(side="b"))
     assert "block 6 of 8 (look 2 of 4 after 8): 2 trials take turns" in out.getvalue()
     assert "[1/10] B, mirrored" in out.getvalue()
+    lines.look(1, 3, 5, "round 2 of 60")
+    lines.block(0, 5, 3)
+    assert "block 1 of 5 (round 2 of 60, look 1 of 3 after 5): 3 trials take turns" in out.getvalue()
 
 
 def test_the_terminal_says_which_look_comes_and_which_side_is_at_the_clock() -> None:
