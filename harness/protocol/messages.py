@@ -143,6 +143,8 @@ class Request(Message):
     """How long to wait for the TPU."""
     plant: Plant | None = None
     """A slow-down to plant (`harness.engines.tensorflow.plants`), for a validation."""
+    instrument: str = ""
+    """What of the step is timed once its first updates are proved (`harness.record.explain`); empty is all of it."""
     trace: TraceRequest | None = None
     """Profile a few steps after the last window; None does not."""
     times_alone: bool = False

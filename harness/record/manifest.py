@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from harness.errors import UsageError
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
+from harness.record.explain import ExplainPlan
 from harness.record.faults import FaultsPlan
 from harness.record.hosts import together
 from harness.record.imported import ImportedRecord
@@ -230,7 +231,7 @@ class SweepPlan(RecordModel, Undertaking):
         return Kind("sweep", "sweep")
 
 
-What = SweepPlan | ComparisonRecord | ValidationPlan | FaultsPlan | ImportedRecord | ExtensionPlan
+What = SweepPlan | ComparisonRecord | ValidationPlan | FaultsPlan | ImportedRecord | ExplainPlan | ExtensionPlan
 _SWEEP = SweepPlan()
 _Wanted = TypeVar("_Wanted", bound=Undertaking)
 
@@ -253,13 +254,15 @@ class RunManifest(RecordModel):
     plans: list[PlanRecord]
     """In a comparison the groups list sides (`a`, `b`) instead of cell ids."""
     comparison: ComparisonRecord | None = None
-    """Set for a run of `ab`. This and the next four are how `what` is kept: at most one of them is set."""
+    """Set for a run of `ab`. This and the next five are how `what` is kept: at most one of them is set."""
     validation: ValidationPlan | None = None
     """Set for a run of `validate`; its groups list arms by name."""
     faults: FaultsPlan | None = None
     """Set for a run of `faults`; its groups list scenarios by name."""
     imported: ImportedRecord | None = None
     """Set for a table that was imported: published figures, of which nothing was measured here."""
+    explain: ExplainPlan | None = None
+    """Set for a run of `explain`, whose groups list arms by name; left out of `run.json` where it is not."""
     extension: ExtensionPlan | None = None
     """Set for a run of a kind that was added to the house; left out of `run.json` where it is not."""
     machine: Machine
@@ -284,7 +287,7 @@ class RunManifest(RecordModel):
 
     @property
     def kind(self) -> str:
-        """What made the run: `sweep`, `ab`, `validation`, `faults`, `import`, or the name of an added kind."""
+        """What made the run: `sweep`, `ab`, `validation`, `faults`, `import`, `explain`, or an added kind's name."""
         return self.what.kind.name
 
     def part(self, wanted: type[_Wanted]) -> _Wanted:
@@ -299,6 +302,7 @@ class RunManifest(RecordModel):
     def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Runs of the kinds that there have always been are written as they always were."""
         values: dict[str, Any] = plain(self)
-        if self.extension is None:
-            values.pop("extension", None)
+        for later in ("explain", "extension"):
+            if getattr(self, later) is None:
+                values.pop(later, None)
         return values

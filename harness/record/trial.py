@@ -91,7 +91,7 @@ class Windows(RecordModel):
         return self
 
 
-GateName = Literal["full", "own_step", "collective"]
+GateName = Literal["full", "own_step", "collective", "instrument"]
 GATES: dict[str, GateName] = {OWN_STEP: "own_step", COLLECTIVE: "collective"}
 """The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
 NEEDED = {
@@ -121,7 +121,8 @@ class Checks(RecordModel):
     be made is None, with the reason in `detail`. `own_step` is that of a user's own training step, which shows its
     losses and nothing else: they are finite, and, where each is not None, `losses_agree` and `own_check`; the checks of
     the full gate are None. `collective` is that of a collective by itself: every element that any replica received was
-    exact before the first window (`reduction`) and after the last (`late`), and all else is None.
+    exact before the first window (`reduction`) and after the last (`late`), and all else is None. `instrument` is that
+    of a step with something left out (`harness.record.explain`), whose first updates were whole.
     """
 
     gate: GateName = "full"
@@ -174,6 +175,8 @@ class Checks(RecordModel):
             return None if shown else "nothing but finite losses could be shown"
         if self.gate == "collective":
             return None if self.late else "what was received after the last window was not looked at"
+        if self.gate == "instrument":
+            return "an instrument: something is left out of its step"
         found = [f"{name}: {self.detail.get(name, why)}" for name, why in NEEDED.items() if getattr(self, name) is None]
         return "; ".join([*found, *self._unseen]) or None
 

@@ -60,12 +60,17 @@ class Trial(Attempt):
             trainer.agree,
             trainer.least_steps,
             tracer,
-            lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
+            None if self._request.instrument else lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
         )
         self._enter("first_step")
         trainer.run(clock)
         self._outcome.trace = tracer.record if tracer else None
         self._enter("check")
+        if self._request.instrument:
+            self._outcome.executed = trainer.executed()
+            self._outcome.final_loss = clock.losses[-1]
+            self._checks.gate = "instrument"
+            return
         self._prove_afterwards(trainer, clock, counted_before)
         if self._request.times_alone and self._request.training.workers > 1 and (alone := trainer.alone) is not None:
             self._enter("alone")

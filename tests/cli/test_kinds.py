@@ -11,6 +11,7 @@ from harness.report.kinds import formats, presentation_of, presentations
 from harness.run.kinds import run_kinds
 from harness.run.kinds.published_table import import_table
 from tests.comparisons import ab_run, stored, sweep_run
+from tests.explained import explain_run
 from tests.faulted import write_example
 from tests.validations import Arm, Round, slow, validation_run
 
@@ -34,6 +35,7 @@ EXAMPLES: dict[str, Callable[[Path], Path]] = {
     "sweep": lambda results: stored(sweep_run("swept"), results),
     "ab": lambda results: stored(ab_run([0.1, 0.11, 0.09]), results),
     "validation": _validated,
+    "explain": lambda results: stored(explain_run(), results),
     "faults": write_example,
     "import": _imported,
 }

@@ -16,6 +16,7 @@ from harness.errors import Interrupted
 from harness.protocol.messages import Request
 from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.explain import ExplainSettings, explain
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.run import measure_faults
 from harness.run.kinds.measure import measure_matrix
@@ -24,6 +25,7 @@ from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.network import NetworkError
 from harness.run.progress.base import Quiet
 from harness.spec import Sweep
+from harness.spec.cell import trained
 from harness.spec.expand import Matrix, base_of
 from harness.spec.faults import faults_from
 from tests.comparisons import FACTS
@@ -118,6 +120,12 @@ class ValidationBench(KindBench):
         return validate(asked, self.results, ["harness"])
 
 
+class ExplainBench(KindBench):
+    def begin(self) -> Path:
+        sweep = Sweep(**{**self.settings, "trials": 2})
+        return explain(ExplainSettings(sweep, [trained(cell(model=self.model))]), self.results, ["harness"])
+
+
 class FaultsBench(KindBench):
     """Every job that is tried fails, since its network breaks, unless `ground` is another one."""
 
@@ -155,6 +163,7 @@ BENCHES: dict[str, type[KindBench]] = {
     "sweep": SweepBench,
     "ab": AbSides,
     "validation": ValidationBench,
+    "explain": ExplainBench,
     "faults": FaultsBench,
 }
 """By the name of a kind, as `harness.run.kinds.run_kinds` has it; a kind without one fails its tests."""

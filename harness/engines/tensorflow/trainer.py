@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.counting import updates_due
-from harness.engines.tensorflow.loops import loops
+from harness.engines.tensorflow.loops import InstrumentLoop, loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
@@ -30,7 +30,8 @@ class TensorFlowTrainer:
         self._request = request
         self._training = build(request)
         self._strategy = strategies()[cell.strategy]
-        self._loop = loops()[cell.loop].build(self._training)
+        name = request.instrument
+        self._loop = InstrumentLoop(self._training, name) if name else loops()[cell.loop].build(self._training)
         self._raw = RawVariables(self._training.model, self._training.optimizer)
         self._needs_no_others = False
         """Whether it was tried that a late update can be proved by what this process knows."""

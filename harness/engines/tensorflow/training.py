@@ -221,8 +221,8 @@ def build_model(
     return model, optimizer
 
 
-def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
-    """Forward and backward of a replica's share of a batch: (x, y) -> (its part of the mean loss, gradients).
+def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:
+    """Forward of a replica's share of a batch: (x, y) -> its part of the mean loss.
 
     Gradients are summed over replicas, so the loss is divided by the global batch, and what the model adds to it
     (regularisers) by the number of replicas.
@@ -231,11 +231,24 @@ def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[
 
     cell, loss_of_examples = training.cell, training.loss
 
+    def loss_of(x: Any, y: Any) -> Any:
+        loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
+        if model.losses:
+            loss += added_loss(model.losses) / cell.replicas_per_update
+        return loss
+
+    return loss_of
+
+
+def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+    """Forward and backward of a replica's share of a batch: (x, y) -> (its part of the mean loss, gradients)."""
+    import tensorflow as tf
+
+    loss_of = share_loss(training, model)
+
     def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
-            if model.losses:
-                loss += added_loss(model.losses) / cell.replicas_per_update
+            loss = loss_of(x, y)
             scaled = optimizer.scale_loss(loss)
         return loss, tape.gradient(scaled, model.trainable_variables)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
+from harness.engines.tensorflow.loops._instrument import InstrumentLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import CustomLoop
@@ -15,4 +16,4 @@ def loops() -> Mapping[str, LoopKind]:
     return cast(Mapping[str, LoopKind], registered(__name__, "LOOP"))
 
 
-__all__ = ["CoordinatorLoop", "CustomLoop", "Loop", "LoopKind", "MeshLoop", "loops"]
+__all__ = ["CoordinatorLoop", "CustomLoop", "InstrumentLoop", "Loop", "LoopKind", "MeshLoop", "loops"]

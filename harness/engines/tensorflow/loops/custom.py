@@ -1,7 +1,7 @@
 """The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
@@ -24,9 +24,9 @@ class CustomLoop(Loop):
     def __init__(self, training: "Training") -> None:
         super().__init__(training)
         self._plant = planted(training.request.plant, training.devices.names)
-        gradients_of = make_gradients(training)
-        self._step = make_step(training, self._plant, gradients_of)
-        self._pass = make_pass(training, self._plant, gradients_of)
+        self._gradients_of = make_gradients(training)
+        self._step = make_step(training, self._plant, self._gradients_of)
+        self._pass = make_pass(training, self._plant, self._gradients_of)
         self._example: Any = None
         self._input: Iterator[tuple[Any, Any]] | None = None
 
@@ -47,6 +47,11 @@ class CustomLoop(Loop):
             windows += 1
             if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
                 self._calibrate(batches)
+                step, batches = self._timed(batches)
+
+    def _timed(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Any, Iterator[tuple[Any, Any]]]:
+        """The step that is timed, now that it is proved, and the batches that it is timed on."""
+        return self._step, batches
 
     def step_on(self, x: Any, y: Any) -> "LossInShares":
         """The same step, its batch cut and placed as those before it.
@@ -159,15 +164,22 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
 
     def replica_pass(x: Any, y: Any) -> Any:
         _, gradients = gradients_of(plant.before_forward(x), y)
-        # The number must be made of the gradients: TensorFlow leaves out what an output only has to come after.
-        parts = [getattr(gradient, "values", gradient) for gradient in gradients if gradient is not None]
-        return tf.add_n([tf.cast(tf.reshape(part, [-1])[0], tf.float32) for part in parts])
+        return number_of(gradients)
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def alone(x: Any, y: Any) -> Any:
         return training.strategy.run(replica_pass, args=(x, y))
 
     return alone
+
+
+def number_of(gradients: Sequence[Any]) -> Any:
+    """A number that is there when all of `gradients` are: it is made of them, since TensorFlow leaves out what an
+    output only has to come after."""
+    import tensorflow as tf
+
+    parts = [getattr(gradient, "values", gradient) for gradient in gradients if gradient is not None]
+    return tf.add_n([tf.cast(tf.reshape(part, [-1])[0], tf.float32) for part in parts])
 
 
 def batches_of(training: "Training") -> Iterator[tuple[Any, Any]]:

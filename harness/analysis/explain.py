@@ -1,0 +1,178 @@
+"""Where a step's time goes: what each part of it takes, what binds it, and how much there is to win.
+
+`docs/protocol.md#parts-of-a-step` has the formulas. In block b an arm x takes r_x = t_x / t_whole of the whole step,
+both measured alive together; a part is a sum of such ratios, one value a block, and its interval is Student's t over
+blocks.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.estimates.intervals import CONFIDENCE, log_mean, t_quantile
+from harness.record.explain import (
+    ALONE,
+    EMPTY,
+    FORWARD,
+    FORWARD_BACKWARD,
+    NO_INPUT,
+    NO_REDUCTION,
+    NO_UPDATE,
+    WHOLE,
+    ExplainPlan,
+    FamilyRecord,
+)
+from harness.record.reading import Run
+from harness.record.trial import TrialRecord
+from harness.spec.cell import Cell
+
+PartName = Literal[
+    "input", "communication", "update", "dispatch", "contention", "compute", "unexplained", "forward", "backward"
+]
+Weights = Mapping[str, float]
+PARTS: Mapping[PartName, Weights] = {
+    "input": {WHOLE: 1, NO_INPUT: -1},
+    "communication": {WHOLE: 1, NO_REDUCTION: -1},
+    "update": {WHOLE: 1, NO_UPDATE: -1},
+    "dispatch": {EMPTY: 1},
+    "contention": {FORWARD_BACKWARD: 1, ALONE: -1},
+    "compute": {ALONE: 1, EMPTY: -1},
+}
+"""How much of each arm's time makes a part. All of them and `unexplained` are the whole step."""
+WITHIN: Mapping[PartName, Weights] = {
+    "forward": {FORWARD: 1, EMPTY: -1},
+    "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
+}
+"""What dispatch, contention and compute together are made of in the order of time."""
+COUNTS = 0.10
+"""The least share of a step by which a part binds it."""
+
+
+@dataclass(frozen=True)
+class StepPart:
+    """A part of the step with its 95 % interval; the ends are None where one block cannot tell."""
+
+    name: PartName
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is there beyond doubt, and large enough to bind the step."""
+        return self.low is not None and self.low > 0 and self.value >= COUNTS
+
+    @property
+    def may_count(self) -> bool:
+        """Whether its interval reaches a share that binds."""
+        return self.high is None or self.high >= COUNTS
+
+    @property
+    def most_gain(self) -> float | None:
+        """How many times as fast the step would be at most without it: 1 ÷ (1 − the upper limit)."""
+        return None if self.high is None or self.high >= 1 else 1 / (1 - max(0.0, self.high))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One cell's step, taken apart."""
+
+    cell: Cell
+    blocks: int
+    """Blocks in which all arms were measured."""
+    step_time_s: float | None
+    """Of the whole step, the geometric mean over these blocks."""
+    parts: tuple[StepPart, ...]
+    """In the order of PARTS and then `unexplained`; empty where no block is complete."""
+    within: tuple[StepPart, ...]
+    lacking: Mapping[str, str]
+    """Arms that gave nothing, and why."""
+
+    def part(self, name: PartName) -> StepPart:
+        """One of them."""
+        return next(share for share in (*self.parts, *self.within) if share.name == name)
+
+    @property
+    def bound_by(self) -> str:
+        """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed` or `undecided`."""
+        overheads = [share for share in self.parts if share.name not in ("compute", "unexplained")]
+        if not overheads or any(share.low is None for share in overheads):
+            return "undecided"
+        binding = sorted((share for share in overheads if share.counts), key=lambda share: -share.value)
+        if not binding:
+            return "undecided" if any(share.may_count for share in overheads) else "compute"
+        first, rest = binding[0], binding[1:]
+        if all(share.high is not None and first.low is not None and share.high < first.low for share in rest):
+            return str(first.name)
+        return "mixed"
+
+
+def explanations_of(run: Run) -> tuple[Explanation, ...]:
+    """One for each cell that was asked for. UsageError on a run of another kind."""
+    plan = run.manifest.part(ExplainPlan)
+    cells = {cell.cell_id: cell for cell in run.manifest.cells}
+    return tuple(_explained(family, cells[family.cell_id], plan, run.trials) for family in plan.families)
+
+
+def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord]) -> Explanation:
+    own = [trial for trial in trials if plan.family(trial.block) == family and trial.status != "interrupted"]
+    lacking = {
+        trial.side: f"{trial.status}: {trial.reason}" for trial in own if trial.side is not None and not trial.measured
+    }
+    there = [name for name in family.arms if name not in lacking]
+    blocks = [times for times in _times(own) if set(there) <= times.keys()]
+    ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
+    parts = {name: weights for name, weights in _weights(family).items() if set(weights) <= set(there)}
+    shares = (
+        tuple(_share(name, [_sum(weights, ratio) for ratio in ratios]) for name, weights in parts.items())
+        if ratios
+        else ()
+    )
+    return Explanation(
+        cell=cell,
+        blocks=len(ratios),
+        step_time_s=math.exp(math.fsum(math.log(times[WHOLE]) for times in blocks) / len(blocks)) if ratios else None,
+        parts=tuple(share for share in shares if share.name not in WITHIN),
+        within=tuple(share for share in shares if share.name in WITHIN),
+        lacking=lacking,
+    )
+
+
+def _weights(family: FamilyRecord) -> dict[PartName, Weights]:
+    """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
+    parts: dict[PartName, Weights] = dict(PARTS)
+    if family.alone is None:
+        del parts["communication"], parts["contention"]
+        parts["compute"] = {FORWARD_BACKWARD: 1, EMPTY: -1}
+    rest: dict[str, float] = {WHOLE: 1.0}
+    for weights in parts.values():
+        for arm, weight in weights.items():
+            rest[arm] = rest.get(arm, 0.0) - weight
+    parts["unexplained"] = {arm: weight for arm, weight in rest.items() if weight}
+    return parts | dict(WITHIN)
+
+
+def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
+    """Seconds a step of each arm, block by block; of a block that ran again, the later group's."""
+    found: dict[int, dict[str, float]] = {}
+    for trial in sorted(trials, key=lambda trial: (trial.block, trial.attempt)):
+        if trial.measured and trial.side is not None and trial.step_time_s:
+            found.setdefault(trial.block, {})[trial.side] = trial.step_time_s
+    return [times for times in found.values() if WHOLE in times]
+
+
+def _sum(weights: Weights, ratio: Mapping[str, float]) -> float:
+    return math.fsum(weight * ratio[arm] for arm, weight in weights.items())
+
+
+def _share(name: PartName, values: Sequence[float]) -> StepPart:
+    """The mean of one value a block, mean ± t·s/√P."""
+    mean = log_mean(values, "t")
+    if mean.standard_error is None or mean.degrees_of_freedom is None:
+        return StepPart(name, mean.mean, None, None)
+    half = t_quantile(mean.degrees_of_freedom, CONFIDENCE) * mean.standard_error
+    return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
+
+
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]

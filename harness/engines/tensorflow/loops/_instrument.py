@@ -1,0 +1,209 @@
+"""Instruments: after its proved first updates, a trial goes on with a program that lacks one thing.
+
+Each is judged before it is timed: beside the whole step's program it lacks what its name says and nothing else, and
+the graph optimiser has left out no more (`_judge`). What it trains then is not meant to be right.
+"""
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
+from harness.engines.tensorflow.plants import Planted
+from harness.engines.tensorflow.training import share_loss
+from harness.errors import Unsupported
+from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, INSTRUMENTED, NO_INPUT, NO_REDUCTION, NO_UPDATE
+from harness.spec.cell import TrainingCell
+
+if TYPE_CHECKING:
+    from harness.engines.tensorflow.training import Training
+
+Replica = Callable[[Any, Any], Any]
+"""A replica's part of a step: (x, y) -> a number."""
+HEAVY = ("MatMul", "Conv", "Einsum", "DepthwiseConv")
+"""Parts of the names of ops that do a step's work, of the fused ones too."""
+BACKWARD = ("Grad", "Backprop")
+CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
+"""Beginnings of the names of ops that change a variable."""
+
+
+@dataclass(frozen=True)
+class _Holds:
+    """What of a program tells instruments apart."""
+
+    work: Counter[str]
+    """Products, convolutions, and what goes backward, by op."""
+    reductions: Counter[str]
+    changes: int
+    """Ops that change a variable."""
+
+    @classmethod
+    def of(cls, program: Any, cell: TrainingCell) -> "_Holds":
+        """Of a ConcreteFunction, with all that it calls."""
+        ops = _ops(program.graph.as_graph_def())
+        work = Counter(op for op in ops if any(part in op for part in (*HEAVY, *BACKWARD)))
+        changes = sum(op.startswith(CHANGES) for op in ops)
+        return cls(work, Counter(inspect(program, cell).operations), changes)
+
+
+class InstrumentLoop(CustomLoop):
+    """The custom loop, timed on an instrument. Raises Unsupported where the cell has none, or it lacks more."""
+
+    def __init__(self, training: "Training", name: str) -> None:
+        cell = training.cell
+        if cell.strategy not in INSTRUMENTED or cell.loop != "custom" or cell.mesh:
+            raise Unsupported(f"instrument '{name}': strategy '{cell.strategy}' in loop '{cell.loop}' has none")
+        super().__init__(training)
+        self._name = name
+        self._traced = self._plant
+        """What is planted in the program; the loop's own plant may be taken out before."""
+        self._instrument: Any = None
+        _collect_graphs()
+
+    def program(self) -> Any:
+        """That of the instrument, once it is timed."""
+        if self._instrument is None or self._example is None:
+            return super().program()
+        return self._instrument.get_concrete_function(*self._example)
+
+    def _timed(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Any, Iterator[tuple[Any, Any]]]:
+        """The instrument, once it is judged. What the whole step reads from the input is left to those that need it."""
+        training = self._training
+        whole, optimised_whole = _Holds.of(super().program(), training.cell), _collected()
+        if self._name not in (NO_REDUCTION, NO_UPDATE):
+            batches = itertools.cycle([on_replicas(training, x, y) for x, y in training.batches])
+        if self._name == NO_REDUCTION:
+            _keep_apart(training.strategy)
+        self._instrument = self._step_without()
+        if self._name not in (NO_REDUCTION, NO_UPDATE):
+            self._plant = Planted()  # a stall of the input is the input's; what is planted in the program is in it
+        self._example = next(batches)
+        _collect_graphs()
+        self._instrument(*self._example)
+        self._judge(whole, optimised_whole, _collected())
+        return self._instrument, batches
+
+    def _step_without(self) -> Any:
+        training = self._training
+        if self._name in (NO_INPUT, NO_REDUCTION):
+            return make_step(training, self._plant, self._gradients_of)
+        parts: dict[str, Replica] = {
+            NO_UPDATE: self._gradients_added_up,
+            FORWARD_BACKWARD: self._gradients_alone,
+            FORWARD: self._loss_alone,
+            EMPTY: _nothing,
+        }
+        return _called(training, parts[self._name])
+
+    def _gradients_added_up(self, x: Any, y: Any) -> Any:
+        """As the optimizer adds them up, which Keras does before anything else of an update."""
+        import tensorflow as tf
+
+        _, gradients = self._gradients_of(self._traced.before_forward(x), y)
+        there = [gradient for gradient in gradients if gradient is not None]
+        return number_of(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, there))
+
+    def _gradients_alone(self, x: Any, y: Any) -> Any:
+        return number_of(self._gradients_of(self._traced.before_forward(x), y)[1])
+
+    def _loss_alone(self, x: Any, y: Any) -> Any:
+        return self._loss_of(self._traced.before_forward(x), y)
+
+    @functools.cached_property
+    def _loss_of(self) -> Any:
+        import tensorflow as tf
+
+        loss_of = share_loss(self._training, self._training.model)
+        return tf.function(loss_of, jit_compile=True, autograph=False) if self._training.cell.xla else loss_of
+
+    def _judge(self, whole: _Holds, left_of_whole: int, left: int) -> None:
+        """Raises Unsupported unless the instrument lacks what its name says, and nothing else.
+
+        `left` are the products and convolutions that the graph optimiser left of each: what nobody needs, such as the
+        gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
+        """
+        fault = lacks_more(self._name, whole, _Holds.of(self.program(), self._training.cell))
+        if not fault and self._name not in (FORWARD, EMPTY) and left != left_of_whole:
+            fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole step"
+        if fault:
+            raise Unsupported(f"instrument '{self._name}': {fault}")
+
+
+def lacks_more(name: str, whole: _Holds, holds: _Holds) -> str | None:
+    """What an instrument's program lacks or has against its name; None where it is as it should be."""
+    computes = name not in (FORWARD, EMPTY)
+    reduces = name in (NO_INPUT, NO_UPDATE)
+    if computes and holds.work != whole.work:
+        return f"it computes {_words(holds.work)} where the whole step computes {_words(whole.work)}"
+    if reduces and holds.reductions != whole.reductions:
+        return f"it reduces by {_words(holds.reductions)} where the whole step does by {_words(whole.reductions)}"
+    if not reduces and holds.reductions:
+        return f"it still reduces, by {_words(holds.reductions)}"
+    if name in (NO_INPUT, NO_REDUCTION) and holds.changes != whole.changes:
+        return f"it changes variables {holds.changes} times where the whole step does {whole.changes} times"
+    if name not in (NO_INPUT, NO_REDUCTION) and not holds.changes < whole.changes:
+        return f"it changes variables {holds.changes} times, no fewer than the whole step"
+    if name == FORWARD and any(part in op for op in holds.work for part in BACKWARD):
+        return f"it goes backward: {_words(holds.work)}"
+    if name == EMPTY and holds.work:
+        return f"it computes {_words(holds.work)}"
+    return None
+
+
+def _words(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {op}" for op, count in sorted(counts.items())) or "nothing"
+
+
+def _nothing(_: Any, __: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.zeros([])
+
+
+def _called(training: "Training", replica: Replica) -> Any:
+    """`replica` through the strategy, as `make_step` does it."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def step(x: Any, y: Any) -> Any:
+        with training.placement():
+            return training.strategy.run(replica, args=(x, y))
+
+    return step
+
+
+def _keep_apart(strategy: Any) -> None:
+    """From here on, what is traced of the strategy gives each replica its own values where it asks for their sum."""
+    from tensorflow.python.distribute import values
+
+    def own(_: Any, pairs: Any, __: Any) -> list[Any]:
+        return [values.Mirrored(value.values) if hasattr(value, "values") else value for value, _ in pairs]
+
+    strategy.extended._batch_reduce_to = own
+
+
+def _collect_graphs() -> None:
+    """From here on TensorFlow keeps what its graph optimiser makes of each program that is run for the first time."""
+    from tensorflow.python.eager import context
+
+    context.context().enable_graph_collection()
+
+
+def _collected() -> int:
+    """Products and convolutions in the largest program since `_collect_graphs`, which ends."""
+    from tensorflow.python.eager import context
+
+    kept = context.context().export_run_metadata()
+    context.context().disable_graph_collection()
+    programs = [_ops(graph.post_optimization_graph) for graph in kept.function_graphs]
+    return max((sum(any(part in op for part in HEAVY) for op in ops) for ops in programs), default=0)
+
+
+def _ops(graph: Any) -> list[str]:
+    """The op of every node of a GraphDef and of the functions that it holds."""
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return [node.op for node in nodes]

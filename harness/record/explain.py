@@ -1,0 +1,71 @@
+"""What a run of `explain` set out to do, and the instruments that it measures with."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from harness.record.kind import Kind, Undertaking
+from harness.record.model import RecordModel
+from harness.spec.cell import MOST
+
+WHOLE = "whole"
+NO_INPUT = "no_input"
+NO_REDUCTION = "no_reduction"
+NO_UPDATE = "no_update"
+FORWARD_BACKWARD = "forward_backward"
+FORWARD = "forward"
+EMPTY = "empty"
+ALONE = "alone"
+INSTRUMENTS: Mapping[str, str] = {
+    NO_INPUT: "the whole step on batches that lie on the devices already",
+    NO_REDUCTION: "each replica applies its own gradients",
+    NO_UPDATE: "gradients are added up over the replicas, and no weight is changed",
+    FORWARD_BACKWARD: "gradients are computed on batches that lie there already, and nothing is done with them",
+    FORWARD: "the loss is computed on batches that lie there already, and no gradient",
+    EMPTY: "the strategy calls a step that does nothing",
+}
+"""Programs that are a cell's step with something left out, and what each does. They are no cells: no ranking has them,
+and the weights of what reduces nothing are meant to drift apart."""
+INSTRUMENTED = ("none", "one_device", "mirrored")
+"""Strategies in whose programs what an instrument lacks can be told from the rest."""
+ARMS: Mapping[str, str] = {
+    WHOLE: "the step as it is",
+    **INSTRUMENTS,
+    ALONE: "gradients of one replica, with no other beside it",
+}
+"""What takes turns with the whole step."""
+
+
+class FamilyRecord(RecordModel):
+    """A cell, and the arms that are alive together to explain its step."""
+
+    cell_id: str
+    arms: Annotated[list[str], Field(min_length=2)]
+    """Names of ARMS, the whole step first."""
+    alone: str | None = None
+    """The cell of one replica by itself; None where there is no other replica."""
+
+    def cell_of(self, arm: str) -> str:
+        """The id of the cell that an arm trains."""
+        return self.alone if arm == ALONE and self.alone is not None else self.cell_id
+
+
+class ExplainPlan(RecordModel, Undertaking):
+    """What a run of `explain` set out to do, fixed before the first trial.
+
+    Block b is of family b modulo their number.
+    """
+
+    families: Annotated[list[FamilyRecord], Field(min_length=1)]
+    blocks: Annotated[int, Field(ge=2, le=MOST)]
+    """Of each family."""
+
+    @property
+    def kind(self) -> Kind:
+        """A run of `explain`."""
+        return Kind("explain", "explain")
+
+    def family(self, block: int) -> FamilyRecord:
+        """Whose block it is."""
+        return self.families[block % len(self.families)]

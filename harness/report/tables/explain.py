@@ -1,0 +1,117 @@
+"""Where a step's time goes: the sentence that answers, and a table for each cell."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.comparison.axis import cell_names
+from harness.analysis.explain import COUNTS, Explanation, PartName, StepPart
+from harness.record.explain import ARMS
+from harness.report.tables.table import Head, Table
+from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
+from harness.visible import printable
+
+MEANING: Mapping[PartName, str] = {
+    "input": "waiting for batches",
+    "communication": "adding up gradients, as far as the step waits for it",
+    "update": "the optimizer's update of the weights",
+    "dispatch": "calling the step: Python, the strategy, the executor",
+    "contention": "what forward and backward lose because other replicas compute beside them",
+    "compute": "forward and backward of one replica by itself",
+    "unexplained": "what the parts do not add up to",
+    "forward": "forward, within the three above",
+    "backward": "backward, within the three above",
+}
+LEVERS: Mapping[str, str] = {
+    "input": "a pipeline that is ahead of the step (--prefetch), or decodes less",
+    "communication": "another --cross-device-op or --packing, or a larger --batch-size: as much is added up for more",
+    "update": "an optimizer that does less, or --xla",
+    "dispatch": "a larger --batch-size, or --xla",
+    "contention": "fewer replicas, or more cores for each",
+    "compute": "--precision mixed_bfloat16 or --xla where the device is faster at them, or a smaller model",
+}
+METHOD = (
+    "Each block has a fresh trial of the step, and of the same with one thing left out, alive together and taking "
+    "turns. Every trial proves its first updates; then an instrument goes on with a program that is held against the "
+    "step's: it lacks what its name says and nothing else. A part is a difference of their times, its interval "
+    "Student's t over blocks."
+)
+
+
+def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
+    """One sentence for each cell, then what could not be told."""
+    names = cell_names([explanation.cell for explanation in explanations])
+    lines = [f"{names[found.cell.cell_id]}: {_answer(found)}" for found in explanations]
+    for found in explanations:
+        lines += [
+            f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
+            for arm, reason in found.lacking.items()
+        ]
+    return lines
+
+
+def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
+    """The parts of each cell's step."""
+    names = cell_names([explanation.cell for explanation in explanations])
+    return [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+
+
+def _answer(found: Explanation) -> str:
+    if not found.parts or found.step_time_s is None:
+        return "no block is complete, so nothing can be told"
+    step = f"of a step of {_ms(found.step_time_s)}"
+    bound = found.bound_by
+    overheads = sorted((s for s in found.parts if s.name not in ("compute", "unexplained")), key=lambda s: -s.value)
+    if bound == "undecided":
+        open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in overheads if s.may_count)
+        return f"undecided: {step} {open_ones}; more --trials would tell whether any takes {COUNTS:.0%}"
+    if bound == "mixed":
+        several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
+        return f"mixed: {step} {several}"
+    share = found.part("compute") if bound == "compute" else next(s for s in overheads if s.name == bound)
+    gain = (
+        "" if bound == "compute" or share.most_gain is None else f"; without it at most {share.most_gain:.2f}× as fast"
+    )
+    none = f"; no other part takes {COUNTS:.0%}" if bound == "compute" else ""
+    return f"{bound}-bound: {step} {_percent(share.value)} {_interval(share)}{none}{gain}. Try {LEVERS[bound]}"
+
+
+def _table(name: str, found: Explanation) -> Table:
+    step_s = found.step_time_s or 0.0
+    rows = [
+        (
+            share.name,
+            _ms(share.value * step_s),
+            _percent(share.value),
+            _interval(share),
+            _gain(share),
+            MEANING[share.name],
+        )
+        for share in (*found.parts, *found.within)
+    ]
+    heads = (Head("part", numeric=False), Head("time"), Head("share"), Head("95 %"), Head("without it, at most"))
+    return Table(
+        f"Where the step's time goes: {name}",
+        (*heads, Head("what it is", numeric=False)),
+        tuple(rows),
+        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {found.blocks} blocks. All but the last two add up to it.",
+        frozenset(number for number, share in enumerate(found.parts) if share.name == found.bound_by),
+    )
+
+
+def _gain(share: StepPart) -> str:
+    if share.name in ("compute", "unexplained", "forward", "backward") or share.most_gain is None:
+        return NOTHING
+    return f"{share.most_gain:.2f}×"
+
+
+def _ms(seconds: float) -> str:
+    return f"{significant(1e3 * seconds)} ms"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _interval(share: StepPart) -> str:
+    if share.low is None or share.high is None:
+        return "[not known]"
+    return f"[{100 * share.low:.1f} – {100 * share.high:.1f} %]"

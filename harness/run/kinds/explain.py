@@ -1,0 +1,172 @@
+"""`explain`: a cell's step and the same with one thing left out, alive together, taking turns.
+
+Each block of a cell has a fresh trial of the whole step and of every instrument (`harness.record.explain`), and of one
+replica by itself. An instrument that cannot be built, or whose program lacks more than its name says, is left out of
+the blocks that follow; its record says why, and the rest is explained.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.errors import HarnessError, UsageError
+from harness.plan.estimate import estimate
+from harness.record.explain import (
+    ALONE,
+    FORWARD_BACKWARD,
+    INSTRUMENTED,
+    INSTRUMENTS,
+    NO_REDUCTION,
+    WHOLE,
+    ExplainPlan,
+    FamilyRecord,
+)
+from harness.record.manifest import PlanRecord
+from harness.record.store import RunStore
+from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
+from harness.run.kinds.base import Arm, TrialRun
+from harness.run.progress.base import Progress, Quiet
+from harness.run.runner import begin, check_machine, new_manifest
+from harness.spec.cell import TrainingCell
+from harness.spec.expand import training_base_of
+from harness.spec.sweep import Sweep
+
+ENGINE = "tensorflow"
+SETTINGS = {"window": 0.05, "windows": 24, "max_warmup": 3, "trials": 6}
+"""The keys of a spec that `explain` sets where nobody else does; `trials` are blocks."""
+MOST_CELLS = 8
+
+
+@dataclass(frozen=True)
+class ExplainSettings:
+    """Which cells are explained, with the settings of a sweep whose `trials` are blocks."""
+
+    sweep: Sweep
+    cells: Sequence[TrainingCell]
+
+    def __post_init__(self) -> None:
+        """UsageError for what has no instruments."""
+        if self.sweep.engine != ENGINE:
+            raise UsageError(f"engine: given {self.sweep.engine!r}, expected {ENGINE}: instruments are of its programs")
+        if len(self.cells) > MOST_CELLS:
+            raise UsageError(f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}")
+        if self.sweep.trials < 2:
+            raise UsageError("trials: given 1, expected at least 2: how sure a part is, its spread over blocks says")
+        for cell in self.cells:
+            if cell.strategy not in INSTRUMENTED:
+                able = ", ".join(INSTRUMENTED)
+                raise UsageError(f"strategy: '{cell.strategy}' has no instruments; expected one of {able}")
+            if cell.loop != "custom":
+                raise UsageError(f"loop: '{cell.loop}' has no instruments; expected custom")
+        must_live_together(self.cells, self.sweep.engine)
+
+    def plan(self) -> ExplainPlan:
+        """Every family and its arms."""
+        return ExplainPlan(families=[_family(cell) for cell in self.cells], blocks=self.sweep.trials)
+
+
+def _family(cell: TrainingCell) -> FamilyRecord:
+    several = cell.replicas > 1
+    left_out = () if several else (NO_REDUCTION,)
+    names = [WHOLE, *(name for name in INSTRUMENTS if name not in left_out), *([ALONE] if several else [])]
+    return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone_of(cell).cell_id if several else None)
+
+
+def alone_of(cell: TrainingCell) -> TrainingCell:
+    """One replica's share of the batch, on a device of its own."""
+    size = cell.replica_batch_size
+    share = {"batch_scope": "per_replica", "batch_size": size, "global_batch_size": size}
+    return training_base_of(cell).model_copy(update=share)
+
+
+class ExplainRun(TrialRun):
+    """Runs what is missing of the blocks of each family."""
+
+    name = "explain"
+
+    def __init__(self, store: RunStore, listener: Progress) -> None:
+        super().__init__(store, listener)
+        self._cells = {cell.cell_id: cell for cell in store.manifest.cells}
+        self._blocks = ArmBlocks.of(self)
+
+    @property
+    def plan(self) -> ExplainPlan:
+        """What was planned."""
+        return self.store.manifest.part(ExplainPlan)
+
+    def check(self) -> None:
+        """The machine is the one that it was begun on."""
+        check_machine(self.store.manifest)
+
+    def arms(self) -> Sequence[Arm]:
+        """The whole step of each cell."""
+        return [self._arm(family, WHOLE) for family in self.plan.families]
+
+    def announce(self) -> None:
+        """What is left, and about how long that takes."""
+        sweep = self.store.manifest.sweep
+        arms = [(family, arm) for block in self._left() for family in [self.plan.family(block)] for arm in family.arms]
+        cells = [self._cells[family.cell_of(arm)] for family, arm in arms]
+        seconds = estimate(sweep, cells).seconds / sweep.trials
+        self.progress.started(self.store.manifest.run_id, len(arms), seconds)
+
+    def execute(self) -> None:
+        """Block after block, each family in turn."""
+        blocks = len(self.plan.families) * self.plan.blocks
+        for block in self._left():
+            family = self.plan.family(block)
+            arms = [self._arm(family, name) for name in self._possible(family)]
+            self.progress.block(block, blocks, len(arms))
+            ended = self._blocks.run(block, arms, [(WHOLE, arm.name) for arm in arms if arm.name != WHOLE])
+            [whole] = [trial for trial in ended if trial.side == WHOLE][-1:]
+            if is_hopeless(whole) or (not whole.measured and self._blocks.failed_in_a_row >= PATIENCE):
+                raise HarnessError(f"{whole.cell.label}: {whole.status}: {whole.reason}")
+
+    def _possible(self, family: FamilyRecord) -> list[str]:
+        """Its arms but those that another block would only see fail again."""
+        hopeless = {trial.side for trial in self.trials if self._is_of(trial.block, family) and is_hopeless(trial)}
+        return [name for name in family.arms if name not in hopeless]
+
+    def _is_of(self, block: int, family: FamilyRecord) -> bool:
+        return self.plan.family(block) == family
+
+    def _left(self) -> list[int]:
+        numbers = range(len(self.plan.families) * self.plan.blocks)
+        return [number for number in numbers if not self._complete(number)]
+
+    def _complete(self, block: int) -> bool:
+        others = [name for name in self._possible(self.plan.family(block)) if name != WHOLE]
+        return self._blocks.complete(block, [(WHOLE, name) for name in others])
+
+    def _arm(self, family: FamilyRecord, name: str) -> Arm:
+        cell = self._cells[family.cell_of(name)]
+        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[""])
+        instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
+        return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
+
+
+def explain(
+    settings: ExplainSettings, results: Path, command: Sequence[str] = (), progress: Progress | None = None
+) -> Path:
+    """Measure a new run of `explain`; returns its folder.
+
+    Raises UsageError when a user's own model cannot be loaded (nothing is then left), StorageError, HarnessError when
+    the whole step of a cell fails, Interrupted; each with how to go on.
+    """
+    plan, seed = settings.plan(), settings.sweep.seed
+    alone = [alone_of(cell) for cell in settings.cells if cell.replicas > 1]
+    cells = {cell.cell_id: cell for cell in [*settings.cells, *alone]}
+    blocks = [[start_order(seed, block, plan.family(block).arms)] for block in range(len(plan.families) * plan.blocks)]
+    manifest = new_manifest(
+        "explain",
+        command,
+        sweep=settings.sweep,
+        cells=list(cells.values()),
+        plans=[PlanRecord.sealed(seed, 1, blocks)],
+        explain=plan,
+    )
+    return begin(ExplainRun, results, manifest, progress or Quiet())
+
+
+KIND = ExplainRun
+__all__ = ["ExplainRun", "ExplainSettings", "explain"]

@@ -1,0 +1,80 @@
+"""Where a step's time goes: parts that add up, what binds the step, and what cannot be told."""
+
+import pytest
+
+from harness.analysis.explain import explanations_of
+from harness.errors import UsageError
+from tests.comparisons import sweep_run
+from tests.explained import RATIOS, STEADY, explain_run
+
+PLAIN = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update"], 1.0)
+COMPUTES = PLAIN | {"forward_backward": 1.0, "forward": 0.3, "empty": 0.02, "alone": 0.98}
+
+
+def test_parts_are_differences_from_the_whole_step_and_add_up_to_it() -> None:
+    [found] = explanations_of(explain_run())
+    expected = {"input": 10, "communication": 30, "update": 5, "dispatch": 5, "contention": 10, "compute": 40}
+    assert {part.name: round(100 * part.value) for part in found.parts} == {**expected, "unexplained": 0}
+    assert sum(part.value for part in found.parts) == pytest.approx(1)
+    assert {part.name: round(100 * part.value) for part in found.within} == {"forward": 15, "backward": 35}
+
+
+def test_a_machine_that_drifts_by_half_from_block_to_block_changes_no_share() -> None:
+    [found] = explanations_of(explain_run(noise=[0.0] * 4))
+    part = found.part("communication")
+    assert (part.low, part.high) == (pytest.approx(0.3), pytest.approx(0.3))
+
+
+def test_the_part_that_is_clearly_the_largest_binds_the_step_and_says_how_much_there_is_to_win() -> None:
+    [found] = explanations_of(explain_run())
+    part = found.part("communication")
+    assert found.bound_by == "communication"
+    assert part.high is not None
+    assert part.most_gain == pytest.approx(1 / (1 - part.high))
+
+
+def test_two_parts_of_which_neither_is_clearly_larger_are_called_mixed() -> None:
+    [found] = explanations_of(explain_run(RATIOS | {"no_input": 0.8, "no_reduction": 0.8}))
+    assert found.bound_by == "mixed"
+
+
+def test_a_step_of_which_no_other_part_takes_a_tenth_is_bound_by_its_computation() -> None:
+    [found] = explanations_of(explain_run(COMPUTES))
+    assert found.bound_by == "compute"
+
+
+def test_where_noise_could_hide_a_tenth_of_the_step_nothing_is_decided() -> None:
+    [found] = explanations_of(explain_run(COMPUTES, noise=[0.1, -0.1, 0.12, -0.12, 0.0]))
+    assert found.bound_by == "undecided"
+
+
+def test_one_block_gives_shares_without_intervals_and_no_decision() -> None:
+    [found] = explanations_of(explain_run(noise=STEADY[:1]))
+    assert found.part("communication").value == pytest.approx(0.3)
+    assert found.part("communication").high is None
+    assert found.bound_by == "undecided"
+
+
+def test_an_instrument_that_could_not_be_built_is_named_and_the_rest_is_explained() -> None:
+    [found] = explanations_of(explain_run(crashed={"empty": "instrument 'empty': it computes 1 MatMul"}))
+    assert found.lacking == {"empty": "unsupported: instrument 'empty': it computes 1 MatMul"}
+    told = {part.name for part in found.parts}
+    assert {"input", "communication", "update", "contention"} <= told
+    assert not told & {"dispatch", "compute"}
+
+
+def test_a_part_is_told_by_an_interval_that_holds_the_truth_in_95_of_100_runs() -> None:
+    import numpy as np
+
+    generator = np.random.default_rng(5)
+    runs = [explain_run(noise=list(generator.normal(0, 0.02, 8))) for _ in range(120)]
+    parts = [explanations_of(run)[0].part("input") for run in runs]
+    held = sum(part.low <= 0.1 <= part.high for part in parts if part.low is not None and part.high is not None)
+    narrower = sum(abs(part.value - 0.1) <= 0.5 * (part.high - part.value) for part in parts if part.high is not None)
+    assert held >= 0.90 * len(runs)
+    assert narrower < 0.90 * len(runs)
+
+
+def test_a_run_of_another_kind_has_no_explanation() -> None:
+    with pytest.raises(UsageError, match="is a run of sweep"):
+        explanations_of(sweep_run("swept"))

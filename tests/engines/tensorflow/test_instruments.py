@@ -1,0 +1,94 @@
+"""Instruments: programs that lack what their name says and nothing else, timed beside the whole step."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.explain import explanations_of
+from harness.engines.tensorflow.loops._instrument import _Holds, lacks_more
+from harness.record import Run, TrialRecord, load_run
+from harness.record.explain import ALONE, INSTRUMENTS, WHOLE
+from harness.run.kinds.explain import ExplainSettings, explain
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.cell import trained
+from tests.preloaded import handed_in
+
+WORK = Counter({"MatMul": 12, "ReluGrad": 4})
+REDUCED = Counter({"CollectiveReduceV2[ring]": 2})
+STEP = _Holds(WORK, REDUCED, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("no_input", STEP),
+        ("no_reduction", _Holds(WORK, Counter(), 8)),
+        ("no_update", _Holds(WORK, REDUCED, 0)),
+        ("forward_backward", _Holds(WORK, Counter(), 0)),
+        ("forward", _Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("empty", _Holds(Counter(), Counter(), 0)),
+    ],
+)
+def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: _Holds) -> None:
+    assert lacks_more(name, STEP, holds) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "words"),
+    [
+        ("no_input", _Holds(WORK, Counter(), 8), "it reduces by nothing where"),
+        ("no_reduction", STEP, "it still reduces, by 2 CollectiveReduceV2"),
+        ("no_reduction", _Holds(WORK, Counter(), 4), "it changes variables 4 times where the whole step does 8 times"),
+        ("no_update", STEP, "it changes variables 8 times, no fewer"),
+        ("no_update", _Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
+        ("forward_backward", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
+        ("forward", _Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
+        ("empty", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
+    ],
+)
+def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
+    name: str, holds: _Holds, words: str
+) -> None:
+    assert words in (lacks_more(name, STEP, holds) or "")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two blocks of one mirrored cell with every arm."""
+    folder: Path = tmp_path_factory.mktemp("explain")
+    axes = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [8], "model": ["mlp"]}
+    settings = {"trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
+    sweep = sweep_from({**axes, **settings})
+    matrix = asked_matrix(sweep)
+    [cell] = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    with handed_in():
+        return load_run(explain(ExplainSettings(sweep, [cell]), folder))
+
+
+def last(run: Run, arm: str) -> TrialRecord:
+    return [trial for trial in run.trials if trial.side == arm][-1]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("explain")
+class TestOnTensorFlow:
+    def test_the_whole_step_is_proved_and_instruments_are_measured_and_no_cells(self, run: Run) -> None:
+        assert last(run, WHOLE).status == "ok"
+        for arm in (*INSTRUMENTS, ALONE):
+            trial = last(run, arm)
+            assert (trial.status, trial.checks.gate) == ("unproved", "instrument"), trial.reason
+            assert trial.checks.update is True
+
+    def test_what_was_executed_shows_what_an_instrument_lacks(self, run: Run) -> None:
+        reduced = {arm: bool(last(run, arm).executed.operations) for arm in (WHOLE, *INSTRUMENTS)}
+        with_sums = {arm for arm, found in reduced.items() if found}
+        assert with_sums == {WHOLE, "no_input", "no_update"}
+
+    def test_the_parts_add_up_to_the_step(self, run: Run) -> None:
+        [found] = explanations_of(run)
+        assert not found.lacking
+        assert found.blocks == 2
+        assert sum(part.value for part in found.parts) == pytest.approx(1)
+        assert 0 < found.part("dispatch").value < 1

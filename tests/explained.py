@@ -1,0 +1,56 @@
+"""Runs of `explain` with known truth: how long each arm takes of the whole step, block by block."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.record import Run
+from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
+from harness.record.manifest import PlanRecord
+from harness.run.kinds.explain import alone_of
+from harness.spec.cell import trained
+from tests.comparisons import MIRRORED, as_run, scaled
+from tests.synthetic import make_run
+
+RATIOS = {
+    "whole": 1.0,
+    "no_input": 0.9,
+    "no_reduction": 0.7,
+    "no_update": 0.95,
+    "forward_backward": 0.55,
+    "forward": 0.2,
+    "empty": 0.05,
+    "alone": 0.45,
+}
+"""Input 10, communication 30, update 5, dispatch 5, contention 10, compute 40 %: together the whole step."""
+STEADY = (0.0, 0.002, -0.002, 0.001, -0.001)
+
+
+def explain_run(
+    ratios: Mapping[str, float] = RATIOS, noise: Sequence[float] = STEADY, crashed: Mapping[str, str] | None = None
+) -> Run:
+    """A run of one cell. In block b arm x takes ratios[x] + noise[b + its number] of the whole step's time, which
+    itself differs from block to block; those of `crashed` are unsupported for the reason given."""
+    manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
+    cell, alone = trained(MIRRORED), alone_of(trained(MIRRORED))
+    names, trials = list(ratios), []
+    for block in range(len(noise)):
+        for number, name in enumerate(names):
+            wobble = 0.0 if name == "whole" else noise[(block + number) % len(noise)]
+            record = scaled(template, (1 + 0.3 * block) * (ratios[name] + wobble))
+            of = alone if name == ALONE else cell
+            place = {"block": block, "group": f"b{block}", "side": name, "order": number}
+            record = record.model_copy(update={"cell": of, "cell_id": of.cell_id, **place})
+            if reason := (crashed or {}).get(name):
+                gone = ("windows", "step_time_s", "throughput_examples_per_s", "cpu_seconds_per_example")
+                record = record.model_copy(
+                    update={"status": "unsupported", "phase": "check", "reason": reason, **dict.fromkeys(gone)}
+                )
+            trials.append(record)
+    family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id)
+    return as_run(
+        manifest,
+        trials,
+        "explain-run",
+        cells=[cell, alone],
+        plans=[PlanRecord.sealed(1, 1, [[names]] * len(noise))],
+        explain=ExplainPlan(families=[family], blocks=max(2, len(noise))),
+    )

@@ -1,0 +1,124 @@
+"""`explain`: the whole step and its instruments in one group, block after block, on stand-ins."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.explain import explanations_of
+from harness.errors import HarnessError, UsageError
+from harness.protocol.messages import Outcome, Request
+from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, WHOLE, ExplainPlan
+from harness.record.reading import load_run
+from harness.run.kinds.explain import ExplainSettings, alone_of
+from harness.spec import Sweep
+from harness.spec.cell import TrainingCell, trained
+from tests.record.examples import cell
+from tests.run.benches import ExplainBench
+from tests.run.fakes import Play
+
+TWO = trained(cell())
+
+
+def asked(*cells: TrainingCell, **settings: object) -> ExplainSettings:
+    return ExplainSettings(Sweep(**{"trials": 2, **settings}), cells or (TWO,))  # type: ignore[arg-type]
+
+
+def instrument_of(request: Request) -> str:
+    return request.instrument or (WHOLE if request.task == "trial" else request.task)
+
+
+def test_every_arm_has_a_trial_in_each_block_and_all_of_a_block_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = ExplainBench(tmp_path, monkeypatch)
+    run = load_run(bench.begin())
+    for block in range(2):
+        trials = [trial for trial in run.trials if trial.block == block]
+        assert sorted(trial.side or "" for trial in trials) == sorted([WHOLE, *INSTRUMENTS, ALONE])
+        assert len({trial.group for trial in trials}) == 1
+    assert {instrument_of(request) for request in bench.zygote.spawned} >= {WHOLE, *INSTRUMENTS}
+
+
+def test_one_replica_has_nothing_to_reduce_and_nobody_beside_it() -> None:
+    [family] = asked(alone_of(TWO)).plan().families
+    assert family.arms == [WHOLE, *(name for name in INSTRUMENTS if name != NO_REDUCTION)]
+    assert family.alone is None
+
+
+def test_the_replica_by_itself_has_one_replicas_share_of_the_batch() -> None:
+    alone = alone_of(trained(cell(batch_scope="global", batch_size=64, global_batch_size=64)))
+    assert (alone.replicas, alone.global_batch_size, alone.strategy) == (1, 32, "none")
+
+
+def test_families_take_blocks_in_turn() -> None:
+    plan = asked(TWO, alone_of(TWO)).plan()
+    assert [plan.family(block).cell_id for block in range(4)] == [TWO.cell_id, alone_of(TWO).cell_id] * 2
+
+
+class Refusing(ExplainBench):
+    """Its `arm` lacks more than its name says."""
+
+    arm = ""
+
+    def _plays(self, request: Request) -> Play:
+        if instrument_of(request) == self.arm:
+            return Play(outcome=Outcome(status="unsupported", reason=f"instrument '{self.arm}': it lacks more"))
+        return super()._plays(request)
+
+
+def test_an_instrument_that_is_refused_is_tried_once_and_the_rest_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Refusing(tmp_path, monkeypatch)
+    bench.arm = "empty"
+    run = load_run(bench.begin())
+    assert sum(trial.side == "empty" for trial in run.trials) == 1
+    [found] = explanations_of(run)
+    assert found.lacking == {"empty": "unsupported: instrument 'empty': it lacks more"}
+    assert found.blocks == 2
+
+
+def test_a_cell_that_cannot_be_trained_ends_the_run_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Refusing(tmp_path, monkeypatch)
+    bench.arm = WHOLE
+    with pytest.raises(HarnessError, match="it lacks more"):
+        bench.begin()
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.errors import Interrupted
+    from harness.run import runner
+
+    bench = ExplainBench(tmp_path, monkeypatch)
+    bench.stops_at = 10  # in the second of two blocks of eight
+    with pytest.raises(Interrupted, match="explain --resume"):
+        bench.begin()
+    runner.resume("explain", bench.path, bench.listener())
+    run = load_run(bench.path)
+    assert run.manifest.status == "finished"
+    assert explanations_of(run)[0].blocks == run.manifest.part(ExplainPlan).blocks == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "words"),
+    [
+        ({"strategy": "central_storage"}, {}, "strategy: 'central_storage' has no instruments; expected one of none"),
+        ({"loop": "fit"}, {}, "loop: 'fit' has no instruments; expected custom"),
+        ({}, {"trials": 1}, "trials: given 1, expected at least 2"),
+        ({}, {"engine": "benchmarks.own_engine:Means"}, "engine: given .*, expected tensorflow"),
+    ],
+)
+def test_what_has_no_instruments_is_refused_before_anything_is_measured(
+    change: dict[str, object], settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        asked(trained(cell(**change)), **settings)  # type: ignore[arg-type]
+
+
+def test_more_cells_than_anybody_reads_are_refused() -> None:
+    with pytest.raises(UsageError, match="9 cells are asked for, expected at most 8"):
+        asked(*[trained(cell(batch_size=size, global_batch_size=2 * size)) for size in range(1, 10)])
