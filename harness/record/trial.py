@@ -17,7 +17,7 @@ from harness.record.interning import shared
 from harness.record.model import RecordModel, without_empty
 from harness.spec.cell import Cell
 from harness.spec.collective import COLLECTIVE
-from harness.spec.work import EXAMPLES, OWN_STEP
+from harness.spec.work import EXAMPLES, OWN_STEP, TRAINING
 
 Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 MEASURED = ("ok", "unproved")
@@ -92,7 +92,7 @@ class Windows(RecordModel):
 
 
 GateName = Literal["full", "own_step", "collective", "instrument"]
-GATES: dict[str, GateName] = {OWN_STEP: "own_step", COLLECTIVE: "collective"}
+GATES: dict[str, GateName] = {TRAINING: "full", OWN_STEP: "own_step", COLLECTIVE: "collective"}
 """The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
 NEEDED = {
     "reduction": "sums over replicas were not checked",
@@ -405,7 +405,8 @@ class TrialRecord(RecordModel):
                 raise ValueError("status is ok but the correctness gate is not complete")
             if self.status == "unproved" and (self.checks.failures or not self.reason):
                 raise ValueError("status is unproved but a check failed, or no reason is given")
-            if self.checks.gate != GATES.get(self.cell.tag, "full"):
+            of_training = ("full", "instrument") if self.cell.tag == TRAINING else ()
+            if self.checks.gate not in (GATES.get(self.cell.tag), *of_training):
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput is None or self.windows is None:
                 raise ValueError(f"status is {self.status} but there is no measurement")
