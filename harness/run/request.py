@@ -70,6 +70,9 @@ def asked_matrix(sweep: Sweep) -> Matrix:
     check_launcher(sweep)
     catalogue = catalogue_of(sweep.engine)
     matrix = expand(sweep, catalogue)
+    for name in sweep.asked("model"):
+        if fault := catalogue.model_fault(name):
+            raise UsageError(fault)
     beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
     for name in beside:
         if name not in catalogue.data and (fault := catalogue.data_fault(name, data_dir_of(sweep))):

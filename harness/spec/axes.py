@@ -59,6 +59,7 @@ MESHES = Takers(lambda traits: traits.meshes, "takes one")
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
+OWN_MODEL = ("keras:NAME, package.module:function", registry.OWN)
 OWN_DATA = ("tfds:NAME, package.module:function", rf"{TFDS}|{registry.OWN}")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
@@ -68,8 +69,8 @@ TWO_SERVERS = {**ONE_SERVER, "ps": 2}
 
 
 def is_own_code(value: str) -> bool:
-    """Whether a value is code of the user's own, `package.module:function`; `tfds:NAME` is none."""
-    return ":" in value and not value.startswith("tfds:")
+    """Whether a value is code of the user's own, `package.module:function`; `tfds:NAME` and `keras:NAME` are none."""
+    return ":" in value and not value.startswith(("tfds:", "keras:"))
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -144,8 +145,8 @@ class Axes(BaseModel):
         shown_by=(*PROGRAM, "executed.packs"),
     )] = "default"
     model: Annotated[str, Axis(
-        help="{names}, or your own as package.module:function", asked=("mnist_cnn",),
-        choices="models", own=OWN, depth=0, apart="another model is other work", later=False, in_program=True,
+        help="{names}, keras:NAME of keras.applications, or your own as package.module:function", asked=("mnist_cnn",),
+        choices="models", own=OWN_MODEL, depth=0, apart="another model is other work", later=False, in_program=True,
         label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(

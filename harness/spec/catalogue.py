@@ -65,6 +65,10 @@ def _may_exist(_name: str, _folder: Path) -> str | None:
     return None
 
 
+def _may_be_built(_name: str) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
@@ -79,3 +83,5 @@ class Catalogue:
     data_fault: Callable[[str, Path], str | None] = _may_exist
     """Why there is no data set of a name beside the registered ones, prepared in that folder or to be had; None where
     there may be one. Asks no network."""
+    model_fault: Callable[[str], str | None] = _may_be_built
+    """Why there is no model of a name beside the registered ones; None where there may be one."""

@@ -232,7 +232,7 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why the combination makes no sense, or None when it does."""
     traits, op, n = catalogue.strategies[at.strategy], at.cross_device_op, at.replicas_in_sync
     name = f"strategy '{at.strategy}'"
-    if is_own_code(at.data) and at.model in catalogue.models:
+    if is_own_code(at.data) and not is_own_code(at.model):
         return LeftOut(f"{at.model} on {at.data}", OWN_DATA_ALONE)
     if traits.devices is not None and at.device not in traits.devices:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")

@@ -34,6 +34,7 @@ Run = Callable[..., tuple[int, str, str]]
         ("sweep --cross-device-op ncll --strategy mirrored", "did you mean 'nccl'?"),
         ("sweep --model minst_cnn", "did you mean 'mnist_cnn'?"),
         ("sweep --data digit", "did you mean 'digits'?"),
+        ("sweep --model keras:Resnet50 --dry-run", "keras.applications has no 'Resnet50'; did you mean 'ResNet50'?"),
         ("sweep --data tfds:mnsit --dry-run", "has no 'mnsit'; did you mean 'mnist'?"),
         ("sweep --data digits,tfds:mnsit/a:1.2.3", "has no 'mnsit'; did you mean 'mnist'?"),
         ("ab --data tfds:mnsit --b replicas=2 --strategy mirrored", "has no 'mnsit'; did you mean 'mnist'?"),

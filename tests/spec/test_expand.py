@@ -169,7 +169,7 @@ def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
         ({"strategy": "miror"}, "did you mean 'mirrored'?"),
         ({"cross_device_op": "ncl"}, "or package.module:function; did you mean 'nccl'?"),
         ({"optimizer": "sdg"}, "optimizer: 'sdg' is not one of adam, sgd; did you mean 'sgd'?"),
-        ({"model": "mnist"}, "package.module:function; did you mean 'mnist_cnn'?"),
+        ({"model": "mnist"}, "keras:NAME, package.module:function; did you mean 'mnist_cnn'?"),
         ({"data": "digit"}, "synthetic, tfds:NAME, package.module:function; did you mean 'digits'?"),
         ({"strategy": ""}, "strategy: '' is not one of"),
     ],

@@ -1,0 +1,51 @@
+"""`keras:NAME`: models of keras.applications by name."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.workloads import load_workload, unknown
+from harness.engines.tensorflow.workloads.applications import SIDES
+from harness.errors import UsageError
+from harness.spec.axes import is_own_code
+
+PUBLISHED = {"ResNet50": 25.6, "DenseNet121": 8.1, "MobileNetV2": 3.5, "EfficientNetB0": 5.3}
+"""Millions of parameters with 1,000 classes, by the table of https://keras.io/api/applications."""
+
+
+def test_every_model_that_keras_has_is_known_by_its_name(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    assert set(SIDES) == {name for name, found in vars(keras.applications).items() if inspect.isfunction(found)}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_it_has_as_many_parameters_as_are_published(tf: Any, name: str) -> None:  # noqa: ARG001
+    workload = load_workload(f"keras:{name}")
+    assert workload.input_shape is not None
+    assert round(workload.build(workload.input_shape, 1000).count_params() / 1e6, 1) == PUBLISHED[name]
+
+
+def test_it_gives_float32_logits_under_mixed_precision(tf: Any) -> None:
+    import keras
+
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        model = load_workload("keras:MobileNet").build((32, 32, 3), 7)
+        logits = model(tf.zeros((2, 32, 32, 3)), training=True)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    assert (logits.shape, logits.dtype) == ((2, 7), tf.float32)
+    assert abs(float(tf.reduce_sum(logits[0])) - 1) > 0.5, "a softmax would add up to 1"
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    assert unknown("keras:ResNet50") is unknown("mlp") is unknown("my.models:net") is None
+    says = r"^model: 'keras:Resnet50': keras\.applications has no 'Resnet50'; did you mean 'ResNet50'\?$"
+    with pytest.raises(UsageError, match=says):
+        load_workload("keras:Resnet50")
+
+
+def test_it_is_no_code_of_the_users_own() -> None:
+    assert not is_own_code("keras:ResNet50")
