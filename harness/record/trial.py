@@ -406,7 +406,7 @@ class TrialRecord(RecordModel):
             if self.status == "unproved" and (self.checks.failures or not self.reason):
                 raise ValueError("status is unproved but a check failed, or no reason is given")
             of_training = ("full", "instrument") if self.cell.tag == TRAINING else ()
-            if self.checks.gate not in (GATES.get(self.cell.tag), *of_training):
+            if self.checks.gate not in (GATES.get(self.cell.tag, "full"), *of_training):
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput is None or self.windows is None:
                 raise ValueError(f"status is {self.status} but there is no measurement")
