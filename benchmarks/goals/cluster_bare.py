@@ -75,19 +75,21 @@ def _block(zygote: Zygote, block: int) -> float:
     trial.start()
     trial.set_up()
     trial.take_turn(0)
-    steps = trial.windows[0].steps
+    steps = trial.taken.windows[0].steps
     seconds = {"harness": 0.0, "bare": 0.0}
+    trial.measure_from(1)
     order = random.Random(block)
     for number in range(1, ROUNDS + WARMUP_ROUNDS + 1):
         for side in order.sample(sorted(seconds), 2):
             if side == "harness":
                 trial.take_turn(number)
-                taken = trial.windows[-1].seconds
+                taken = trial.taken.windows[-1].seconds
             else:
                 taken = bare.window(steps)
             if number > WARMUP_ROUNDS:
                 seconds[side] += taken
     trial.finish()
+    assert trial.status == "ok", f"{trial.status}: {trial.reason}"
     bare.close()
     return math.log(seconds["harness"] / seconds["bare"])
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import DataInfo, Source
+from harness.engines.tensorflow.data.pipeline import ahead_on_device
 from harness.engines.tensorflow.devices import Devices
 from harness.engines.tensorflow.loops.custom import CustomLoop
 from harness.engines.tensorflow.loops.fit import FitLoop
@@ -90,6 +91,32 @@ def test_two_batches_more_than_were_asked_for_are_made_in_the_background(tf: Any
     batches = iter(training(tf, name, tmp_path).distributed(source))
     next(batches)
     assert all(event.wait(FAR_TOO_LONG_S) for event in made), "one on the host and one on the device"
+
+
+def test_on_the_hosts_own_processor_batches_are_made_ahead_and_not_copied(tf: Any) -> None:
+    made = [threading.Event() for _ in range(3)]
+
+    def numbers() -> Iterator[np.ndarray[Any, Any]]:
+        for event in made:
+            event.set()
+            yield np.zeros(1, np.float32)
+
+    source = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((1,), tf.float32))
+    ahead = ahead_on_device(source, "/job:localhost/replica:0/task:0/device:CPU:0")
+    next(batches := iter(ahead))
+    assert all(event.wait(FAR_TOO_LONG_S) for event in made)
+    del batches
+    assert "CopyToDevice" not in built(ahead)
+    assert "CopyToDevice" in built(ahead_on_device(source, DEVICE))
+
+
+def built(dataset: Any) -> str:
+    """The classes of a pipeline's stages, from the consumer to the source."""
+    names = []
+    while dataset is not None:
+        names.append(type(dataset).__name__)
+        dataset = getattr(dataset, "_input_dataset", None)
+    return " ".join(names)
 
 
 class Steps:
