@@ -18,7 +18,7 @@ class CardReading:
 
     sm_clock_mhz: int | None
     power_w: float | None
-    """As the driver has it: of the last second on most cards."""
+    """By NVIDIA's documentation the mean of a second, on cards newer than GA100."""
     temperature_c: int | None
     memory_used_bytes: int | None
     """By all processes."""

@@ -23,7 +23,7 @@ class GpuRecord(RecordModel):
     sm_clock_mhz: list[Natural | None] = []
     """Mean over the readings within the window."""
     power_w: list[Watts | None] = []
-    """Mean; most cards tell that of the last second, which others may have had a part of."""
+    """Mean; of newer cards each reading is one over a second, by NVIDIA's documentation, which others had a part of."""
     temperature_c: list[Whole | None] = []
     """The highest."""
     memory_used_bytes: list[Natural | None] = []
