@@ -46,7 +46,11 @@ class _Pilot:
 
 
 class StepCounts:
-    """Steps a window, by cell: the trials that run first decide for those after them, in a resumed run too."""
+    """Steps a window, by program: the trials that run first decide for those after them, in a resumed run too.
+
+    A program is a cell's, or that of one of its instruments: a step that does nothing has a hundred where the whole one
+    has one.
+    """
 
     def __init__(self, earlier: Iterable[TrialRecord] = ()) -> None:
         self._steps: dict[str, int] = {}
@@ -55,7 +59,8 @@ class StepCounts:
         lasted: defaultdict[object, list[float]] = defaultdict(list)
         for trial in earlier:
             if trial.windows is not None and trial.windows.seconds:
-                self._steps.setdefault(trial.cell_id, trial.windows.steps_per_window)
+                side = trial.side if trial.checks.gate == "instrument" else None
+                self._steps.setdefault(_program(trial.cell_id, side), trial.windows.steps_per_window)
                 lasted[apart(trial.cell, TAKING_TURNS)].append(statistics.median(trial.windows.seconds))
         for kind, seconds in lasted.items():
             self._seconds[kind] = statistics.median(s for s in seconds if s <= ALIKE * min(seconds))
@@ -63,33 +68,41 @@ class StepCounts:
     def agree(self, trials: Sequence[LiveTrial]) -> None:
         """Set the steps of live trials that wait for their first turn."""
         found = _pilots(trials)
-        settled = {cell_id: self._steps[cell_id] for cell_id in found if cell_id in self._steps}
-        new = {cell_id: pilot for cell_id, pilot in found.items() if cell_id not in settled}
+        settled = {program: self._steps[program] for program in found if program in self._steps}
+        new = {program: pilot for program, pilot in found.items() if program not in settled}
         if new:
             kind = apart(trials[0].cell, TAKING_TURNS)
             least = min(pilot.window_s for pilot in new.values())
             seconds = self._seconds.get(kind)
             if seconds is None or seconds > ALIKE * least:  # slow cells that ran first have no say
                 seconds = self._seconds[kind] = _shared(list(new.values()))
-            fresh = {cell_id: pilot.steps(seconds) for cell_id, pilot in new.items()}
+            fresh = {program: pilot.steps(seconds) for program, pilot in new.items()}
             of_all = [*settled.values(), *fresh.values()]
             if all(trial.side is not None for trial in trials) and max(of_all) <= ALIKE * min(of_all):
                 # a side that is set up for the first time in a later block joins what holds since the first
                 fresh = dict.fromkeys(fresh, max(settled.values() or of_all))
             self._steps |= fresh
         for trial in trials:
-            trial.steps = self._steps.get(trial.cell.cell_id, trial.steps)
+            trial.steps = self._steps.get(_program_of(trial), trial.steps)
+
+
+def _program(cell_id: str, instrument: str | None) -> str:
+    return f"{cell_id}/{instrument}" if instrument else cell_id
+
+
+def _program_of(trial: LiveTrial) -> str:
+    return _program(trial.cell.cell_id, trial.side if trial.request.instrument else None)
 
 
 def _pilots(trials: Sequence[LiveTrial]) -> dict[str, _Pilot]:
-    """By cell. Of several trials of a cell the fastest counts, since a pilot is only ever delayed."""
+    """By program. Of several trials of one the fastest counts, since a pilot is only ever delayed."""
     found: dict[str, _Pilot] = {}
     for trial in trials:
         if trial.pilot is not None and trial.pilot.step_seconds and trial.pilot.window_seconds:
             pilot = _Pilot(trial.pilot.step_seconds, trial.pilot.window_seconds)
-            other = found.get(trial.cell.cell_id, pilot)
+            other = found.get(_program_of(trial), pilot)
             least = min(pilot.step_s, other.step_s), min(pilot.window_s, other.window_s)
-            found[trial.cell.cell_id] = _Pilot(*least)
+            found[_program_of(trial)] = _Pilot(*least)
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.protocol.messages import Report
+from harness.protocol.messages import Report, Request
 from harness.record.trial import Windows
 from harness.run.interrupts import Interrupts
 from harness.run.turns.live import LiveTrial, Slot
@@ -24,10 +24,15 @@ COST = 0.002
 """Seconds that a window costs beside its steps: what unequal windows make of it, is no property of the cells."""
 
 
-def live(of: Cell, step_s: float | None, side: str | None = None, window_s: float = 0.1) -> LiveTrial:
+def live(
+    of: Cell, step_s: float | None, side: str | None = None, window_s: float = 0.1, instrument: str = ""
+) -> LiveTrial:
     """A trial that waits for its first turn; a step took `step_s` in its pilot, None where it never got so far."""
     slot = Slot("run", 0, "g", 0, 1, "turns")
-    waiting = LiveTrial(of, slot, None, None, 1.0, Interrupts(), side=side)  # type: ignore[arg-type]
+    request = Request(
+        cell=of, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1, instrument=instrument
+    )
+    waiting = LiveTrial(of, slot, None, request, 1.0, Interrupts(), side=side)  # type: ignore[arg-type]
     if step_s is not None:
         waiting.pilot = Report(ready=True, step_seconds=step_s, window_seconds=max(window_s, step_s))
     return waiting
@@ -175,3 +180,17 @@ def test_where_no_pilot_came_so_far_nothing_is_chosen() -> None:
     assert agreed(counts, *both(None, None)) == [None, None]
     assert agreed(counts) == []
     assert agreed(counts, *both(0.033, 0.033)) == [4, 4]
+
+
+def test_an_instrument_has_steps_of_its_own_in_windows_as_long_and_keeps_them_when_the_run_goes_on() -> None:
+    whole, empty = live(ONE, 0.05, "whole"), live(ONE, 0.001, "empty", instrument="empty")
+    counts = StepCounts()
+    assert agreed(counts, whole, empty) == [2, 100]
+    earlier = trial(side="empty")
+    assert earlier.windows is not None
+    windows = earlier.windows.model_copy(update={"steps_per_window": 100, "seconds": [0.1] * 12})
+    checks = earlier.checks.model_copy(update={"gate": "instrument"})
+    earlier = earlier.model_copy(update={"windows": windows, "checks": checks})
+    again = live(ONE, 0.002, "empty", instrument="empty")
+    assert agreed(StepCounts([earlier]), again) == [100]
+    assert agreed(StepCounts([earlier]), live(ONE, 0.05, "whole")) == [2]
