@@ -17,8 +17,8 @@ MEANING: Mapping[PartName, str] = {
     "contention": "what forward and backward lose because other replicas compute beside them",
     "compute": "forward and backward of one replica by itself",
     "unexplained": "what the parts do not add up to",
-    "forward": "forward, within the three above",
-    "backward": "backward, within the three above",
+    "forward": "forward, within dispatch, contention and compute",
+    "backward": "backward, within the same",
 }
 LEVERS: Mapping[str, str] = {
     "input": "a pipeline that is ahead of the step (--prefetch), or decodes less",
@@ -39,7 +39,7 @@ METHOD = (
 def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     """One sentence for each cell, then what could not be told."""
     names = cell_names([explanation.cell for explanation in explanations])
-    lines = [f"{names[found.cell.cell_id]}: {_answer(found)}" for found in explanations]
+    lines = [f"{names[found.cell.cell_id]}{_answer(found)}" for found in explanations]
     for found in explanations:
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
@@ -56,22 +56,23 @@ def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
 
 def _answer(found: Explanation) -> str:
     if not found.parts or found.step_time_s is None:
-        return "no block is complete, so nothing can be told"
-    step = f"of a step of {_ms(found.step_time_s)}"
-    bound = found.bound_by
+        return ": no block is complete, so nothing can be told"
+    step = f"its step of {_ms(found.step_time_s)}"
     overheads = sorted((s for s in found.parts if s.name not in ("compute", "unexplained")), key=lambda s: -s.value)
-    if bound == "undecided":
-        open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in overheads if s.may_count)
-        return f"undecided: {step} {open_ones}; more --trials would tell whether any takes {COUNTS:.0%}"
-    if bound == "mixed":
-        several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
-        return f"mixed: {step} {several}"
-    share = found.part("compute") if bound == "compute" else next(s for s in overheads if s.name == bound)
-    gain = (
-        "" if bound == "compute" or share.most_gain is None else f"; without it at most {share.most_gain:.2f}× as fast"
-    )
-    none = f"; no other part takes {COUNTS:.0%}" if bound == "compute" else ""
-    return f"{bound}-bound: {step} {_percent(share.value)} {_interval(share)}{none}{gain}. Try {LEVERS[bound]}"
+    match found.bound_by:
+        case "undecided":
+            open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in overheads if s.may_count)
+            return f": undecided. Of {step} take {open_ones}; more --trials would tell whether any takes {COUNTS:.0%}"
+        case "mixed":
+            several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
+            return f": bound by several parts of {step}: {several}"
+        case "compute":
+            share, more = found.part("compute"), f", and nothing else takes {COUNTS:.0%}"
+        case bound:
+            share = next(s for s in overheads if s.name == bound)
+            more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
+    size = f"{_percent(share.value)} {_interval(share)} of {step}"
+    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}. Try {LEVERS[share.name]}."
 
 
 def _table(name: str, found: Explanation) -> Table:
