@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness import registry
+from harness.spec import calls
 from harness.spec.entry import (
     Asked,
     Axis,
@@ -59,7 +60,7 @@ MESHES = Takers(lambda traits: traits.meshes, "takes one")
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
-OWN_MODEL = ("keras:NAME, package.module:function", registry.OWN)
+OWN_MODEL = ("keras:NAME, package.module:function", rf"{registry.OWN}|{calls.PATTERN}")
 OWN_DATA = ("tfds:NAME, package.module:function", rf"{TFDS}|{registry.OWN}")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
@@ -145,9 +146,10 @@ class Axes(BaseModel):
         shown_by=(*PROGRAM, "executed.packs"),
     )] = "default"
     model: Annotated[str, Axis(
-        help="{names}, keras:NAME of keras.applications, or your own as package.module:function", asked=("mnist_cnn",),
-        choices="models", own=OWN_MODEL, depth=0, apart="another model is other work", later=False, in_program=True,
-        label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
+        help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "
+        "your own as package.module:function", asked=("mnist_cnn",), choices="models", own=OWN_MODEL,
+        spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work", later=False,
+        in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
         help="{names}, tfds:NAME, or your own as package.module:function", asked=("digits",),

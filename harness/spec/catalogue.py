@@ -1,13 +1,15 @@
 """What names exist and what each can do, as far as a matrix must know it.
 
 The objects themselves live one file each in an engine's folder (`harness.engines`); this room only says what it
-wants to know of them, so that it depends on nothing of ours.
+wants to know of them, so that it depends on no engine.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from harness.spec import calls
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
 
@@ -69,6 +71,10 @@ def _may_be_built(_name: str) -> str | None:
     return None
 
 
+def _without_sizes(name: str) -> str:
+    return calls.text_of(calls.name_of(name), calls.parameters_of("model", name, {}))
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
@@ -85,3 +91,5 @@ class Catalogue:
     there may be one. Asks no network."""
     model_fault: Callable[[str], str | None] = _may_be_built
     """Why there is no model of a name beside the registered ones; None where there may be one."""
+    model_text: Callable[[str], str] = _without_sizes
+    """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""

@@ -58,6 +58,8 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
             f"expected {' or '.join(catalogue.loops)}"
         )
     _known_names(sweep, catalogue)
+    models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked("model"))
+    sweep = sweep.model_copy(update={"model": list(models)})
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     cells: dict[TrainingCell, None] = {}

@@ -5,7 +5,7 @@ from harness.engines.tensorflow.data import sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import OPTIMIZERS, workloads
+from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, workloads
 from harness.engines.tensorflow.workloads import unknown as unknown_model
 from harness.spec.catalogue import Catalogue
 
@@ -22,4 +22,5 @@ def load_catalogue() -> Catalogue:
         loops={name: kind.summary for name, kind in loops().items()},
         data_fault=unknown,
         model_fault=unknown_model,
+        model_text=model_text,
     )

@@ -1,6 +1,7 @@
 """Models to train. One file a model, with one `WORKLOAD`; `keras:NAME` of keras.applications; or a user's own."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness.engines.tensorflow.workloads.applications import PREFIX, application, unknown
 from harness.engines.tensorflow.workloads.base import Workload
@@ -10,6 +11,7 @@ from harness.engines.tensorflow.workloads.own import own_workload
 from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import UsageError, not_one_of
 from harness.registry import registered
+from harness.spec import calls
 
 __all__ = [
     "OPTIMIZERS",
@@ -17,6 +19,7 @@ __all__ = [
     "check_targets",
     "load_workload",
     "loss_of",
+    "model_text",
     "optimizer_of",
     "shapes_of",
     "unknown",
@@ -30,13 +33,16 @@ def workloads() -> Mapping[str, Workload]:
 
 
 def load_workload(name: str) -> Workload:
-    """The model called `name`, `keras:NAME`, or a user's own at `package.module:function` (which imports that module).
+    """The model called `name`, some with sizes (`transformer(layers=4)`), `keras:NAME`, or a user's own at
+    `package.module:function` (which imports that module).
 
     Raises UsageError, one line that names the key `model`, when there is no such thing.
     """
     known = workloads()
     if name in known:
         return known[name]
+    if calls.name_of(name) != name:
+        return _of_sizes(name)
     if fault := unknown(name):
         raise UsageError(fault)
     if name.startswith(PREFIX):
@@ -44,3 +50,24 @@ def load_workload(name: str) -> Workload:
     if ":" in name:
         return own_workload(name)
     raise not_one_of("model", name, [*known, f"{PREFIX}NAME", "package.module:function"])
+
+
+def model_text(name: str) -> str:
+    """The one spelling of a model with sizes, any other name as it is; UsageError where it has no such sizes."""
+    return name if calls.name_of(name) == name else _of_sizes(name).name
+
+
+def _of_sizes(text: str) -> Workload:
+    """The registered model that `text` gives sizes to."""
+    known, name = workloads(), calls.name_of(text)
+    if name not in known:
+        raise not_one_of("model", name, known)
+    given = calls.parameters_of("model", text, known[name].sizes)
+    of_sizes = known[name].of_sizes
+    if not given or of_sizes is None:
+        return known[name]
+    try:
+        made = of_sizes(**{**known[name].sizes, **given})
+    except UsageError as error:
+        raise UsageError(f"model: given {text!r}: {error}") from None
+    return replace(made, name=calls.text_of(name, given))

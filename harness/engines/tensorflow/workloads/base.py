@@ -1,7 +1,7 @@
 """What a workload is: the model that a cell trains."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ class Workload:
 
     `cut(model)` is the layout on a mesh with a `model` axis: the dimension along which it cuts a variable, by the
     variable's path; the others lie whole on every device. None: there is no such layout.
+
+    `sizes` are the parameters that may stand behind its name, with their defaults, and `of_sizes(**sizes)` is the
+    workload with all of them given (`sized`); it raises UsageError where they do not go together.
     """
 
     name: str
@@ -27,3 +30,10 @@ class Workload:
     input_shape: tuple[int, ...] | None
     build: "Callable[[tuple[int, ...], int], keras.Model]"
     cut: "Callable[[keras.Model], Mapping[str, int]] | None" = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    of_sizes: "Callable[..., Workload] | None" = None
+
+
+def sized(of_sizes: Callable[..., Workload], **sizes: int) -> Workload:
+    """The workload with its default `sizes`, of which each may be given behind its name."""
+    return replace(of_sizes(**sizes), sizes=sizes, of_sizes=of_sizes)

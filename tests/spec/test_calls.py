@@ -1,0 +1,83 @@
+"""Models with parameters: as text, refused, and as cells."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.catalogue import load_catalogue
+from harness.engines.tensorflow.workloads import load_workload
+from harness.errors import UsageError
+from harness.spec import expand, sweep_from
+from harness.spec.catalogue import Catalogue
+from harness.spec.text import value_from
+
+CATALOGUE = load_catalogue()
+ALONE = {"strategy": "none", "replicas": 1}
+
+
+def models_of(*names: str, catalogue: Catalogue = CATALOGUE) -> list[str]:
+    """The models of the cells that a spec asking for `names` has."""
+    matrix = expand(sweep_from({**ALONE, "model": list(names)}), catalogue)
+    return [str(cell.get("model")) for cell in matrix.cells]
+
+
+def test_a_comma_in_parentheses_does_not_end_a_value_of_the_flag() -> None:
+    text = "mlp, transformer(layers=2, width=32),keras:ResNet50,transformer(heads=2)"
+    expected = ["mlp", "transformer(layers=2, width=32)", "keras:ResNet50", "transformer(heads=2)"]
+    assert value_from("model", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "spelt"),
+    [
+        ("transformer( width=32 , layers=4 )", "transformer(layers=4,width=32)"),
+        ("transformer(layers=2,tokens=32)", "transformer(tokens=32)"),
+        ("transformer(layers=2,width=64)", "transformer"),
+        ("transformer(width=0128)", "transformer(width=128)"),
+    ],
+)
+def test_equal_sizes_are_one_cell_whose_name_leaves_out_the_defaults(text: str, spelt: str) -> None:
+    assert models_of(text) == models_of(text, spelt) == [spelt]
+    assert load_workload(text).name == spelt
+
+
+def test_the_model_without_sizes_is_the_cell_that_it_always_was() -> None:
+    [cell] = expand(sweep_from({**ALONE, "model": "transformer(heads=4)"}), CATALOGUE).cells
+    assert cell.cell_id == "67c4a64dfeb4"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "transformer(layer=2)",
+            "no parameter 'layer', expected some of layers=2, width=64, heads=4, tokens=49; did you mean 'layers'?",
+        ),
+        ("transformer()", "'transformer' has no parameter '', expected some of layers=2, width=64"),
+        ("transformer(layers=two)", "layers: given 'two', expected a whole number from 1 to 16777216"),
+        ("transformer(layers=0)", "layers: given '0', expected a whole number from 1 to 16777216"),
+        ("transformer(layers=1,layers=2)", "'layers' is there twice"),
+        ("transformer(heads=5)", "heads: given 5, expected a divisor of width (64)"),
+        ("mlp(layers=2)", "'mlp' takes no parameters"),
+        ("transfomer(layers=2)", "'transfomer' is not one of "),
+        ("transformer(layers=2", "'transformer(layers=2' is not one of "),
+    ],
+)
+def test_what_is_no_size_is_bad_usage_in_one_line_that_names_it(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        models_of(text)
+    assert str(raised.value).startswith("model: ")
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_of_an_engine_without_sizes_takes_none() -> None:
+    plain: dict[str, Any] = {"model_text": Catalogue.model_text}
+    with pytest.raises(UsageError, match="'transformer' takes no parameters"):
+        models_of("transformer(layers=1)", catalogue=replace(CATALOGUE, **plain))
+
+
+@pytest.mark.parametrize(("tokens", "shape"), [(32, (16, 32, 1)), (49, (28, 28, 1)), (7, (4, 28, 1))])
+def test_a_transformer_takes_an_image_of_as_many_patches_as_tokens(tokens: int, shape: tuple[int, ...]) -> None:
+    assert load_workload(f"transformer(tokens={tokens})").input_shape == shape
