@@ -120,6 +120,8 @@ class RunSummary:
     blocks: int
     counts: Mapping[str, int]
     """Cells by status."""
+    no_time_for: int = 0
+    """Blocks that were asked for, and that the sweep's limit on time had no room for."""
 
     @property
     def judged(self) -> bool:
@@ -167,6 +169,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     layout = Layout(samples, pilot_blocks)
     judged = manifest.status == JUDGED
     workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved, layout, judged)
+    blocks = sum(len(plan.blocks) for plan in manifest.plans)
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:
         counts[cell.status] += 1
@@ -177,8 +180,9 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
         noise=_noise(read, records),
         trials=len(records),
         planned=sum(planned.values()),
-        blocks=sum(len(plan.blocks) for plan in manifest.plans),
+        blocks=blocks,
         counts=dict(counts),
+        no_time_for=max(0, manifest.sweep.trials - blocks) if manifest.sweep.time and judged else 0,
     )
 
 

@@ -8,24 +8,22 @@ from pathlib import Path
 
 from harness.cli._terminal import heeds_control
 from harness.errors import NothingMeasured
-from harness.plan import Estimate, estimate, make_plan
+from harness.plan import Estimate, estimate
 from harness.record.reading import load_run
 from harness.run import runner
 from harness.run.kinds.measure import measure_asked
-from harness.run.kinds.sweep import live_limits
+from harness.run.kinds.sweep import first_plan
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import asked_matrix
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of
 from harness.visible import json_text
 
 
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
-    catalogue = catalogue_of(sweep.engine)
     matrix = asked_matrix(sweep)
-    plan = make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue))
+    plan = first_plan(sweep, matrix.cells)
     expected = estimate(sweep, matrix.cells)
     if json_out:
         planned = {
@@ -43,6 +41,8 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     for number, block in enumerate(plan.blocks):
         for group in block:
             print(f"block {number + 1}: " + " · ".join(labels[cell_id] for cell_id in group))
+    if len(plan.blocks) < sweep.trials:
+        print(f"up to {sweep.trials} blocks: after these another begins only if it should end within {sweep.time:g} s")
     print(f"seed {plan.seed}, plan {plan.sha256[:12]}")
     return 0
 

@@ -38,6 +38,11 @@ def make_plan(
     return PlanRecord.sealed(seed, stage, blocks, first_block)
 
 
+def part_of(plan: PlanRecord, first: int, past: int) -> PlanRecord:
+    """Blocks `first` to `past` - 1 of a plan, with a seal of their own."""
+    return PlanRecord.sealed(plan.seed, plan.stage, plan.blocks[first:past], plan.first_block + first)
+
+
 def missing_groups(
     block: Sequence[Sequence[str]], done: Collection[str], cells: Mapping[str, Cell], never: Collection[str] = ()
 ) -> list[list[str]]:

@@ -230,6 +230,10 @@ class Settings(BaseModel):
         help="trials of every cell: fresh processes, the unit of replication", repeated=False,
         of_sides="both sides have one trial a block; for the most blocks give --max-blocks",
     )] = 5
+    time: Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True), Setting(
+        help="seconds that the sweep may take: after two blocks another begins only if it should end in time; "
+        "0 is no limit", repeated=False, of_sides="both sides have the same time, which --time of ab limits",
+    )] = 0.0
     seed: Annotated[Natural, Setting(help="seed of order, weights and shuffling", changes_timings=True)] = 1
     timeout: Annotated[Seconds, Setting(help="seconds without a sign of life after which a trial is ended")] = 120.0
     window: Annotated[Seconds, Setting(help="seconds of a timed window, about", changes_timings=True)] = 0.1

@@ -188,6 +188,8 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
+    if sweep.time and sweep.half_width:
+        raise UsageError(f"{source}: time: a sweep with half_width is as long as its spread asks for; leave one out")
     return _of_own_step(_of_collective(sweep, values, source), values, source)
 
 

@@ -46,6 +46,7 @@ def test_what_nobody_gave_is_as_a_comparison_wants_it(tmp_path: Path) -> None:
     ("flags", "message"),
     [
         ({"trials": "5"}, "--trials: both sides have one trial a block; for the most blocks give --max-blocks"),
+        ({"time": "60"}, "--time: both sides have the same time"),
         ({"half_width": "0.01"}, "--half-width: a comparison has looks instead of stages"),
         ({"strategy": "none,mirrored"}, "side a: strategy: given none,mirrored, expected one value"),
         ({"replicas": "two"}, "replicas: given 'two', expected a whole number"),

@@ -20,11 +20,10 @@ from harness.protocol.messages import Outcome, Report, Request, Turn, WindowTime
 from harness.record import Checks, RunManifest, RunStore
 from harness.record.cluster import ClusterRecord
 from harness.record.trial import PhaseName, ZygoteRecord
-from harness.run.kinds.sweep import SweepRun, live_limits
+from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
-from harness.trial.engines import catalogue_of
 from tests.record.examples import manifest
 
 PROVED = Checks(
@@ -294,14 +293,10 @@ class Bench:
         self.zygote = FakeZygote(self.folder, self.plays)
 
     def manifest(self) -> RunManifest:
-        from harness.plan import make_plan
-
         short = {"trials": 1, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01}
         settings = {**short, "data_dir": str(self.folder / "data"), **self.sweep}
         sweep = Sweep(**settings)
-        limits = live_limits(sweep, catalogue_of())
-        plan = make_plan(self.cells, sweep.trials, sweep.seed, limits)
-        return manifest(sweep=sweep, cells=list(self.cells), plans=[plan])
+        return manifest(sweep=sweep, cells=list(self.cells), plans=[first_plan(sweep, self.cells)])
 
     def start(self) -> SweepRun:
         """Run from the beginning."""

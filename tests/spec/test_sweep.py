@@ -118,6 +118,8 @@ def test_an_axis_needs_a_value(key: str) -> None:
 
 def test_the_most_trials_matter_only_where_a_second_stage_may_be_planned() -> None:
     assert sweep_from({"trials": 30}).trials == 30
+    message = error_of(time=60.0, half_width=0.01)
+    assert message == "spec: time: a sweep with half_width is as long as its spread asks for; leave one out"
     message = error_of(trials=30, max_trials=20, half_width=0.01)
     assert message == "spec: max_trials: given 20, expected at least trials (30)"
 

@@ -101,9 +101,10 @@ def failed_words(summary: RunSummary) -> str:
 
 
 def unfinished_words(summary: RunSummary) -> str:
-    """How far a sweep came that did not end, and how to go on; empty of one that ended."""
+    """How far a sweep came that did not end, and how to go on; what a limit on time cost one that did."""
     if summary.judged:
-        return ""
+        asked = plural(summary.blocks + summary.no_time_for, "block")
+        return f"There was no time for {summary.no_time_for} of {asked}." if summary.no_time_for else ""
     stopped = summary.status == "interrupted"
     state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
     return (

@@ -34,7 +34,7 @@ def methods(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSu
 
 def _design(manifest: RunManifest, trials: Iterable[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
     ways = sorted({trial.interleaving for trial in trials})
-    seeds = listed(str(plan.seed) for plan in manifest.plans)
+    seeds = listed(dict.fromkeys(str(plan.seed) for plan in manifest.plans))
     seals = listed(plan.sha256[:12] for plan in manifest.plans)
     return (
         Method(

@@ -6,10 +6,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.plan import make_plan
 from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
-from harness.run.kinds.sweep import SweepRun, live_limits
+from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import asked_matrix
 from harness.run.runner import begin, new_manifest
@@ -51,6 +50,6 @@ def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequenc
         cells=list(matrix.cells),
         base_cell_ids=sorted(matrix.added_base),
         left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
-        plans=[make_plan(matrix.cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue_of(sweep.engine)))],
+        plans=[first_plan(sweep, matrix.cells)],
     )
     return begin(SweepRun, results, manifest, progress)

@@ -1,13 +1,14 @@
 """A sweep from its plan to its last record."""
 
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.estimates.intervals import stein_trials
 from harness.environment import usable_cores
 from harness.errors import UsageError
-from harness.plan import beside_bases, estimate, make_plan, missing_groups
+from harness.plan import beside_bases, estimate, make_plan, missing_groups, part_of
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
 from harness.record.own_files import TRACES
@@ -29,6 +30,8 @@ from harness.trial.engines import catalogue_of
 
 MOST_TOGETHER = 8
 """Trials that are set up at the same time, on however many cores: each compiles, and takes memory while it does."""
+FEWEST_BLOCKS = 2
+"""Blocks that no limit on time takes away: one has no interval."""
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
 
@@ -48,6 +51,11 @@ class SweepRun(TrialRun):
         self._earlier = len(self.trials)
         self._unsupported = {t.cell_id: t.reason or "" for t in self.trials if is_final(t)}
         self._arms: dict[str, Arm] = {}
+        self._over = store.manifest.status == "finished"
+        """Whether it was: what is to run again is then among the blocks that there are."""
+        self._began = time.monotonic()
+        self._block_s = estimate(self.sweep, store.manifest.cells).seconds / self.sweep.trials
+        """What the last block took; before the first of this sitting, what one is thought to take."""
 
     @property
     def left(self) -> int:
@@ -57,7 +65,7 @@ class SweepRun(TrialRun):
     @property
     def complete(self) -> bool:
         """Whether nothing is left to run or to plan."""
-        return not self.left and self._second_stage() is None
+        return not self.left and self._another() is None
 
     def arms(self) -> Sequence[Arm]:
         """A cell each."""
@@ -87,19 +95,18 @@ class SweepRun(TrialRun):
                 self.progress.ended(failed)
 
     def execute(self) -> None:
-        """Run the plans, and the second stage that the first one's spread asks for."""
+        """Run the plans, then the blocks that there is time for, or the second stage that the spread asks for."""
         for plan in self.store.manifest.plans:
             self._run_plan(plan)
-        if plan_two := self._second_stage():
-            plans = [*self.store.manifest.plans, plan_two]
+        while more := self._another():
+            plans = [*self.store.manifest.plans, more]
             self.store.update_manifest(self.store.manifest.model_copy(update={"plans": plans}))
             self.progress.more(self.left)
-            self._run_plan(plan_two)
+            self._run_plan(more)
 
     def _run_plan(self, plan: PlanRecord) -> None:
-        blocks = sum(len(p.blocks) for p in self.store.manifest.plans)
         for offset, planned in enumerate(plan.blocks):
-            block = plan.first_block + offset
+            block, began = plan.first_block + offset, time.monotonic()
             if all(zygote.due for zygote in self.zygotes.values()):
                 self.renew_zygotes()
             for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
@@ -108,8 +115,9 @@ class SweepRun(TrialRun):
                 self.progress.skipped(len(planned_group) - len(group))
                 if group:
                     self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
-                    self.progress.block(block, blocks, len(group))
+                    self.progress.block(block, self._blocks, len(group))
                     self._run_group(block, group)
+            self._block_s = time.monotonic() - began
 
     def _run_group(self, block: int, group: Sequence[str]) -> None:
         """Run a group; what memory had no room for, or what ran out of it in company, runs again by itself."""
@@ -218,7 +226,7 @@ class SweepRun(TrialRun):
         done = self._done_by_block()
         done[block] |= set(group)
         second = self._second_stage()
-        plans = [*self.store.manifest.plans, *([second] if second else [])]
+        plans = [*self.store.manifest.plans, *self._in_time(self._blocks - block), *([second] if second else [])]
         return [[self.cells[cell_id] for cell_id in left] for left in self._missing(done, plans)]
 
     def _done_by_block(self) -> defaultdict[int, set[str]]:
@@ -236,6 +244,24 @@ class SweepRun(TrialRun):
             for left in missing_groups(planned, done[plan.first_block + offset], self.cells, self._unsupported)
         ]
 
+    @property
+    def _blocks(self) -> int:
+        """Blocks that are planned."""
+        return sum(len(plan.blocks) for plan in self.store.manifest.plans)
+
+    def _another(self) -> PlanRecord | None:
+        """What to plan once all that is planned has run; None at the end."""
+        return None if self._over else next(iter(self._in_time()), None) or self._second_stage()
+
+    def _in_time(self, ahead: int = 0) -> list[PlanRecord]:
+        """A plan for each block beyond the planned ones, of which `ahead` are to run, that should end in time."""
+        if not self.sweep.time:
+            return []
+        left_s = self._began + self.sweep.time - time.monotonic()
+        room = max(0, int(left_s / self._block_s) - ahead)
+        whole = all_blocks(self.sweep, self.store.manifest.cells)
+        return [part_of(whole, number, number + 1) for number in range(self._blocks, self.sweep.trials)][:room]
+
     def _second_stage(self) -> PlanRecord | None:
         """Stein's second stage, from the first stage's variance alone; None when there is none to run."""
         plans = self.store.manifest.plans
@@ -249,11 +275,19 @@ class SweepRun(TrialRun):
                 extra[cell_id] = max(0, wanted - pilot)
         if not any(extra.values()):
             return None
-        cells = list(self.cells.values())
-        first = len(plans[0].blocks)
-        return make_plan(
-            cells, extra, self.sweep.seed, live_limits(self.sweep, catalogue_of(self.sweep.engine)), 2, first
-        )
+        limits = live_limits(self.sweep, catalogue_of(self.sweep.engine))
+        return make_plan(list(self.cells.values()), extra, self.sweep.seed, limits, 2, self._blocks)
+
+
+def all_blocks(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
+    """Every block that a sweep of `cells` asks for."""
+    return make_plan(cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue_of(sweep.engine)))
+
+
+def first_plan(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
+    """What is planned before anything ran: every block, or those that a limit on time does not take away."""
+    whole = all_blocks(sweep, cells)
+    return part_of(whole, 0, FEWEST_BLOCKS) if sweep.time else whole
 
 
 def is_final(trial: TrialRecord) -> bool:

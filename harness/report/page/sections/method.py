@@ -52,7 +52,8 @@ def _design(source: PageSource) -> Iterator[tuple[str, str]]:
         "gate before it is timed",
     )
     yield "trials", recorded_words(summary)
-    yield "seeds", listed(f"{plan.seed} (stage {plan.stage})" for plan in manifest.plans) or "no plan was made"
+    seeds = dict.fromkeys(f"{plan.seed} (stage {plan.stage})" for plan in manifest.plans)
+    yield "seeds", listed(seeds) or "no plan was made"
     groups = sum(len(block) for plan in manifest.plans for block in plan.blocks)
     yield (
         "order",
