@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from harness.cli._offered import Offered, option
+from harness.cli._offered import Offered, Verb, option
 from harness.cli._streams import standard_streams
 from harness.errors import HarnessError, nearest
 from harness.visible import message
@@ -53,7 +53,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     named = [name for name in modules if arguments and arguments[0] in (name, name.partition("_")[0])]
     for name in named or modules:
         module = importlib.import_module(f"{__name__}.{name}")
-        kind = getattr(module, "COMMAND", None)
+        kind = getattr(module, "COMMAND", Verb)
         panel = panels.get(module.VERB, "More")
         register = app.command(
             name=module.VERB, cls=kind, help=module.HELP, epilog=module.EXAMPLES, rich_help_panel=panel

@@ -13,6 +13,8 @@ from harness.spec.text import text_of, value_from
 
 ON_RESUME = ("resume", "results", "quiet", "json")
 """Flags that go with --resume of every kind of run."""
+UNUSED: tuple[Any, ...] = (None, [], ())
+"""What a flag has that nobody gave, by whether it may be given again and by the version of the option parser."""
 OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
 """Keys of a spec that have no meaning where two sides are compared."""
 
@@ -27,18 +29,28 @@ def _key_flag(key: str) -> Offered:
         name = key.replace("_", "-")
         both = f"--{name}/--no-{name}" if Sweep.model_fields[key].default else ""
         return option(key, bool | None, HELP[key], flag=both)
-    metavar, text = ("A,B,…", f"{HELP[key]} (comma-separated)") if key in AXES else ("VALUE", HELP[key])
-    return option(key, str | None, text, metavar=metavar, autocompletion=values_of(key))
+    if key in AXES:
+        text = f"{HELP[key]} (comma-separated)"
+        return option(key, list[str] | None, text, metavar="A,B,…", autocompletion=values_of(key))
+    return option(key, str | None, HELP[key], metavar="VALUE", autocompletion=values_of(key))
 
 
 def keys_given(given: dict[str, Any], without: Collection[str] = ()) -> dict[str, str]:
-    """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own."""
+    """The flags among `given` that are keys of a spec and were used; those in `without` are a verb's own.
+
+    An axis that is given several times has the values of all. UsageError where they are then none of the axis.
+    """
     keys = Sweep.model_fields.keys() - set(without)
-    return {
-        key: text_of(key, value) if isinstance(value, bool) else value
-        for key, value in given.items()
-        if key in keys and value is not None
-    }
+    return {key: _text(key, value) for key, value in given.items() if key in keys and value not in UNUSED}
+
+
+def _text(key: str, given: Any) -> str:
+    """What a flag was given, as one text of its key."""
+    if isinstance(given, list):
+        return (
+            given[0] if len(given) == 1 else text_of(key, [value for text in given for value in value_from(key, text)])
+        )
+    return text_of(key, given)
 
 
 def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
@@ -49,9 +61,7 @@ def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
     if given["resume"] is None:
         return None
     for key, value in given.items():
-        unused = value in (None, []) or (
-            value is False and key not in Sweep.model_fields
-        )  # --no-isolate is False and used
+        unused = value in UNUSED or (value is False and key not in Sweep.model_fields)  # --no-isolate is False and used
         if key not in (*ON_RESUME, *beside) and not unused:
             named = "SPEC" if key.startswith("spec") else f"--{key.replace('_', '-')}"
             raise UsageError(f"--resume: goes on with a run as it was planned; it takes no {named}")

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand
 
 from harness.cli._completion import RUN_HELP, run_ids, runs_of
+from harness.errors import UsageError
+from harness.visible import quoted
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, autocompletion=run_ids)]
 ResultsFolder = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder that runs are kept in.")]
@@ -35,16 +37,51 @@ def argument(name: str, kind: Any, text: str, metavar: str, default: Any = None,
     return Offered(name, Offered.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
 
 
+class Verb(TyperCommand):
+    """A verb whose flags of one value take one: given two that differ, the option parser would keep the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """UsageError, which names the flag and both values, where a flag of one value is given two."""
+        given = self._all_given(ctx, list(args))
+        rest: list[str] = super().parse_args(ctx, args)  # which leaves for --help
+        for flag in self.params:
+            values = list(dict.fromkeys(given.get(flag.name or "", ())))
+            if len(values) > 1 and not getattr(flag, "multiple", False):
+                raise _given_two(flag, values)
+        return rest
+
+    def _all_given(self, ctx: Any, args: list[str]) -> dict[str, list[Any]]:
+        """Every value of every flag of `args`, by the flag's name; nothing for the words without a flag."""
+        parser = type(self.make_parser(ctx))(ctx)
+        add = parser.add_option
+
+        def add_for_all(action: str = "store", **how: Any) -> None:
+            add(action=action.replace("store", "append"), **how)
+
+        setattr(parser, "add_option", add_for_all)  # noqa: B010  a flag says itself how it is parsed, through this
+        for flag in self.get_params(ctx):
+            flag.add_to_parser(parser, ctx)
+        return {name: values for name, values in parser.parse_args(args)[0].items() if isinstance(values, list)}
+
+
+def _given_two(flag: Any, values: list[Any]) -> UsageError:
+    """That of a flag which has one value, or of which `--flag` and `--no-flag` are given."""
+    name = max(flag.opts, key=len)
+    if flag.secondary_opts:
+        return UsageError(f"{name}: given beside {flag.secondary_opts[0]}; leave one of them out")
+    return UsageError(f"{name}: given {' and '.join(map(quoted, values))}, expected one value")
+
+
 NAMES_MARK = "{names}"
 
 
-def with_names(names: Callable[[str], str]) -> type[TyperCommand]:
-    """A command in whose help NAMES_MARK is what `names` says of a flag, by the flag's name.
+def with_names(names: Callable[[str], str]) -> type[Verb]:
+    """A verb in whose help NAMES_MARK is what `names` says of a flag, by the flag's name.
 
     They are looked up only where flags are described: that imports every entry of a registry.
     """
 
-    class WithNames(TyperCommand):
+    class WithNames(Verb):
         def format_help(self, ctx: Any, formatter: Any) -> None:
             self._look_up()
             super().format_help(ctx, formatter)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli._completion import told_names
-from harness.cli._flags import run_to_resume
+from harness.cli._flags import UNUSED, run_to_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
 from harness.spec.faults import HELP as HELP_OF_KEYS
-from harness.spec.faults import Faults, faults_from, value_of_fault_key
+from harness.spec.faults import LISTS, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
 from harness.visible import json_text
 
@@ -19,7 +19,7 @@ EXAMPLES = "Example: harness faults --strategy multi_worker_mirrored --fault kil
 
 def command(**given: Any) -> int:
     """Run the verb."""
-    flags = {key: given[key] for key in Faults.model_fields if given[key] is not None}
+    flags = {key: _text(given[key]) for key in Faults.model_fields if given[key] not in UNUSED}
     earlier = run_to_resume(given)
     if given["dry_run"]:
         return _dry_run(_settings(given["spec"], flags), given["json"])
@@ -36,6 +36,11 @@ def command(**given: Any) -> int:
         resume("faults", path := earlier, lines)
     tell(load_run(path), given["results"], given["json"])
     return 0
+
+
+def _text(given: str | list[str]) -> str:
+    """What a flag was given: of one that takes a list, and is given several times, all."""
+    return given if isinstance(given, str) else ",".join(given)
 
 
 def _settings(spec: Path | None, flags: dict[str, str]) -> Faults:
@@ -85,7 +90,10 @@ def _told(key: str) -> str:
 COMMAND = with_names(_told)
 FLAGS = [
     argument("spec", Path | None, "A spec, see benchmarks/faults.toml.", "[SPEC.toml]"),
-    *(option(key, str | None, text, metavar="VALUE") for key, text in HELP_OF_KEYS.items()),
+    *(
+        option(key, (list[str] if key in LISTS else str) | None, text, metavar="VALUE")
+        for key, text in HELP_OF_KEYS.items()
+    ),
     RESULTS,
     resume_option("Run only what a run still misses.", "faults"),
     option("dry_run", bool, "Print the jobs, their order and an estimate.", False),

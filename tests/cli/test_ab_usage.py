@@ -32,7 +32,7 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         ("--b replica=1", "--b: unknown key 'replica'; did you mean 'replicas'?"),
         ("--a replicas", "--a: given 'replicas', expected KEY=VALUE"),
         ("--a replicas=x", "replicas: given 'x', expected a whole number"),
-        ("--a seed=1 --a seed=2", "--a: seed is given twice"),
+        ("--a seed=1 --a seed=2", "--a: seed: given '1' and '2', expected one value"),
         ("--a seed=1,2", "seed: given '1,2'"),
         ("--strategy none,mirrored", "side a: strategy: given none,mirrored, expected one value"),
         ("--b strategy=mirrored,none", "side b: strategy: given mirrored,none, expected one value"),

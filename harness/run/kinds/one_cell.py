@@ -12,6 +12,7 @@ from harness.spec.axes import SETTINGS
 from harness.spec.cell import Cell
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_from
+from harness.visible import quoted
 
 ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
@@ -42,9 +43,9 @@ def given_for(side: str, texts: Sequence[str]) -> Given:
             raise UsageError(f"{flag}: given {text!r}, expected KEY=VALUE, such as cross_device_op=auto")
         is_variable = key.startswith(ENVIRONMENT)
         name = _variable(flag, key, value) if is_variable else _key(flag, key.replace("-", "_"))
-        if name in given[is_variable]:
-            raise UsageError(f"{flag}: {key} is given twice")
-        given[is_variable][name] = value if is_variable else value.strip()
+        value = value if is_variable else value.strip()
+        if (earlier := given[is_variable].setdefault(name, value)) != value:
+            raise UsageError(f"{flag}: {key}: given {quoted(earlier)} and {quoted(value)}, expected one value")
     refuse_what_is_of_the_comparison(given[False], flag)
     return Given(*given)
 

@@ -56,7 +56,7 @@ def test_environment_variables_are_told_from_keys() -> None:
         ({}, ["replica=2"], "--a: unknown key 'replica'; did you mean 'replicas'?"),
         ({}, ["replicas"], "--a: given 'replicas', expected KEY=VALUE"),
         ({}, ["=2"], "--a: given '=2', expected KEY=VALUE"),
-        ({}, ["seed=1", "seed=1"], "--a: seed is given twice"),
+        ({}, ["seed=1", "seed=2"], "--a: seed: given '1' and '2', expected one value"),
         ({}, ["env.=1"], "--a: given 'env.', expected env.NAME=VALUE"),
         ({}, ["env.A B=1"], "--a: given 'env.A B', expected env.NAME=VALUE"),
         ({}, ["replicas=2"], "side a: no combination is left to run (none × 2 replicas"),
