@@ -25,10 +25,14 @@ STEADY = (0.0, 0.002, -0.002, 0.001, -0.001)
 
 
 def explain_run(
-    ratios: Mapping[str, float] = RATIOS, noise: Sequence[float] = STEADY, crashed: Mapping[str, str] | None = None
+    ratios: Mapping[str, float] = RATIOS,
+    noise: Sequence[float] = STEADY,
+    crashed: Mapping[str, str] | None = None,
+    crashes: range | None = None,
 ) -> Run:
     """A run of one cell. In block b arm x takes ratios[x] + noise[b + its number] of the whole step's time, which
-    itself differs from block to block; those of `crashed` are unsupported for the reason given."""
+    itself differs from block to block; those of `crashed` are unsupported for the reason given,
+    in every block or in `crashes`."""
     manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
     cell, alone = trained(MIRRORED), alone_of(trained(MIRRORED))
     names, trials = list(ratios), []
@@ -39,7 +43,7 @@ def explain_run(
             of = alone if name == ALONE else cell
             place = {"block": block, "group": f"b{block}", "side": name, "order": number}
             record = record.model_copy(update={"cell": of, "cell_id": of.cell_id, **place})
-            if reason := (crashed or {}).get(name):
+            if (reason := (crashed or {}).get(name)) and (crashes is None or block in crashes):
                 gone = ("windows", "step_time_s", "throughput_examples_per_s", "cpu_seconds_per_example")
                 record = record.model_copy(
                     update={"status": "unsupported", "phase": "check", "reason": reason, **dict.fromkeys(gone)}

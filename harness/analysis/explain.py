@@ -87,7 +87,7 @@ class Explanation:
     """In the order of PARTS and then `unexplained`; empty where no block is complete."""
     within: tuple[StepPart, ...]
     lacking: Mapping[str, str]
-    """Arms that gave nothing, and why."""
+    """Arms that give nothing, and why."""
 
     def part(self, name: PartName) -> StepPart:
         """One of them."""
@@ -117,9 +117,7 @@ def explanations_of(run: Run) -> tuple[Explanation, ...]:
 
 def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord]) -> Explanation:
     own = [trial for trial in trials if plan.family(trial.block) == family and trial.status != "interrupted"]
-    lacking = {
-        trial.side: f"{trial.status}: {trial.reason}" for trial in own if trial.side is not None and not trial.measured
-    }
+    lacking = {name: reason for name in family.arms if (reason := _lacks([t for t in own if t.side == name]))}
     there = [name for name in family.arms if name not in lacking]
     blocks = [times for times in _times(own) if set(there) <= times.keys()]
     ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
@@ -137,6 +135,16 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         within=tuple(share for share in shares if share.name in WITHIN),
         lacking=lacking,
     )
+
+
+def _lacks(trials: Sequence[TrialRecord]) -> str | None:
+    """Why an arm gives nothing: it was wrong once, or failed no less often than it was measured. None where it does."""
+    failed = [trial for trial in trials if not trial.measured]
+    wrong = [trial for trial in failed if trial.status == "wrong_result"]
+    if not wrong and (not failed or len(failed) < len(trials) / 2):
+        return None
+    last = (wrong or failed)[-1]
+    return f"{last.status}: {last.reason}"
 
 
 def _weights(family: FamilyRecord) -> dict[PartName, Weights]:

@@ -5,17 +5,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
-from harness.cli._flags import key_flags, keys_given, read_values, run_to_resume
+from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
-from harness.spec.sweep import AXES, OF_STEP, sweep_from
+from harness.errors import NothingMeasured, UsageError
+from harness.spec.sweep import AXES, OF_OTHER_WORK, Sweep, load_sweep, sweep_from
+from harness.spec.text import value_from
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.analysis.explain import Explanation
     from harness.run.kinds.explain import ExplainSettings
 
 VERB = "explain"
 HELP = "Say where the time of a step goes: input, communication, update, dispatch, contention or compute."
 EXAMPLES = "Example: harness explain --strategy mirrored --replicas 2 --batch-size 32"
-NOT_TAKEN = ("name", *OF_STEP)
+IGNORED = tuple(key for key in OF_SWEEPS if key != "trials")
+"""Keys of a spec that say how a sweep repeats its cells: of a spec that sweeps use too they are left out."""
+NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *IGNORED)
 """Keys of a spec that have no meaning here."""
 ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
 """The cell that is explained where nobody names an axis."""
@@ -23,6 +30,7 @@ ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
 
 def command(**given: Any) -> int:
     """Run the verb."""
+    from harness.analysis.explain import explanations_of
     from harness.cli._measuring import progress_for
     from harness.cli.show import tell
     from harness.record.reading import load_run
@@ -37,8 +45,16 @@ def command(**given: Any) -> int:
         path = explain(settings, given["results"], ["harness", *sys.argv[1:]], progress)
     else:
         resume("explain", path := earlier, progress)
-    tell(load_run(path), given["results"], given["json"])
+    tell(run := load_run(path), given["results"], given["json"])
+    _refuse_nothing(explanations_of(run))
     return 0
+
+
+def _refuse_nothing(found: "Sequence[Explanation]") -> None:
+    """NothingMeasured where no cell has a block in which all took turns."""
+    if all(one.blocks == 0 for one in found):
+        reasons = [reason for one in found for reason in one.lacking.values()]
+        raise NothingMeasured(f"nothing was measured: {next(iter(reasons), 'no block is complete')}")
 
 
 def _settings(spec: Path | None, flags: dict[str, str]) -> "ExplainSettings":
@@ -46,8 +62,13 @@ def _settings(spec: Path | None, flags: dict[str, str]) -> "ExplainSettings":
     from harness.run.request import asked_matrix
     from harness.spec.cell import trained
 
-    values, source = read_values(spec, flags)
-    sweep = sweep_from({**SETTINGS, **({} if AXES & values.keys() else ONE), **values}, source)
+    asked = {} if spec is None else {key: of for key, of in load_sweep(spec).items() if key not in IGNORED}
+    asked |= {key: value_from(key, text) for key, text in flags.items()}
+    source = VERB if spec is None else str(spec)
+    for key in ("work", "step"):
+        if asked.get(key, default := Sweep.model_fields[key].default) != default:
+            raise UsageError(f"{source}: {key}: explain takes trainings of a model, whose steps it knows; leave it out")
+    sweep = sweep_from({**SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source)
     matrix = asked_matrix(sweep)
     return ExplainSettings(sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base])
 

@@ -63,6 +63,20 @@ def test_an_instrument_that_could_not_be_built_is_named_and_the_rest_is_explaine
     assert not told & {"dispatch", "compute"}
 
 
+@pytest.mark.parametrize("arm", ["empty", "whole"])
+def test_an_arm_that_failed_once_costs_a_block_and_no_part(arm: str) -> None:
+    [found] = explanations_of(explain_run(crashed={arm: "no room"}, crashes=range(1, 2)))
+    assert found.lacking == {}
+    assert found.blocks == len(STEADY) - 1
+    assert found.part("dispatch").value == pytest.approx(0.05, abs=0.01)
+
+
+def test_an_arm_that_failed_as_often_as_not_gives_nothing() -> None:
+    [found] = explanations_of(explain_run(crashed={"empty": "no room"}, crashes=range(3)))
+    assert found.lacking == {"empty": "unsupported: no room"}
+    assert found.blocks == len(STEADY)
+
+
 def test_a_part_is_told_by_an_interval_that_holds_the_truth_in_95_of_100_runs() -> None:
     import numpy as np
 

@@ -22,7 +22,7 @@ MEANING: Mapping[PartName, str] = {
 }
 LEVERS: Mapping[str, str] = {
     "input": "a pipeline that is ahead of the step (--prefetch), or decodes less",
-    "communication": "another --cross-device-op or --packing, or a larger --batch-size: as much is added up for more",
+    "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
     "update": "an optimizer that does less, or --xla",
     "dispatch": "a larger --batch-size, or --xla",
     "contention": "fewer replicas, or more cores for each",

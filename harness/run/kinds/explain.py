@@ -123,9 +123,9 @@ class ExplainRun(TrialRun):
                 raise HarnessError(f"{whole.cell.label}: {whole.status}: {whole.reason}")
 
     def _possible(self, family: FamilyRecord) -> list[str]:
-        """Its arms but those that another block would only see fail again."""
+        """The whole step, and its instruments but those that another block would only see fail again."""
         hopeless = {trial.side for trial in self.trials if self._is_of(trial.block, family) and is_hopeless(trial)}
-        return [name for name in family.arms if name not in hopeless]
+        return [name for name in family.arms if name == WHOLE or name not in hopeless]
 
     def _is_of(self, block: int, family: FamilyRecord) -> bool:
         return self.plan.family(block) == family

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.explain import explanations_of
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import load_run
+from harness.run import runner
 from harness.run.kinds.explain import ExplainSettings, alone_of
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
@@ -87,12 +88,21 @@ def test_a_cell_that_cannot_be_trained_ends_the_run_with_its_reason(
         bench.begin()
 
 
+def test_a_run_whose_cell_could_not_be_trained_tries_it_again_when_it_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Refusing(tmp_path, monkeypatch)
+    bench.arm = WHOLE
+    with pytest.raises(HarnessError):
+        bench.begin()
+    with pytest.raises(HarnessError, match=r"unsupported: .*it lacks more; .* go on with: .*explain --resume"):
+        runner.resume("explain", bench.path, bench.listener())
+    assert sum(trial.side == WHOLE for trial in load_run(bench.path).trials) == 2
+
+
 def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.errors import Interrupted
-    from harness.run import runner
-
     bench = ExplainBench(tmp_path, monkeypatch)
     bench.stops_at = 10  # in the second of two blocks of eight
     with pytest.raises(Interrupted, match="explain --resume"):
