@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from harness.record.limits import LimitsRecord
 
 VERB = "doctor"
-EXAMPLES = "Examples: harness doctor\n\nharness doctor --limits\n\nharness doctor --json | jq '.warnings'"
-HELP = "Say what this machine can run and why not the rest, what makes its timings bad, and what it can do at most."
+EXAMPLES = (
+    "Examples: harness doctor\n\nharness doctor --limits\n\nharness doctor --prove\n\n"
+    "harness doctor --json | jq '.warnings'"
+)
+HELP = (
+    "Say what this machine can run and why not the rest, what makes its timings bad, what it can do at most, and "
+    "whether all that it can run is right."
+)
 
 
 def command(
@@ -24,6 +30,10 @@ def command(
         typer.Option("--limits", help="Say what this machine can do at most; it is measured once, in half a minute."),
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="With --limits: measure it again.")] = False,
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="Train a small cell of all that can run here, and ask what only hardware tells."),
+    ] = False,
     results: ResultsFolder = FOLDER,
     json_out: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -32,7 +42,11 @@ def command(
 
     if again and not limits:
         raise UsageError("--again: it measures the limits again, and --limits is not given")
+    if prove and limits:
+        raise UsageError("--prove: it is given beside --limits; ask one of them")
     machine = describe()
+    if prove:
+        return _prove(machine, results, json_out)
     return _limits(machine, results, again, json_out) if limits else _examine(machine, json_out)
 
 
@@ -66,7 +80,7 @@ def _examine(machine: "Description", json_out: bool) -> int:
 
 def _limits(machine: "Description", results: Path, again: bool, json_out: bool) -> int:
     """The kept limits where they are still this machine's, else measured ones, which are kept."""
-    from harness.record.limits import keep_limits, make_place
+    from harness.record.limits import keep_sheet, make_place
     from harness.run.limits import measure_limits
 
     record = None if again else _kept(machine, results)
@@ -74,7 +88,7 @@ def _limits(machine: "Description", results: Path, again: bool, json_out: bool) 
         make_place(results)
         record = measure_limits(machine)
         _show(record, json_out)
-        path = keep_limits(results, record)
+        path = keep_sheet(results, record)
         said = f"measured in {record.seconds:.0f} s, kept in {path}"
     else:
         _show(record, json_out)
@@ -84,6 +98,24 @@ def _limits(machine: "Description", results: Path, again: bool, json_out: bool) 
         for warning in record.machine.warnings:
             print(f"  - {warning}")
     return 0
+
+
+def _prove(machine: "Description", results: Path, json_out: bool) -> int:
+    """Ask everything, and keep the answers as JSON and as a page; 1 where something failed."""
+    from harness.cli._measuring import progress_for
+    from harness.record.limits import keep_sheet, make_place
+    from harness.report.proof import line_of, page, summary, verdict_line
+    from harness.run.prove.acceptance import prove
+
+    make_place(results)
+    tell = (lambda _: None) if json_out else (lambda proof: print(line_of(proof), flush=True))
+    record = prove(machine, results, progress_for(json_out, json_out), tell)
+    path = keep_sheet(results, record, page(record))
+    if json_out:
+        print(json_text(record.model_dump(mode="json")), end="")
+    else:
+        print(f"\n{verdict_line(record)}\n{summary(record)}; kept in {path} and {path.with_suffix('.html').name}")
+    return 1 if record.of("failed") else 0
 
 
 def _kept(machine: "Description", results: Path) -> "LimitsRecord | None":

@@ -5,7 +5,7 @@ A file for each measurement, which is written whole and never changed. The newes
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from harness.record.bounds import Duration, Natural, PerSecond, Positive, Utc
 from harness.record.files import replace_file, storage_error, to_json
 from harness.record.manifest import Machine
 from harness.record.model import RecordModel
+from harness.record.proof import ProofRecord
 from harness.record.reading import validated
 
 Quantity = Literal["products", "memory", "host_to_device", "device_to_host", "device_to_device"]
@@ -74,6 +75,8 @@ class Limit(RecordModel):
 class LimitsRecord(RecordModel):
     """The whole of the file."""
 
+    sheet: ClassVar = "limits"
+    """What its file's name begins with."""
     schema_version: Literal[1] = 1
     machine_id: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
     created_utc: Utc
@@ -85,12 +88,6 @@ class LimitsRecord(RecordModel):
     """Facts of the machine then, versions among them."""
 
 
-def limits_file(results: Path, record: LimitsRecord) -> Path:
-    """Where the record is kept: `limits-3f2a91c07d55-20261123T151009Z.json`."""
-    at = datetime.fromisoformat(record.created_utc).astimezone(UTC)
-    return results / f"limits-{record.machine_id}-{at:%Y%m%dT%H%M%SZ}.json"
-
-
 def make_place(results: Path) -> None:
     """Make the results folder where there is none. Raises StorageError, before anything was measured for it."""
     try:
@@ -99,13 +96,21 @@ def make_place(results: Path) -> None:
         raise storage_error("make the results folder", results, error) from None
 
 
-def keep_limits(results: Path, record: LimitsRecord) -> Path:
-    """Write the record, whole or not at all; where it is. Raises StorageError."""
-    path = limits_file(results, record)
-    try:
-        replace_file(path, to_json(record, indent=1) + b"\n")
-    except OSError as error:
-        raise storage_error("write", path, error) from None
+def keep_sheet(results: Path, record: LimitsRecord | ProofRecord, page: str = "") -> Path:
+    """Write the record, whole or not at all, as `limits-3f2a91c07d55-20261123T151009Z.json`; where it is.
+
+    A page goes beside it, with the end `.html`. Raises StorageError.
+    """
+    at = datetime.fromisoformat(record.created_utc).astimezone(UTC)
+    path = results / f"{record.sheet}-{record.machine_id}-{at:%Y%m%dT%H%M%SZ}.json"
+    files = {path: to_json(record, indent=1) + b"\n"}
+    if page:
+        files[path.with_suffix(".html")] = page.encode()
+    for file, data in files.items():
+        try:
+            replace_file(file, data)
+        except OSError as error:
+            raise storage_error("write", file, error) from None
     return path
 
 

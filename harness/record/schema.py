@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from harness.record.faults import FaultRecord
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
+from harness.record.proof import ProofRecord
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
 from harness.spec.collective import COLLECTIVE
@@ -94,6 +95,7 @@ def schemas() -> dict[str, dict[str, Any]]:
             _schema_of(FaultRecord, "A line of faults.jsonl: one job")
         ),
         "limits-1.json": _schema_of(LimitsRecord, "limits-MACHINE-TIME.json: what a machine can do at most"),
+        "proof-1.json": _schema_of(ProofRecord, "proof-MACHINE-TIME.json: what a machine was seen to do"),
     }
 
 

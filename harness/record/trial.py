@@ -281,7 +281,13 @@ class TraceRecord(RecordModel):
     """Its folder, seen from the run's; None where there is none, and `reason` says why."""
     steps: Positive
     bytes: Natural = 0
+    copies_to_host: Natural | None = None
+    """Copies from a GPU to the host in all of its steps; None where no GPU was profiled, and in earlier records."""
     reason: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in write(self).items() if value is not None or key != "copies_to_host"}
 
 
 RATE_KEYS = {

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,10 +35,9 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
     first = dict(_try_before_others(catalogue))
     with Zygote() as zygote:
         working = []
-        for device in catalogue.devices:
-            finding = first.get(device) or _try_device(zygote, device)
+        for finding in _try_devices(zygote, catalogue, first):
             if finding.reason is None:
-                working.append(device)
+                working.append(finding.name)
             yield finding
         device = next((name for name in ("gpu", "virtual-cpu") if name in working), "virtual-cpu")
         for name, traits in catalogue.strategies.items():
@@ -55,6 +54,19 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
         for op in catalogue.cross_device_ops.values():
             yield from _try_op(zygote, op, device, catalogue)
     yield from examine_hosts()
+
+
+def try_devices(catalogue: Catalogue) -> Iterator[Finding]:
+    """Every device kind, each in a fresh process."""
+    first = dict(_try_before_others(catalogue))
+    with Zygote() as zygote:
+        yield from _try_devices(zygote, catalogue, first)
+
+
+def _try_devices(zygote: Zygote, catalogue: Catalogue, first: Mapping[str, Finding]) -> Iterator[Finding]:
+    """Every device kind but those that are tried already."""
+    for device in catalogue.devices:
+        yield first.get(device) or _try_device(zygote, device)
 
 
 def _try_before_others(catalogue: Catalogue) -> Iterator[tuple[str, Finding]]:

@@ -12,6 +12,7 @@ from harness.environment import Description
 from harness.environment.software import package_versions
 from harness.record.limits import LimitsRecord, kept_limits
 from harness.record.manifest import Machine
+from harness.record.proof import Proof, ProofRecord
 from tests.limits import MACHINE, limits
 
 Run = Callable[..., tuple[int, str, str]]
@@ -112,3 +113,38 @@ def test_again_alone_is_bad_usage(harness: Run, tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert "--again: it measures the limits again, and --limits is not given" in error
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("passed", 0), ("unknown", 0), ("failed", 1)])
+def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_something_failed(
+    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verdict: Any, code: int
+) -> None:
+    proof = Proof(subject="cell", name="mirrored ×2 b8", device="gpu", verdict=verdict, words="it said <so>")
+
+    def prove(machine: Description, _results: Path, _progress: object, tell: Callable[[Proof], None]) -> ProofRecord:
+        tell(proof)
+        return ProofRecord(
+            machine_id=MACHINE,
+            created_utc="2026-11-23T15:10:09+00:00",
+            harness_version="0.1.0",
+            seconds=9.0,
+            run_id="20261121T012345Z-prove-a1b2",
+            proofs=[proof],
+            machine=Machine(facts=dict(machine.facts), warnings=[]),
+        )
+
+    monkeypatch.setattr("harness.run.prove.acceptance.prove", prove)
+    monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
+    ended, said, error = harness("doctor", "--prove")
+    assert (ended, error) == (code, "")
+    assert "mirrored ×2 b8, gpu: it said <so>" in said.splitlines()[0]
+    assert f"kept in results/proof-{MACHINE}-20261123T151009Z.json" in said
+    page = (tmp_path / "results" / f"proof-{MACHINE}-20261123T151009Z.html").read_text()
+    assert "it said &lt;so&gt;" in page
+    assert "<so>" not in page
+    assert json.loads(harness("doctor", "--prove", "--json")[1])["proofs"][0]["verdict"] == verdict
+
+
+def test_prove_is_not_asked_beside_limits(harness: Run) -> None:
+    code, _, error = harness("doctor", "--prove", "--limits")
+    assert (code, error) == (2, "harness: --prove: it is given beside --limits; ask one of them\n")

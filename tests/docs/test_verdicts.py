@@ -132,12 +132,13 @@ def test_every_goal_of_a_validation_is_in_the_table() -> None:
         assert f"| {figure} | {escape(goal)} |".replace("%", " %") in FOUND
 
 
-def test_what_a_validation_found_is_what_the_kept_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("script", ["validation_tables", "platform_tables"])
+def test_what_pages_say_was_found_is_what_the_kept_records_say(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS))
-    tables = importlib.import_module("validation_tables")
+    tables = importlib.import_module(script)
     for path, words, marks in tables.pages():
         page = path.read_text(encoding="utf-8")
-        assert tables.written(page, words, marks) == page, "python docs/validation_tables.py writes it anew"
+        assert tables.written(page, words, marks) == page, f"python docs/{script}.py writes it anew"
 
 
 def test_every_rule_of_another_tool_and_every_plant_is_named() -> None:

@@ -11,27 +11,27 @@ from pydantic import ValidationError
 
 from harness.errors import StorageError
 from harness.record import schema
-from harness.record.limits import keep_limits, kept_limits, make_place
+from harness.record.limits import keep_sheet, kept_limits, make_place
 from tests.limits import MACHINE, limit, limits, missing
 
 LATER = "2026-11-24T08:00:00+00:00"
 
 
 def test_what_is_kept_reads_back(tmp_path: Path) -> None:
-    path = keep_limits(tmp_path, limits())
+    path = keep_sheet(tmp_path, limits())
     assert path.name == f"limits-{MACHINE}-20261123T151009Z.json"
     assert kept_limits(tmp_path, MACHINE) == limits()
 
 
 def test_a_measurement_takes_the_place_of_none_and_the_newest_counts(tmp_path: Path) -> None:
-    keep_limits(tmp_path, limits(created_utc=LATER, seconds=1.0))
-    keep_limits(tmp_path, limits())
+    keep_sheet(tmp_path, limits(created_utc=LATER, seconds=1.0))
+    keep_sheet(tmp_path, limits())
     assert len(list(tmp_path.iterdir())) == 2
     assert kept_limits(tmp_path, MACHINE) == limits(created_utc=LATER, seconds=1.0)
 
 
 def test_those_of_another_machine_and_of_no_folder_are_none(tmp_path: Path) -> None:
-    keep_limits(tmp_path, limits())
+    keep_sheet(tmp_path, limits())
     assert kept_limits(tmp_path, "0" * 12) is None
     assert kept_limits(tmp_path / "nowhere", MACHINE) is None
 
@@ -51,7 +51,7 @@ def test_those_of_another_machine_and_of_no_folder_are_none(tmp_path: Path) -> N
 def test_a_damaged_or_foreign_record_is_one_line_with_the_remedy(
     tmp_path: Path, spoil: Callable[[str], str], says: str
 ) -> None:
-    path = keep_limits(tmp_path, limits())
+    path = keep_sheet(tmp_path, limits())
     path.write_text(spoil(path.read_text()))
     with pytest.raises(StorageError) as caught:
         kept_limits(tmp_path, MACHINE)
@@ -94,7 +94,7 @@ def test_a_limit_has_rates_of_each_process_or_a_reason(changes: dict[str, Any]) 
 def test_the_published_schema_takes_what_is_written_and_no_other_keys(tmp_path: Path) -> None:
     published = json.loads((schema.FOLDER / "limits-1.json").read_text(encoding="utf-8"))
     check = jsonschema.Draft202012Validator(published)
-    record = json.loads(keep_limits(tmp_path, limits()).read_text())
+    record = json.loads(keep_sheet(tmp_path, limits()).read_text())
     assert check.is_valid(record)
     assert not check.is_valid(record | {"speed": 1})
     assert not check.is_valid(record | {"machine_id": "a host's name"})

@@ -5,6 +5,7 @@ below the folder that is to be TensorBoard's `--logdir`.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ STEPS = 5
 """Steps of a trace; fewer where a window has fewer."""
 MOST_BYTES = 64 * 2**20
 """A larger trace is taken back: TensorBoard would not open it, and a run must stay small enough to keep."""
+GPU_PLANE, COPY_TO_HOST = "/device:GPU:", "MemcpyD2H"
+"""What TensorFlow's profiler calls a GPU, and a copy from it to the host (`xplane_schema.cc`, `cupti_tracer.cc`)."""
 FILE_NAME = "trial.xplane.pb"
 """Instead of the machine's name, which no record holds."""
 
@@ -28,6 +31,7 @@ class StepTracer:
         self._running = False
         self._steps = 0
         self._reason: str | None = None
+        self._copies: int | None = None
 
     @property
     def record(self) -> TraceRecord | None:
@@ -37,7 +41,8 @@ class StepTracer:
         files = list(self._folder.rglob("*.xplane.pb")) if self._reason is None else []
         if not files:
             return TraceRecord(steps=self._steps, reason=self._reason or "the profiler wrote nothing")
-        return TraceRecord(path=self._request.path, steps=self._steps, bytes=sum(file.stat().st_size for file in files))
+        size = sum(file.stat().st_size for file in files)
+        return TraceRecord(path=self._request.path, steps=self._steps, bytes=size, copies_to_host=self._copies)
 
     @property
     def _folder(self) -> Path:
@@ -76,7 +81,8 @@ class StepTracer:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return
             for file in files:
-                file.write_bytes(_nameless(file.read_bytes()))
+                data, self._copies = _read(file.read_bytes())
+                file.write_bytes(data)
                 file.rename(file.with_name(FILE_NAME))
         except _faults() as error:
             self._reason = _said(error)
@@ -87,15 +93,27 @@ def tracer_of(request: Request, leads: bool) -> StepTracer | None:
     return None if request.trace is None else StepTracer(request.trace, leads)
 
 
-def _nameless(trace: bytes) -> bytes:
-    """The trace without the machine's name, which no record holds; untouched where its format cannot be imported."""
+def _read(trace: bytes) -> tuple[bytes, int | None]:
+    """The trace without the machine's name, which no record holds, and how many copies from GPUs to the host it has.
+
+    As it is, and None, where its format cannot be imported.
+    """
     try:
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     except ImportError:
-        return trace
+        return trace, None
     space = xplane_pb2.XSpace.FromString(trace)
     space.hostnames[:] = ["trial"]
-    return bytes(space.SerializeToString())
+    return bytes(space.SerializeToString()), _copies_to_host(space.planes)
+
+
+def _copies_to_host(planes: Sequence[Any]) -> int | None:
+    """Copies from a GPU to the host in a profile; None where it has no GPU."""
+    of_gpus = [plane for plane in planes if plane.name.startswith(GPU_PLANE)]
+    if not of_gpus:
+        return None
+    events = ((plane, event) for plane in of_gpus for line in plane.lines for event in line.events)
+    return sum(bool(plane.event_metadata[event.metadata_id].name == COPY_TO_HOST) for plane, event in events)
 
 
 def _faults() -> tuple[type[Exception], ...]:

@@ -257,6 +257,11 @@ class Zygote:
         return self._channel.connection
 
     @property
+    def pid(self) -> int:
+        """The fork server's own; 0 before it was launched."""
+        return 0 if self._process is None else self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether the fork server still runs."""
         return self._process is not None and not self._hung_up and self._process.poll() is None

@@ -1,0 +1,58 @@
+"""The sheet of an acceptance run, as lines, as a table and as a page: what failed first, then what nobody can tell."""
+
+from harness.record.proof import Proof, ProofRecord, Subject, Verdict
+from harness.report.page.templating import rendered
+from harness.report.tables.table import Head, Table
+from harness.report.words.text import listed, plural
+
+QUESTIONS: dict[Subject, str] = {
+    "device": "does it answer",
+    "host": "is it there",
+    "cell": "is its step right",
+    "clock": "do short and long windows give one step time",
+    "memory": "does a second trial use the memory of the first",
+    "copies": "does a step copy nothing to the host",
+    "arithmetic": "does TensorFloat-32 stay within the gate",
+    "nccl": "is NCCL loaded exactly where the record says so",
+    "out_of_memory": "does running out of memory end as that",
+    "fork_server": "does the fork server hold no driver's file",
+}
+ORDER: tuple[Verdict, ...] = ("failed", "unknown", "passed")
+TOLD: dict[Verdict, str] = {"failed": "FAILED", "unknown": "cannot tell", "passed": "passed"}
+
+
+def line_of(proof: Proof) -> str:
+    """`passed  clock  none ×1 b8, virtual-cpu: ...` for a terminal, as it comes."""
+    where = ", ".join(filter(None, (proof.name, proof.device)))
+    said = f": {proof.words}" if proof.words else ""
+    return f"{TOLD[proof.verdict]:<12} {proof.subject.replace('_', ' '):<14} {where}{said}"
+
+
+def summary(record: ProofRecord) -> str:
+    """`42 passed, 2 failed, 6 that this machine cannot tell, in 214 s`."""
+    passed, failed, unknown = (len(record.of(verdict)) for verdict in ("passed", "failed", "unknown"))
+    return f"{passed} passed, {failed} failed, {unknown} that this machine cannot tell, in {record.seconds:.0f} s"
+
+
+def verdict_line(record: ProofRecord) -> str:
+    """The answer in a sentence."""
+    failed = record.of("failed")
+    if not failed:
+        return f"Nothing failed: {plural(len(record.of('passed')), 'proof')} passed."
+    names = listed(list(dict.fromkeys(proof.name for proof in failed))[:3])
+    return f"{plural(len(failed), 'proof')} failed: {names}{' and others' if len(failed) > 3 else ''}."
+
+
+def table(record: ProofRecord) -> Table:
+    """A row a proof, what failed first."""
+    columns = tuple(Head(name, False) for name in ("", "asked", "of", "device", "evidence"))
+    ordered = sorted(record.proofs, key=lambda proof: ORDER.index(proof.verdict))
+    rows = tuple((TOLD[p.verdict], QUESTIONS[p.subject], p.name, p.device, p.words) for p in ordered)
+    return Table("What was asked of this machine", columns, rows, "")
+
+
+def page(record: ProofRecord) -> str:
+    """The sheet as one self-contained page."""
+    facts = {key: value for key, value in record.machine.facts.items() if value is not None}
+    said = {"answer": verdict_line(record), "said": summary(record), "table": table(record)}
+    return rendered("proof.html.j2", record=record, facts=facts, **said)

@@ -1,0 +1,119 @@
+"""The whole acceptance run: devices, cells, then what is asked of living trials; each answer is told as it comes."""
+
+import datetime
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from harness.environment import Description
+from harness.record.manifest import Machine
+from harness.record.proof import Proof, ProofRecord, Subject
+from harness.record.reading import Run, load_run
+from harness.run.doctor import Finding, examine_hosts, try_devices
+from harness.run.process.zygote import Zygote
+from harness.run.progress.base import Progress
+from harness.run.prove import cells, questions
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell
+from harness.spec.expand import Matrix
+from harness.trial.engines import catalogue_of
+from harness.version import __version__
+
+LIMIT_S = 180.0
+"""A phase of a trial that is asked something."""
+ASKED_ALSO = ("gpu", "tpu", "virtual-cpu")
+"""Kinds of devices that questions are put to; logical GPUs are one real one."""
+UNTRIED = "it is there; nothing was started by it"
+TF32 = "NVIDIA_TF32_OVERRIDE"
+
+
+def prove(
+    machine: Description, results: Path, progress: Progress, tell: Callable[[Proof], None], only: str = ".*"
+) -> ProofRecord:
+    """Ask everything of this machine; `tell` hears each answer. The cells' run is kept below `results`.
+
+    `only` leaves cells whose label is such. Raises what `harness.run.kinds.measure.measure` does.
+    """
+    catalogue, begun, start = catalogue_of(), datetime.datetime.now(datetime.UTC), time.monotonic()
+    proofs: list[Proof] = []
+    for proof in _devices(catalogue):
+        proofs.append(proof)
+        tell(proof)
+    working = [proof.name for proof in proofs if proof.subject == "device" and proof.verdict == "passed"]
+    matrix = cells.acceptance(catalogue, working, only=only)
+    run = load_run(cells.measured(matrix, working, results, progress))
+    for proof in _asked(run, matrix, working, catalogue):
+        proofs.append(proof)
+        tell(proof)
+    return ProofRecord(
+        machine_id=str(machine.facts["machine.id"]),
+        created_utc=begun.isoformat(timespec="seconds"),
+        harness_version=__version__,
+        seconds=time.monotonic() - start,
+        run_id=run.manifest.run_id,
+        proofs=proofs,
+        machine=Machine(facts=dict(machine.facts), warnings=list(machine.warnings)),
+    )
+
+
+def _devices(catalogue: Catalogue) -> Iterator[Proof]:
+    for finding in try_devices(catalogue):
+        yield _of_finding("device", finding)
+    for finding in examine_hosts():
+        if finding.name != "local":  # clusters of it are among the cells
+            yield _of_finding("host", finding)
+
+
+def _of_finding(subject: Subject, finding: Finding) -> Proof:
+    """A device that answers; a launcher or network that is there, through which nothing was started."""
+    if finding.reason is not None:
+        return Proof(subject=subject, name=finding.name, verdict="unknown", words=finding.reason)
+    if finding.kind == "launcher":
+        return Proof(
+            subject=subject, name=finding.name, verdict="unknown", words="it is there; nothing was started by it"
+        )
+    return Proof(subject=subject, name=finding.name, verdict="passed")
+
+
+def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogue) -> Iterator[Proof]:
+    """What the run says of its cells, then what living trials say of each kind of device."""
+    yield from cells.judged(run)
+    yield from cells.out_of_memory(run)
+    traced = [trial for trial in run.trials if trial.trace is not None]
+    yield from map(questions.copies, traced)
+    for device in [kind for kind in working if kind in ASKED_ALSO]:
+        alone, mirrored = (_one(matrix.cells, device, *of) for of in (("none", 1), ("mirrored", 2)))
+        with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
+            yield from _of_living(zygote, alone, mirrored)
+            yield questions.drivers(zygote, device)
+        if device == "gpu" and alone is not None:
+            yield _of_arithmetic(alone)
+
+
+def _of_living(zygote: Zygote, alone: Cell | None, mirrored: Cell | None) -> Iterator[Proof]:
+    """Clock, memory and libraries of a cell without a strategy, and libraries of a mirrored one."""
+    sweep = cells.settings(())
+    if alone is not None:
+        first = questions.asked(zygote, alone, sweep, LIMIT_S, paired=True)
+        yield questions.clock(first)
+        yield questions.memory(first, questions.asked(zygote, alone, sweep, LIMIT_S, paired=True))
+        yield questions.nccl(first)
+    if mirrored is not None:
+        both = questions.asked(zygote, mirrored, sweep, LIMIT_S, paired=True)
+        yield questions.clock(both)
+        yield questions.nccl(both)
+
+
+def _of_arithmetic(cell: Cell) -> Proof:
+    """The same trial without and with TensorFloat-32, which NVIDIA's own variable turns off."""
+    found = []
+    for value in ("0", "1"):
+        with Zygote(environment={TF32: value}) as zygote:
+            found.append(questions.asked(zygote, cell, cells.settings(()), LIMIT_S, paired=False))
+    return questions.arithmetic(*found)
+
+
+def _one(of: Sequence[Cell], device: str, strategy: str, replicas: int) -> Cell | None:
+    """The plainest cell of the kind: the first in canonical order."""
+    fitting = (c for c in of if (c.shape.device, c.get("strategy"), c.shape.replicas) == (device, strategy, replicas))
+    return next((c for c in fitting if c.get("precision") == "float32" and c.get("cross_device_op") == "auto"), None)

@@ -1,0 +1,104 @@
+"""The cells of an acceptance run: every strategy, op, precision, compilation, loop and cluster, each once or twice."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.record.proof import Proof, Verdict
+from harness.record.reading import Run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Progress
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import Cell
+from harness.spec.expand import Matrix, expand
+from harness.spec.sweep import Sweep, sweep_from
+
+REPLICAS = (1, 2)
+NO_ROOM = "harness.engines.tensorflow.workloads.oversized:make_model"
+"""A model that no card has room for."""
+VERDICTS: dict[str, Verdict] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
+"""Of a cell, by how its last trial ended; any other end failed."""
+SMALL = {
+    "model": "mnist_cnn",
+    "data": "synthetic",
+    "batch_size": 8,
+    "trials": 1,
+    "windows": 5,
+    "max_warmup": 0,
+    "window": 0.02,
+}
+"""A trial costs its set-up and its proofs; its figures are nobody's."""
+VARIANTS: tuple[dict[str, object], ...] = (
+    {"precision": ["mixed_bfloat16", "mixed_float16"]},
+    {"xla": True},
+    {"loop": "fit"},
+)
+"""What is tried besides, under no strategy and mirrored."""
+
+
+def acceptance(catalogue: Catalogue, devices: Sequence[str], only: str = ".*") -> Matrix:
+    """Every cell that a machine with these device kinds should run, and what was left out, with the reason.
+
+    `only` leaves those whose label is such.
+    """
+    parts = [expand(spec, catalogue) for device in devices for spec in _specs(catalogue, device)]
+    cells = {cell.cell_id: cell for part in parts for cell in part.cells if re.fullmatch(only, cell.label)}
+    left_out = dict.fromkeys(item for part in parts for item in part.left_out)
+    return Matrix(tuple(cells.values()), left_out=tuple(left_out))
+
+
+def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
+    """The parts of the matrix on one kind of device."""
+    fitting = {
+        name: traits
+        for name, traits in catalogue.strategies.items()
+        if (traits.devices is None or device in traits.devices) and (name not in catalogue.devices or name == device)
+    }
+    ops = list(catalogue.cross_device_ops)
+    for name, traits in fitting.items():
+        shape = {"workers": 2, "ps": 1} if traits.parameter_servers else {"workers": 2} if traits.multi_worker else {}
+        replicas = [1] if traits.multi_worker else list(REPLICAS)
+        with_ops = {"cross_device_op": ops} if traits.takes_cross_device_op else {}
+        yield sweep_from({**SMALL, "device": device, "strategy": name, "replicas": replicas, **shape, **with_ops})
+    varied = [name for name in ("none", "mirrored", "tpu") if name in fitting]
+    for variant in VARIANTS:
+        yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": list(REPLICAS), **variant})
+    if device == "gpu":
+        yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": NO_ROOM})
+
+
+def settings(devices: Sequence[str]) -> Sweep:
+    """What the trials of the run have in common. Steps are traced where there may be copies from a device."""
+    return sweep_from({**SMALL, "name": "prove", "trace": any(kind.endswith("gpu") for kind in devices)})
+
+
+def measured(matrix: Matrix, devices: Sequence[str], results: Path, progress: Progress) -> Path:
+    """Measure the cells as a sweep does; the run's folder."""
+    return measure_matrix(settings(devices), matrix, results, ["harness", "doctor", "--prove"], progress)
+
+
+def judged(run: Run) -> Iterator[Proof]:
+    """What each cell came to, by its last trial."""
+    last = {trial.cell_id: trial for trial in run.trials}
+    for cell in run.manifest.cells:
+        if cell.cell_id in last and cell.subject != NO_ROOM:
+            yield _proof_of(cell, last[cell.cell_id])
+
+
+def _proof_of(cell: Cell, trial: TrialRecord) -> Proof:
+    """Right, or why not; what was not proved or cannot run here is not told."""
+    verdict = VERDICTS.get(trial.status, "failed")
+    words = "" if trial.status == "ok" else f"{trial.status}: {trial.reason}"
+    return Proof(subject="cell", name=cell.label, device=cell.shape.device, verdict=verdict, words=words)
+
+
+def out_of_memory(run: Run) -> Iterator[Proof]:
+    """Whether a model without room ends as that, and gets its second try alone where it had company."""
+    tried = [trial for trial in run.trials if trial.cell.subject == NO_ROOM]
+    for last in tried[-1:]:
+        right = last.status == "out_of_memory"
+        words = f"{len(tried)} of at most 2 tries, the last one ended as {last.status}: {last.reason}"
+        verdict: Verdict = "passed" if right else "failed"
+        device = last.cell.shape.device
+        yield Proof(subject="out_of_memory", name="a model of 840 GB", device=device, verdict=verdict, words=words)
