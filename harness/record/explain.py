@@ -7,7 +7,7 @@ from pydantic import Field
 
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
-from harness.spec.cell import MOST
+from harness.spec.cell import MOST, Cell, TrainingCell
 
 WHOLE = "whole"
 NO_INPUT = "no_input"
@@ -35,6 +35,17 @@ ARMS: Mapping[str, str] = {
     ALONE: "gradients of one replica, with no other beside it",
 }
 """What takes turns with the whole step."""
+
+
+def no_instruments(cell: Cell) -> str | None:
+    """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
+    if not isinstance(cell, TrainingCell):
+        return "work: no training of a model has no instruments; expected training"
+    if cell.strategy not in INSTRUMENTED:
+        return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(INSTRUMENTED)}"
+    if cell.loop != "custom":
+        return f"loop: '{cell.loop}' has no instruments; expected custom"
+    return None
 
 
 class FamilyRecord(RecordModel):

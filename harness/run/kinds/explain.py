@@ -14,12 +14,12 @@ from harness.plan.estimate import estimate
 from harness.record.explain import (
     ALONE,
     FORWARD_BACKWARD,
-    INSTRUMENTED,
     INSTRUMENTS,
     NO_REDUCTION,
     WHOLE,
     ExplainPlan,
     FamilyRecord,
+    no_instruments,
 )
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
@@ -53,11 +53,8 @@ class ExplainSettings:
         if self.sweep.trials < 2:
             raise UsageError("trials: given 1, expected at least 2: how sure a part is, its spread over blocks says")
         for cell in self.cells:
-            if cell.strategy not in INSTRUMENTED:
-                able = ", ".join(INSTRUMENTED)
-                raise UsageError(f"strategy: '{cell.strategy}' has no instruments; expected one of {able}")
-            if cell.loop != "custom":
-                raise UsageError(f"loop: '{cell.loop}' has no instruments; expected custom")
+            if fault := no_instruments(cell):
+                raise UsageError(fault)
         must_live_together(self.cells, self.sweep.engine)
 
     def plan(self) -> ExplainPlan:

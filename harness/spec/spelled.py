@@ -1,0 +1,56 @@
+"""A cell and the settings of its run as the keys of a spec that would ask for them again."""
+
+from typing import Any
+
+from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
+from harness.spec.cell import Cell, TrainingCell
+from harness.spec.collective import OF_COLLECTIVE
+from harness.spec.sweep import OF_STEP, Sweep
+from harness.spec.text import text_of
+
+Spelled = tuple[str, str, Any]
+"""A key of a spec, its value as a flag has it, and its value."""
+_DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
+
+
+def keys_of(cell: Cell, sweep: Sweep) -> list[Spelled]:
+    """What makes the cell: its axes, the buffer of a collective, or the user's own step."""
+    fields = type(cell).model_fields
+    collective = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in OF_COLLECTIVE if key in fields]
+    given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
+    step = [(key, text_of(key, value), value) for key, value in given]
+    return [*collective, *step, *_axes(cell), *_once_settings(cell, sweep)]
+
+
+def _axes(cell: Cell) -> list[Spelled]:
+    """Every axis that it has, whose value is not what a spec that does not say comes to."""
+    found = []
+    fields = type(cell).model_fields
+    for key, axis in ((key, axis) for key, axis in TABLE.items() if key in fields):
+        value = getattr(cell, key)
+        if axis.kinds:
+            kind, _, count = value.partition("=")
+            found += [(kind, count, [int(count)])] if count else []
+        elif axis.always or value not in (*axis.asked[:1], fields[key].default):
+            found.append((key, text_of(key, value), [value]))
+    return found
+
+
+def _once_settings(cell: Cell, sweep: Sweep) -> list[Spelled]:
+    """Axes that were a setting of the run: its spec has the value, no cell has."""
+    found = []
+    for key in sorted(OF_PROCESS):
+        default, asked = TrainingCell.model_fields[key].default, sweep.asked(key)
+        if cell.get(key) in (None, default) and len(asked) == 1 and asked != [default]:
+            found.append((key, text_of(key, asked[0]), asked))
+    return found
+
+
+def settings_of(sweep: Sweep) -> list[Spelled]:
+    """The seed, and every setting that changes what is measured and is not at its default."""
+    found = []
+    for key, setting in SETTINGS.items():
+        value = getattr(sweep, key)
+        if setting.repeated and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
+            found.append((key, text_of(key, value), value))
+    return found
