@@ -25,7 +25,7 @@ class Chosen:
     """Rankings of the sweep from which nothing is chosen."""
 
 
-def chosen_of(summary: RunSummary, fits: Callable[[Cell], bool] = lambda cell: True) -> Chosen:
+def chosen_of(summary: RunSummary, fits: Callable[[Cell], bool]) -> Chosen:
     """Of the first ranking that has cells which `fits` takes. UsageError where none of these can be taken apart.
 
     Where the fastest has one replica, the fastest on several is chosen too: of it one asks why it is not faster.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 VERB = "explain"
 HELP = "Say where the time of a step goes: input, communication, update, dispatch, contention or compute."
-EXAMPLES = "Example: harness explain --strategy mirrored --replicas 2 --batch-size 32"
+EXAMPLES = "Examples: harness explain --strategy mirrored --replicas 2 --batch-size 32\n\nharness explain latest"
 IGNORED = tuple(key for key in OF_SWEEPS if key != "trials")
 """Keys of a spec that say how a sweep repeats its cells: of a spec that sweeps use too they are left out."""
 NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *IGNORED)
@@ -41,7 +41,7 @@ def command(**given: Any) -> int:
     progress = progress_for(given["quiet"], given["json"])
     earlier = run_to_resume(given)
     if earlier is None:
-        settings = _settings(given["spec"], flags)
+        settings = _settings(given, flags)
         path = explain(settings, given["results"], ["harness", *sys.argv[1:]], progress)
     else:
         resume("explain", path := earlier, progress)
@@ -57,13 +57,42 @@ def _refuse_nothing(found: "Sequence[Explanation]") -> None:
         raise NothingMeasured(f"nothing was measured: {next(iter(reasons), 'no block is complete')}")
 
 
-def _settings(spec: Path | None, flags: dict[str, str]) -> "ExplainSettings":
+def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings":
+    spec: Path | None = given["spec"]
+    keys = {key: value_from(key, text) for key, text in flags.items()}
+    if spec is None or spec.suffix == ".toml" or (spec.exists() and not _is_of_run(spec)):
+        return _settings_of_spec(spec, keys)
+    return _settings_of_run(spec, keys, given)
+
+
+def _is_of_run(path: Path) -> bool:
+    """Whether it is a folder, or a file of a run."""
+    from harness.record.reading import MANIFEST_NAME
+
+    return path.is_dir() or (path.parent / MANIFEST_NAME).is_file()
+
+
+def _settings_of_run(name: Path, keys: dict[str, Any], given: dict[str, Any]) -> "ExplainSettings":
+    """Of the cells of a sweep that are worth it; a line says which these are."""
+    from harness.record.reading import load_run, resolve_run
+    from harness.report.words.chosen import chosen_words
+    from harness.run.kinds.of_sweep import settings_of_sweep
+    from harness.run.progress.base import say_line
+
+    run = load_run(resolve_run(str(name), given["results"]))
+    settings, chosen = settings_of_sweep(run, keys)
+    if not (given["quiet"] or given["json"]):
+        say_line(chosen_words(chosen, run.manifest.run_id), sys.stderr)
+    return settings
+
+
+def _settings_of_spec(spec: Path | None, keys: dict[str, Any]) -> "ExplainSettings":
     from harness.run.kinds.explain import SETTINGS, ExplainSettings
     from harness.run.request import asked_matrix
     from harness.spec.cell import trained
 
     asked = {} if spec is None else {key: of for key, of in load_sweep(spec).items() if key not in IGNORED}
-    asked |= {key: value_from(key, text) for key, text in flags.items()}
+    asked |= keys
     source = VERB if spec is None else str(spec)
     for key in ("work", "step"):
         if asked.get(key, default := Sweep.model_fields[key].default) != default:
@@ -73,9 +102,10 @@ def _settings(spec: Path | None, flags: dict[str, str]) -> "ExplainSettings":
     return ExplainSettings(sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base])
 
 
+_OF = "A spec whose cells are explained; or a sweep's run, of which those are that one asks about: the fastest first."
 COMMAND = with_names(told_names)
 FLAGS = [
-    argument("spec", Path | None, "A spec whose cells are explained.", "[SPEC.toml]", show_default=False),
+    argument("spec", Path | None, _OF, "[SPEC.toml | RUN]", show_default=False),
     *key_flags(without=NOT_TAKEN),
     RESULTS,
     resume_option("Go on with a run that was stopped.", "explain"),

@@ -40,7 +40,7 @@ ARMS: Mapping[str, str] = {
 def no_instruments(cell: Cell) -> str | None:
     """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
     if not isinstance(cell, TrainingCell):
-        return "work: no training of a model has no instruments; expected training"
+        return "work: explain takes trainings of a model, whose steps it knows"
     if cell.strategy not in INSTRUMENTED:
         return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(INSTRUMENTED)}"
     if cell.loop != "custom":

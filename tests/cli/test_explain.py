@@ -9,10 +9,12 @@ import pytest
 
 from harness.cli.sweep import FLAGS
 from harness.errors import HarnessError
+from harness.record import Run
 from harness.report.tables.explain import LEVERS
 from harness.run.kinds.explain import ExplainSettings
-from tests.comparisons import stored
+from tests.comparisons import stored, sweep_run
 from tests.explained import explain_run
+from tests.synthetic import make_cell
 
 Harness = Callable[..., tuple[int, str, str]]
 
@@ -84,3 +86,53 @@ def test_a_run_of_which_nothing_was_measured_is_shown_and_is_exit_code_one(harne
 def test_every_flag_that_it_advises_is_one_of_a_sweep() -> None:
     offered = {str(flag.name) for flag in FLAGS}
     assert {flag.replace("-", "_") for text in LEVERS.values() for flag in re.findall(r"--([a-z-]+)", text)} <= offered
+
+
+SWEPT = [make_cell(batch_size=size) for size in (32, 128)] + [
+    make_cell("mirrored", 2, size, op) for size in (32, 128) for op in ("auto", "reduction_to_one_device")
+]
+
+
+def test_of_a_run_the_cells_that_one_asks_about_are_explained_and_a_line_says_why(
+    harness: Harness, asked: list[ExplainSettings], tmp_path: Path
+) -> None:
+    stored(sweep_run("swept", SWEPT), tmp_path / "results")
+    code, _, error = harness("explain", "latest", "--windows", "9")
+    assert code == 4
+    [settings] = asked
+    names = [cell.label for cell in settings.cells]
+    assert names[-1] == "none ×1 b128"
+    line = error.splitlines()[0]
+    assert line.startswith("of swept: ")
+    assert all(name in line for name in names)
+    assert "(TensorFlow's default op)" in line
+    assert (settings.sweep.windows, settings.sweep.trials) == (9, 6)
+
+
+def test_an_axis_chooses_among_the_runs_cells(harness: Harness, asked: list[ExplainSettings], tmp_path: Path) -> None:
+    path = stored(sweep_run("swept", SWEPT), tmp_path / "elsewhere")
+    assert harness("explain", str(path), "--batch-size", "32", "--cross-device-op", "auto", "--quiet")[0] == 4
+    [settings] = asked
+    assert {cell.batch_size for cell in settings.cells} == {32}
+    assert {cell.cross_device_op for cell in settings.cells} == {"auto"}
+    code, _, error = harness("explain", str(path), "--batch-size", "33")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "'swept' has no such cell in a ranking" in error
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (explain_run(), "'explain-run' is a run of explain; explain takes a spec or a sweep's run"),
+        (sweep_run("half", status="interrupted"), "'half' has not finished.*sweep --resume half"),
+        (None, "no run 'latest'"),
+    ],
+)
+def test_a_run_that_names_no_cells_to_explain_is_one_line(
+    harness: Harness, asked: list[ExplainSettings], tmp_path: Path, run: Run | None, says: str
+) -> None:
+    if run is not None:
+        stored(run, tmp_path / "results")
+    code, out, error = harness("explain", "latest")
+    assert (code, out, asked, error.count("\n")) == (2, "", [], 1)
+    assert re.search(says, error)
