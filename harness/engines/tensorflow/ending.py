@@ -30,6 +30,11 @@ LIMITS = (
         "the cross-device op packs gradients of different types into one tensor, which TensorFlow cannot; "
         "--cross-device-op reduction_to_one_device takes each by itself",
     ),
+    (
+        r"Trying to access resource .* located in device .* from device",
+        "XLA compiles the step of all replicas as one program, which reaches the variables of one device only; --loop "
+        "custom compiles each replica's passes by themselves",
+    ),
 )
 """What TensorFlow says where a strategy cannot do what Keras or a model asks of it, and what that means."""
 

@@ -113,6 +113,16 @@ def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any)
     assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)
 
 
+def test_replicas_that_xla_compiles_as_one_program_are_unsupported(tf: Any) -> None:
+    mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with mirrored.scope():
+        held = tf.Variable(1.0)
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        tf.function(lambda: mirrored.run(lambda: held + 1), jit_compile=True)()
+    status, reason = classify(raised.value)
+    assert (status, "--loop custom" in reason) == ("unsupported", True)
+
+
 @pytest.mark.usefixtures("tf")
 def test_a_models_own_tensors_of_different_types_are_its_own_fault() -> None:
     said = "Tensors in list passed to 'values' of 'ConcatV2' Op have types [float32, float64] that don't all match."
