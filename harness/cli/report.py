@@ -56,12 +56,15 @@ def command(
     from harness.environment.commits import unignored_words
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
+    from harness.report.export.base import refuse_own_file
     from harness.report.kinds import PageRequest, presentation_of
 
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
     against = None if base is None else _against(base, loaded, results, across_machines)
+    if output is not None:
+        refuse_own_file(output, "FILE.html")
     target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
     new = output is None and not REPORTS.exists()

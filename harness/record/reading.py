@@ -23,6 +23,8 @@ from harness.record.trial import TrialRecord
 from harness.visible import one_line
 
 MANIFEST_NAME = "run.json"
+OF_RESULTS = (f"*/{MANIFEST_NAME}", "proof-*.json", "limits-*.json")
+"""What folders of results have in them."""
 _SHOWN_RUNS = 5
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -201,14 +203,18 @@ def _some(given: Iterable[str]) -> str:
 
 
 def _folders(results: Path) -> list[Path]:
-    """What may be runs; a folder that is none but has some in it is a `results` of its own."""
+    """What may be runs; a folder that is none but has some, or sheets of machines, in it is a `results` of its own."""
     try:
         found = [Path(entry.path) for entry in os.scandir(results) if entry.is_dir() and not entry.name.startswith(".")]
-        return [path for path in found if (path / MANIFEST_NAME).exists() or not any(path.glob(f"*/{MANIFEST_NAME}"))]
+        return [path for path in found if (path / MANIFEST_NAME).exists() or not _holds_results(path)]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise storage_error("read", results, error) from None
+
+
+def _holds_results(folder: Path) -> bool:
+    return any(found for pattern in OF_RESULTS for found in folder.glob(pattern))
 
 
 def _listing(folder: Path) -> RunListing:

@@ -10,6 +10,8 @@ import pytest
 
 from harness.errors import StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
+from harness.record.limits import keep_sheet, make_place
+from tests.limits import limits
 from tests.record.examples import RUN_ID, failed_trial, manifest, trial
 
 
@@ -142,6 +144,12 @@ def test_runs_are_listed_from_the_oldest_with_their_counts_and_bad_ones_with_the
     assert "no run.json" in bad.problem
     assert (old.run_id, old.status, old.trials, old.live, old.problem) == ("old", "finished", 0, False, None)
     assert (new.run_id, new.name, new.cells, new.planned, new.trials, new.live) == ("new", "default", 1, 2, 2, True)
+
+
+def test_a_folder_of_machines_sheets_among_the_runs_is_no_run(tmp_path: Path) -> None:
+    make_place(tmp_path / "machines")
+    keep_sheet(tmp_path / "machines", limits())
+    assert list_runs(tmp_path) == []
 
 
 def test_a_folder_of_runs_among_the_runs_is_no_run_and_has_a_list_of_its_own(tmp_path: Path) -> None:

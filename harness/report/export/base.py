@@ -78,14 +78,19 @@ def deliver(content: str, target: Path | None) -> str | None:
     return None
 
 
+def refuse_own_file(target: Path, example: str) -> None:
+    """UsageError for a file that a run keeps. Who takes long to make what is written asks before that."""
+    if is_own_file(target):
+        raise UsageError(f"--output: '{target}' is a file that a run keeps; name another with --output {example}")
+
+
 def write(target: Path, data: bytes, example: str = "FILE") -> None:
     """Write `data` whole or not at all: what every verb that writes a file of one's choice ends with.
 
     Raises StorageError; `example` is what its remedy says to name. UsageError for a file that a run keeps.
     """
     try:
-        if is_own_file(target):
-            raise UsageError(f"--output: '{target}' is a file that a run keeps; name another with --output {example}")
+        refuse_own_file(target, example)
         if target.is_dir():
             raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
         target.parent.mkdir(parents=True, exist_ok=True)
