@@ -7,9 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPEC ?= benchmarks/default.toml
-# Processes that tests run in: one a core, two at least since many tests wait, eight at most since some import TensorFlow.
-# One more is a little faster, and finds more limits in time that a busy machine passes.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 2 ? 2 : n > 8 ? 8 : n)))
+# Processes that tests run in: one more than cores since many tests wait, eight at most since some import TensorFlow.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n > 7 ? 8 : n + 1)))
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
