@@ -1,7 +1,7 @@
 """Flags and arguments of verbs as typer takes them. Imports little: every verb needs it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,17 +41,19 @@ class Verb(TyperCommand):
     """A verb whose flags of one value take one: given two that differ, the option parser would keep the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """UsageError, which names the flag and both values, where a flag of one value is given two."""
+        """UsageError, which names the flag, where one of one value is given two, or where nothing stands for one."""
         given = self._all_given(ctx, list(args))
         rest: list[str] = super().parse_args(ctx, args)  # which leaves for --help
         for flag in self.params:
             values = list(dict.fromkeys(given.get(flag.name or "", ())))
             if len(values) > 1 and not getattr(flag, "multiple", False):
                 raise _given_two(flag, values)
+            if "" in values and flag.name not in _keys():
+                raise _given_nothing(flag)
         return rest
 
     def _all_given(self, ctx: Any, args: list[str]) -> dict[str, list[Any]]:
-        """Every value of every flag of `args`, by the flag's name; nothing for the words without a flag."""
+        """Every value of every flag of `args` and of the words without one, by name."""
         parser = type(self.make_parser(ctx))(ctx)
         add = parser.add_option
 
@@ -61,7 +63,19 @@ class Verb(TyperCommand):
         setattr(parser, "add_option", add_for_all)  # noqa: B010  a flag says itself how it is parsed, through this
         for flag in self.get_params(ctx):
             flag.add_to_parser(parser, ctx)
-        return {name: values for name, values in parser.parse_args(args)[0].items() if isinstance(values, list)}
+        given = parser.parse_args(args)[0].items()
+        return {name: values if isinstance(values, list) else [values] for name, values in given}
+
+
+def _keys() -> Collection[str]:
+    """Flags that are keys of a spec, which say themselves what an empty text is.
+
+    Of any other it is a shell's variable that is not set.
+    """
+    from harness.spec.faults import Faults
+    from harness.spec.sweep import Sweep
+
+    return Sweep.model_fields.keys() | Faults.model_fields.keys()
 
 
 def _given_two(flag: Any, values: list[Any]) -> UsageError:
@@ -70,6 +84,13 @@ def _given_two(flag: Any, values: list[Any]) -> UsageError:
     if flag.secondary_opts:
         return UsageError(f"{name}: given beside {flag.secondary_opts[0]}; leave one of them out")
     return UsageError(f"{name}: given {' and '.join(map(quoted, values))}, expected one value")
+
+
+def _given_nothing(flag: Any) -> UsageError:
+    if flag.param_type_name == "argument":
+        return UsageError(f"{(flag.metavar or flag.name).strip('[]')}: given '', expected a name or a path")
+    default = "" if flag.required else "; leave the flag out for its default"
+    return UsageError(f"{flag.opts[0]}: given '', expected a value{default}")
 
 
 NAMES_MARK = "{names}"

@@ -51,6 +51,8 @@ def _check(given: dict[str, Any]) -> None:
         raise not_one_of("--correction", given["correction"], CORRECTIONS)
     if given["run_b"] is not None and given["along"] is not None:
         raise UsageError("--along: compares cells of one run; it takes no RUN_B")
+    if given["across_machines"] and given["run_b"] is None:
+        raise UsageError("--across-machines: is for two runs; RUN_B names the other")
     if given["base"] is not None and given["along"] is None:
         raise UsageError("--base: is a value of the axis that --along names")
 

@@ -62,6 +62,9 @@ def command(
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
+    for flag, named in (("--base", base), ("--overlay", overlay)):
+        if named is not None and not presentation_of(loaded.manifest).takes_base:
+            raise UsageError(f"{flag}: '{loaded.manifest.run_id}' is no sweep; only sweeps are shown with another run")
     against = None if base is None else _against(base, loaded, results, across_machines)
     if output is not None:
         refuse_own_file(output, "FILE.html")
@@ -92,11 +95,8 @@ def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -
     from harness.analysis.comparison import choose_margins, compare_runs
     from harness.errors import UsageError
     from harness.record.reading import load_run, resolve_run
-    from harness.report.kinds import presentation_of
     from harness.report.kinds.base import known_validation
 
-    if not presentation_of(run.manifest).takes_base:
-        raise UsageError(f"--base: '{run.manifest.run_id}' is no sweep; only sweeps are compared with a base run")
     base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")

@@ -26,6 +26,8 @@ BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
 ENGINE = "tensorflow"
 """The only one whose programs a slow-down can be planted in."""
+MOST_ROUNDS = 1000
+"""All are planned, and sealed, before the first; sixty take an hour."""
 MOST = f"Most blocks of a decision. Default: {QUIET_BLOCKS}."
 
 
@@ -73,12 +75,12 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
             f"engine: given {values['engine']!r}, expected {ENGINE}: what validate plants is in its programs"
         )
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
-        matrix = asked_matrix(sweep_from(values))
+        matrix = asked_matrix(sweep_from(values, VERB))
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated
         cells = []
         for strategy, replicas in (("none", 1), ("mirrored", 2)):
-            matrix = asked_matrix(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}))
+            matrix = asked_matrix(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}, VERB))
             cells += [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
 
     def share(key: str) -> float | None:
@@ -87,14 +89,16 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
     margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
     ab = AbSettings(margins, looks_within(given["max_blocks"] or QUIET_BLOCKS))
-    return ValidateSettings(sweep_from(values), cells, ab, rounds, given["quick"])
+    return ValidateSettings(sweep_from(values, VERB), cells, ab, rounds, given["quick"])
 
 
 COMMAND = with_names(told_names)
 FLAGS = [
     *key_flags(without=NOT_TAKEN),
     option("quick", bool, "A few minutes: few rounds, wide limits.", False),
-    option("rounds", int | None, "Rounds; each decides A/A, every third a planted slow-down too.", min=1),
+    option(
+        "rounds", int | None, "Rounds; each decides A/A, every third a planted slow-down too.", min=1, max=MOST_ROUNDS
+    ),
     option("delta", str | None, "Smallest difference that counts: 1%.", metavar="SHARE"),
     option("epsilon", str | None, "Margin of equivalence: 3%.", metavar="SHARE"),
     option("max_blocks", int | None, MOST, min=2, max=MOST_BLOCKS, metavar="BLOCKS"),

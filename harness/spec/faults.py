@@ -11,6 +11,7 @@ from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
 from harness.spec.entry import settings as settings_of
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
+from harness.spec.sweep import in_one_line
 from harness.visible import quoted
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
@@ -95,15 +96,7 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
     try:
         settings = Faults.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key, given = str(first["loc"][0]), first["input"]
-        expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        hint = (
-            nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", "))
-            if isinstance(given, str)
-            else ""
-        )
-        raise UsageError(f"{source}: {key}: given {quoted(given)}, expected {expected}{hint}") from None
+        raise UsageError(f"{source}: {in_one_line(error)}") from None
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")

@@ -64,6 +64,8 @@ OF_STEP = ("step", "amount", "quantity")
 """Keys of a training step of the user's own, whose cell has them."""
 OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
+OWN_FUNCTIONS = ("step", "check")
+"""Keys whose value is a function of the user's own, or empty."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 PATTERNS = {
     "name": "letters, digits, '_', '.' and '-', a letter or digit first, at most 64",
@@ -127,8 +129,6 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
             if key in values:
                 raise UsageError(f"{source}: {key}: belongs to step, a step of your own; for a model give batch_size")
         return sweep
-    if not re.fullmatch(OWN_PATTERN, sweep.step):
-        raise UsageError(f"{source}: step: given {quoted(sweep.step)}, expected package.module:function")
     for key in values:
         if key in AXES - OF_PROCESS:
             raise UsageError(
@@ -180,9 +180,12 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
     try:
         sweep = Sweep.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{source}: {_in_one_line(error)}") from None
+        raise UsageError(f"{source}: {in_one_line(error)}") from None
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
+    for key in OWN_FUNCTIONS:
+        if (path := getattr(sweep, key)) and not re.fullmatch(OWN_PATTERN, path):
+            raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function")
     for key in sorted(AXES):
         if ASKED[key].values and not sweep.asked(key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
@@ -243,7 +246,8 @@ def _longest_number_key(text: str) -> str:
     return keys[-1] if keys else "spec"
 
 
-def _in_one_line(error: ValidationError) -> str:
+def in_one_line(error: ValidationError) -> str:
+    """The first fault of a spec: its key, what was given and what is expected."""
     first = error.errors()[0]
     key = str(first["loc"][0]) if first["loc"] else "spec"
     expected = first["msg"].removeprefix("Value error, ")

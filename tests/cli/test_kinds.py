@@ -104,11 +104,13 @@ def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
 
 
 @each_kind
-def test_only_a_page_that_has_room_for_a_comparison_takes_a_base(harness: Harness, kind: str, path: Path) -> None:
+@pytest.mark.parametrize("flag", ["--base", "--overlay"])
+def test_only_the_page_of_a_sweep_has_room_for_another_run(harness: Harness, kind: str, path: Path, flag: str) -> None:
     if not presentations()[kind].takes_base:
-        code, _, error = harness("report", "latest", "--base", path.name)
+        code, _, error = harness("report", "latest", flag, path.name)
         assert code == 2
-        assert "only sweeps are compared with a base run" in error
+        assert f"{flag}: " in error
+        assert "is no sweep; only sweeps are shown with another run" in error
 
 
 def test_a_run_of_a_kind_that_this_harness_lacks_is_listed_and_named(harness: Harness, tmp_path: Path) -> None:

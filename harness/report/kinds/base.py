@@ -37,7 +37,7 @@ class Presentation(ABC):
     page_kind: ClassVar[str]
     """What its page says that it is, for the index of a folder of pages."""
     takes_base: ClassVar[bool] = False
-    """Whether its page can hold the comparison with another run."""
+    """Whether its page can hold the comparison with another run, or the figures of an imported one."""
 
     @abstractmethod
     def write_page(self, run: Run, request: PageRequest) -> list[str]:

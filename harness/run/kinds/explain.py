@@ -49,7 +49,9 @@ class ExplainSettings:
         if self.sweep.engine != ENGINE:
             raise UsageError(f"engine: given {self.sweep.engine!r}, expected {ENGINE}: instruments are of its programs")
         if len(self.cells) > MOST_CELLS:
-            raise UsageError(f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}")
+            raise UsageError(
+                f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}: give axes fewer values"
+            )
         if self.sweep.trials < 2:
             raise UsageError("trials: given 1, expected at least 2: how sure a part is, its spread over blocks says")
         for cell in self.cells:

@@ -1,4 +1,4 @@
-"""A flag that is given again: a list has the values of all, and anything else takes one value."""
+"""Flags of all verbs: of one that is given again a list has all values, and anything else takes one, and not none."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ import typer
 
 from harness import cli
 from harness.cli._flags import keys_given
-from harness.spec.faults import LISTS
-from harness.spec.sweep import AXES
+from harness.spec.faults import LISTS, Faults
+from harness.spec.sweep import AXES, Sweep
 
 Harness = Callable[..., tuple[int, str, str]]
 ONE, OTHER = "7", "8"
@@ -87,6 +87,38 @@ def told(module: Any, called: list[dict[str, Any]]) -> Callable[..., int]:
     listening.__signature__ = verb.__signature__  # type: ignore[attr-defined]
     listening.__annotations__ = verb.__annotations__
     return listening
+
+
+TAKES_TEXT = [
+    case
+    for case in ONCE
+    if not case.values[1].is_flag and case.values[1].name not in {*Sweep.model_fields, *Faults.model_fields}
+]
+
+
+@pytest.mark.parametrize(("verb", "flag"), TAKES_TEXT)
+def test_a_flag_that_is_no_key_is_refused_with_an_empty_text(
+    harness: Harness, called: list[dict[str, Any]], verb: str, flag: Any
+) -> None:
+    code, out, error = harness(verb, *words_needed(verb, flag), flag.opts[0], "")
+    assert (code, out, called, error.count("\n")) == (2, "", [], 1)
+    assert flag.opts[0] in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("show", ""), "RUN"),
+        (("sweep", ""), "SPEC.toml"),
+        (("compare", "a", ""), "RUN_B"),
+        (("import", ""), "FILE.csv"),
+    ],
+)
+def test_a_word_that_is_empty_is_refused_as_a_flag_is(
+    harness: Harness, called: list[dict[str, Any]], arguments: tuple[str, ...], names: str
+) -> None:
+    assert harness(*arguments) == (2, "", f"harness: {names}: given '', expected a name or a path\n")
+    assert called == []
 
 
 def test_the_flags_that_take_a_list_are_the_axes_and_what_says_so_itself() -> None:
