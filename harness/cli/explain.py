@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.analysis.explain import Explanation
+    from harness.analysis.tries import Try
     from harness.run.kinds.explain import ExplainSettings
 
 VERB = "explain"
@@ -39,15 +40,31 @@ def command(**given: Any) -> int:
 
     flags = keys_given(given, without=NOT_TAKEN)
     progress = progress_for(given["quiet"], given["json"])
-    earlier = run_to_resume(given)
+    earlier = run_to_resume(given, "try_levers")
     if earlier is None:
         settings = _settings(given, flags)
         path = explain(settings, given["results"], ["harness", *sys.argv[1:]], progress)
     else:
         resume("explain", path := earlier, progress)
+    tries = _try_levers(path, given) if given["try_levers"] else ()
     tell(run := load_run(path), given["results"], given["json"])
     _refuse_nothing(explanations_of(run))
+    if tries and not any(one.judged for one in tries):
+        raise NothingMeasured(f"no lever could be measured: {tries[0].record.setting}: {tries[0].reason}")
     return 0
+
+
+def _try_levers(path: Path, given: dict[str, Any]) -> "Sequence[Try]":
+    from harness.cli._measuring import progress_for
+    from harness.run.kinds.tries import try_levers
+    from harness.run.progress.base import say_line
+
+    silent = given["quiet"] or given["json"]
+    return try_levers(
+        path,
+        lambda: progress_for(given["quiet"], given["json"]),
+        lambda line: None if silent else say_line(line, sys.stderr),
+    )
 
 
 def _refuse_nothing(found: "Sequence[Explanation]") -> None:
@@ -107,6 +124,7 @@ COMMAND = with_names(told_names)
 FLAGS = [
     argument("spec", Path | None, _OF, "[SPEC.toml | RUN]", show_default=False),
     *key_flags(without=NOT_TAKEN),
+    option("try_levers", bool, "Then measure up to three of the flags that fit, by ab.", False, flag="--try"),
     RESULTS,
     resume_option("Go on with a run that was stopped.", "explain"),
     option("quiet", bool, "Print the result only.", False),

@@ -62,6 +62,20 @@ class FamilyRecord(RecordModel):
         return self.alone if arm == ALONE and self.alone is not None else self.cell_id
 
 
+class TryRecord(RecordModel):
+    """A lever that was tried on a cell once its parts were known: an `ab` run beside the run of `explain`."""
+
+    cell_id: str
+    part: str
+    """The part of the step that it is to make smaller."""
+    setting: str
+    """KEY=VALUE of side B; side A is the cell as it is."""
+    run_id: str | None = None
+    """The `ab` run; None where none could be begun."""
+    reason: str | None = None
+    """Why there is no verdict; None where the run has one, or was only stopped."""
+
+
 class ExplainPlan(RecordModel, Undertaking):
     """What a run of `explain` set out to do, fixed before the first trial.
 
@@ -71,6 +85,8 @@ class ExplainPlan(RecordModel, Undertaking):
     families: Annotated[list[FamilyRecord], Field(min_length=1)]
     blocks: Annotated[int, Field(ge=2, le=MOST)]
     """Of each family."""
+    tries: list[TryRecord] = []
+    """In the order in which they were made; no part of what was planned."""
 
     @property
     def kind(self) -> Kind:

@@ -11,8 +11,10 @@ from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text
 
 if TYPE_CHECKING:
+    from harness.analysis.tries import Try
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
+    from harness.report.tables.table import Table
 
 
 class _Explain(Presentation):
@@ -21,32 +23,31 @@ class _Explain(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
-        from harness.analysis.explain import explanations_of
         from harness.report.export.base import write
         from harness.report.page.findings import findings_page
-        from harness.report.tables.explain import METHOD, explain_lines, explain_tables
+        from harness.report.tables.explain import METHOD
 
-        found = explanations_of(run)
-        lines, tables = explain_lines(found), explain_tables(found)
+        lines, tables = _found(run, request.results)
         page = findings_page(run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD)
         write(request.target, page.encode("utf-8", "replace"), "FILE.html")
         return lines
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
-        from harness.analysis.explain import explanations_of
-        from harness.report.tables.explain import explain_lines, explain_tables
         from harness.report.terminal.table import table_text
 
-        found = explanations_of(run)
-        tables = "".join(table_text(table, surface.width, surface.styled) for table in explain_tables(found))
-        return "".join(f"{line}\n" for line in explain_lines(found)) + "\n" + tables
+        lines, tables = _found(run, results)
+        shown = "".join(table_text(table, surface.width, surface.styled) for table in tables)
+        return "".join(f"{line}\n" for line in lines) + "\n" + shown
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
         from harness.analysis.explain import explanations_of
+        from harness.analysis.tries import tries_of
 
-        return json_text({"run_id": run.manifest.run_id, "cells": [_as_json(found) for found in explanations_of(run)]})
+        cells = [_as_json(found) for found in explanations_of(run)]
+        tries = [_try_as_json(one) for one in tries_of(run, results)]
+        return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries})
 
     def exporters(self) -> "Mapping[str, Exporter]":
         """Its trials; figures of cells would take instruments for them."""
@@ -58,6 +59,25 @@ class _Explain(Presentation):
         from dataclasses import replace
 
         return super().cell_rows(replace(run, trials=[trial for trial in run.trials if trial.side == WHOLE]))
+
+
+def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
+    """What is said of the run, and its tables."""
+    from harness.analysis.explain import explanations_of
+    from harness.analysis.tries import tries_of
+    from harness.report.tables.explain import explain_lines, explain_tables
+    from harness.report.tables.tries import try_lines, try_tables
+
+    found, tries = explanations_of(run), tries_of(run, results)
+    return [*explain_lines(found), *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
+
+
+def _try_as_json(one: "Try") -> dict[str, Any]:
+    ratio = one.comparison.rows[0].verdicts.wall.ratio if one.comparison is not None else None
+    sizes = {"ratio": None, "low": None, "high": None}
+    if ratio is not None:
+        sizes = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {**one.record.model_dump(mode="json"), "verdict": one.verdict, **sizes, "reason": one.reason}
 
 
 def _as_json(found: Any) -> dict[str, Any]:

@@ -168,11 +168,18 @@ def decide(
     `harness.analysis.comparison.ab.comparison_of_ab` gives the verdict. Raises UsageError when a side cannot be made
     (nothing is then left), StorageError when `results` cannot be used, Interrupted, with how to go on.
     """
-    make = functools.partial(AbRun, sides=sides)
-    return load_run(begin(make, results, _manifest(sides, settings, command), progress or Quiet()))
+    return decide_as_planned(sides, planned_decision(sides, settings, command), results, progress)
 
 
-def _manifest(sides: tuple[Side, Side], settings: AbSettings, command: Sequence[str]) -> RunManifest:
+def decide_as_planned(
+    sides: tuple[Side, Side], manifest: RunManifest, results: Path, progress: Progress | None = None
+) -> Run:
+    """The same by the manifest that `planned_decision` made, so that the run's id is known before it begins."""
+    return load_run(begin(functools.partial(AbRun, sides=sides), results, manifest, progress or Quiet()))
+
+
+def planned_decision(sides: tuple[Side, Side], settings: AbSettings, command: Sequence[str]) -> RunManifest:
+    """The manifest of a decision that is to be made."""
     sweep = sides[0].sweep
     cells = {side.cell.cell_id: side.cell for side in sides}
     return new_manifest(
