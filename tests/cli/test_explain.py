@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.cli.sweep import FLAGS
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.record import Run
 from harness.report.tables.explain import LEVERS
 from harness.run.kinds.explain import ExplainSettings
@@ -136,3 +136,36 @@ def test_a_run_that_names_no_cells_to_explain_is_one_line(
     code, out, error = harness("explain", "latest")
     assert (code, out, asked, error.count("\n")) == (2, "", [], 1)
     assert re.search(says, error)
+
+
+def test_with_try_the_levers_of_a_finished_run_are_measured_and_told(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stored(explain_run(), tmp_path / "results")
+    tried: list[Path] = []
+
+    def instead(path: Path, *_: Any) -> tuple[()]:
+        tried.append(path)
+        return ()
+
+    monkeypatch.setattr("harness.run.kinds.tries.try_levers", instead)
+    code, out, error = harness("explain", "--try", "--resume", str(path))
+    assert (code, error, tried) == (0, "", [path])
+    assert "is communication-bound" in out
+    assert harness("explain", "--resume", str(path))[0] == 0
+    assert tried == [path]
+
+
+def test_where_no_lever_could_be_measured_the_parts_are_told_and_it_is_exit_code_one(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> None:
+        raise UsageError("no room")
+
+    path = stored(explain_run(), tmp_path / "results")
+    monkeypatch.setattr("harness.run.kinds.tries.sides_of", refuses)
+    code, out, error = harness("explain", "--try", "--quiet", "--resume", str(path))
+    first = "cross_device_op=hierarchical_copy"
+    assert (code, error) == (1, f"harness: no lever could be measured: {first}: no room\n")
+    assert "is communication-bound" in out
+    assert "not measured: no room" in out

@@ -1,9 +1,21 @@
 """The sentence that says why a step is not faster."""
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from harness.analysis.explain import explanations_of
+from harness.analysis.tries import tries_of
+from harness.record import Run
+from harness.record.explain import ExplainPlan, TryRecord
+from harness.record.reading import load_run
+from harness.report.comparison import Surface
+from harness.report.kinds import PageRequest, presentation_of
 from harness.report.tables.explain import explain_lines, explain_tables
+from harness.report.tables.tries import try_lines
+from tests.comparisons import ab_run, stored
 from tests.explained import RATIOS, STEADY, explain_run
 
 QUIET = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update", "forward_backward"], 1.0)
@@ -49,3 +61,54 @@ def test_the_table_has_a_row_for_each_part_and_marks_what_binds() -> None:
     names = [row[0] for row in table.rows]
     assert names[:7] == ["input", "communication", "update", "dispatch", "contention", "compute", "unexplained"]
     assert [names[number] for number in table.marked] == ["communication"]
+
+
+def tried(verdicts: Mapping[str, Sequence[float]], results: Path) -> Run:
+    """A run of `explain` on disk with a try for each setting, whose `ab` has these log ratios."""
+    run = explain_run()
+    cell = run.manifest.cells[0].cell_id
+    records = [
+        TryRecord(cell_id=cell, part="communication", setting=setting, run_id=f"ab-{number}")
+        for number, setting in enumerate(verdicts)
+    ]
+    for record, differences in zip(records, verdicts.values(), strict=True):
+        stored(ab_run(differences, run_id=str(record.run_id)), results)
+    failed = TryRecord(cell_id=cell, part="communication", setting="xla=true", reason="no compiler")
+    plan = run.manifest.part(ExplainPlan).model_copy(update={"tries": [*records, failed]})
+    manifest = run.manifest.model_copy(update={"explain": plan})
+    return load_run(stored(replace(run, manifest=manifest), results))
+
+
+FASTER, ALIKE = (0.1, 0.11, 0.09, 0.1), (0.0, 0.001, -0.001, 0.0005)
+
+
+def test_a_run_says_which_of_its_tries_held_and_names_their_runs(tmp_path: Path) -> None:
+    run = tried({"cross_device_op=nccl": FASTER, "batch_size=64": ALIKE}, tmp_path)
+    text = presentation_of(run.manifest).text(run, tmp_path, Surface(width=200))
+    assert "Of 2 levers that could be measured 1 held: cross_device_op=nccl on mirrored ×2 b32 (faster by 10" in text
+    rows = [line for line in text.splitlines() if "ab-" in line or "no compiler" in line]
+    assert ["faster by" in rows[0], "equivalent" in rows[1], "not measured: no compiler" in rows[2]] == [True] * 3
+
+
+def test_where_no_try_held_that_is_said(tmp_path: Path) -> None:
+    run = tried({"batch_size=64": ALIKE}, tmp_path)
+    assert try_lines(tries_of(run, tmp_path)) == ["Of 1 lever that could be measured none held."]
+
+
+def test_a_try_whose_run_is_gone_is_not_measured_and_says_so(tmp_path: Path) -> None:
+    run = tried({"batch_size=64": ALIKE}, tmp_path)
+    shutil.rmtree(tmp_path / "ab-0")
+    [first, _] = tries_of(run, tmp_path)
+    assert first.verdict == "not measured"
+    assert "there is no run at" in (first.reason or "")
+
+
+def test_the_tries_are_in_its_json_and_on_its_page(tmp_path: Path) -> None:
+    run = tried({"batch_size=64": FASTER}, tmp_path)
+    kind = presentation_of(run.manifest)
+    first, second = json.loads(kind.as_json(run, tmp_path))["tries"]
+    assert (first["setting"], first["verdict"], first["run_id"]) == ("batch_size=64", "faster", "ab-0")
+    assert first["low"] < first["ratio"] < first["high"]
+    assert (second["verdict"], second["ratio"], second["reason"]) == ("not measured", None, "no compiler")
+    kind.write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+    assert "What was tried" in (tmp_path / "page.html").read_text()

@@ -74,10 +74,8 @@ def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
 
 def _try_as_json(one: "Try") -> dict[str, Any]:
     ratio = one.comparison.rows[0].verdicts.wall.ratio if one.comparison is not None else None
-    sizes = {"ratio": None, "low": None, "high": None}
-    if ratio is not None:
-        sizes = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
-    return {**one.record.model_dump(mode="json"), "verdict": one.verdict, **sizes, "reason": one.reason}
+    size = {"ratio": ratio and ratio.value, "low": ratio and ratio.low, "high": ratio and ratio.high}
+    return {**one.record.model_dump(mode="json"), "verdict": one.verdict, **size, "reason": one.reason}
 
 
 def _as_json(found: Any) -> dict[str, Any]:

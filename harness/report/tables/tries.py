@@ -15,6 +15,8 @@ def try_lines(tries: Sequence[Try]) -> list[str]:
     if not tries:
         return []
     judged, held = [one for one in tries if one.judged], [one for one in tries if one.held]
+    if not judged:
+        return ["No lever could be measured."]
     said = f"Of {plural(len(judged), 'lever')} that could be measured"
     names = cell_names([one.cell for one in tries])
     what = listed(f"{one.record.setting} on {names[one.cell.cell_id]} ({_verdict(one)})" for one in held)

@@ -1,0 +1,108 @@
+"""Which flags are worth a try: those that fit what binds the step, the most to win first."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from harness.analysis.explain import Explanation, explanations_of
+from harness.run.kinds.levers import Lever, levers_of
+from harness.run.kinds.one_cell import one_cell
+from harness.spec.cell import Cell
+from harness.spec.spelled import keys_of
+from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
+from tests.explained import RATIOS, explain_run
+from tests.synthetic import make_cell
+
+CALM = dict.fromkeys(RATIOS, 1.0) | {"forward": 0.3, "empty": 0.01, "alone": 1.0, "forward_backward": 1.0}
+"""A step that only computes."""
+BOUND: Mapping[str, Mapping[str, float]] = {
+    "input": CALM | {"no_input": 0.7},
+    "communication": CALM | {"no_reduction": 0.7},
+    "update": CALM | {"no_update": 0.7},
+    "dispatch": CALM | {"empty": 0.3},
+    "contention": CALM | {"alone": 0.7},
+    "compute": CALM,
+}
+
+
+def explained(ratios: Mapping[str, float], cell: Cell | None = None) -> Explanation:
+    [found] = explanations_of(explain_run(ratios))
+    return found if cell is None else replace(found, cell=cell)
+
+
+def levers(*found: Explanation) -> list[Lever]:
+    return levers_of(found, catalogue_of("tensorflow"))
+
+
+def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:
+    return [lever.setting for lever in levers(explained(ratios, cell))]
+
+
+@pytest.mark.parametrize(
+    ("part", "settings"),
+    [
+        ("input", ["prefetch=8"]),
+        (
+            "communication",
+            [
+                "cross_device_op=hierarchical_copy",
+                "cross_device_op=reduction_to_one_device",
+                "batch_size=64",
+                "bytes_per_pack=1048576",
+            ],
+        ),
+        ("update", ["xla=true"]),
+        ("dispatch", ["batch_size=64", "xla=true"]),
+        ("contention", ["replicas=1"]),
+        ("compute", ["precision=mixed_bfloat16", "xla=true"]),
+    ],
+)
+def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: list[str]) -> None:
+    assert explained(BOUND[part]).bound_by == part
+    assert tried(BOUND[part]) == settings
+    assert {lever.part for lever in levers(explained(BOUND[part]))} == {part}
+
+
+def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_second_of_any() -> None:
+    ratios = CALM | {"no_reduction": 0.699, "empty": 0.3}
+    assert tried(ratios)[:4] == [
+        "cross_device_op=hierarchical_copy",
+        "batch_size=64",
+        "cross_device_op=reduction_to_one_device",
+        "xla=true",
+    ]
+
+
+def test_the_cell_with_most_to_win_comes_first_and_one_that_only_computes_last() -> None:
+    several = [(BOUND["compute"], 1), (BOUND["input"], 2), (CALM | {"no_input": 0.5}, 4)]
+    found = [explained(ratios, make_cell("mirrored", replicas)) for ratios, replicas in several]
+    assert [(lever.cell.replicas, lever.part) for lever in levers(*found)][:3] == [
+        (4, "input"),
+        (2, "input"),
+        (1, "compute"),
+    ]
+
+
+def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
+    assert tried(CALM, make_cell("mirrored", 2, xla=True, precision="mixed_bfloat16")) == []
+    assert tried(BOUND["input"], make_cell("mirrored", 2, prefetch=8)) == []
+
+
+@pytest.mark.parametrize("part", sorted(BOUND))
+@pytest.mark.parametrize(
+    "cell",
+    [
+        make_cell("mirrored", 2),
+        make_cell("mirrored", 4, op="hierarchical_copy", packing="num_packs=2"),
+        make_cell("mirrored", 2, op="reduction_to_one_device", batch_scope="global"),
+        make_cell("none", 1),
+    ],
+    ids=lambda cell: cell.label,
+)
+def test_every_lever_makes_a_cell_that_there_is(part: str, cell: Cell) -> None:
+    base = {key: value for key, _, value in keys_of(cell, Sweep())}
+    for setting in tried(BOUND[part], cell):
+        key, _, value = setting.partition("=")
+        assert one_cell("b", base, {key: value})[1] != cell

@@ -1,0 +1,133 @@
+"""`explain --try`: levers measured by `ab`, each a run of its own that the run of `explain` names, on stand-ins."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis.estimates.verdict import Margins
+from harness.analysis.tries import Try
+from harness.errors import Interrupted, UsageError
+from harness.protocol.messages import Outcome, Request
+from harness.record.explain import EMPTY, NO_REDUCTION, ExplainPlan
+from harness.record.manifest import ComparisonRecord
+from harness.record.reading import list_runs, load_manifest
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import sides_of
+from harness.run.kinds.tries import MOST_TRIES, try_levers
+from harness.spec.cell import TrainingCell, trained
+from tests.run.benches import ExplainBench, press_ctrl_c
+from tests.run.fakes import FakeZygote, Play
+
+HIERARCHICAL, TO_ONE = "cross_device_op=hierarchical_copy", "cross_device_op=reduction_to_one_device"
+BATCH, PACK = "batch_size=64", "bytes_per_pack=1048576"
+
+
+def lever_of(cell: TrainingCell) -> str:
+    """What sets a cell apart from the one that is explained; empty for that one."""
+    if cell.cross_device_op != "auto":
+        return f"cross_device_op={cell.cross_device_op}"
+    if cell.packing != "default":
+        return cell.packing
+    return BATCH if cell.batch_size == 64 else ""
+
+
+class TryBench(ExplainBench):
+    """Half of a step is communication; a lever takes so many times as long as the step without it."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, patch)
+        self.takes = {HIERARCHICAL: 1.0, TO_ONE: 0.8, BATCH: 3.0, PACK: 1.2}
+        self.ends: dict[str, Outcome] = {}
+        self.stops_in: str | None = None
+        """The lever during whose first trial Ctrl-C is pressed."""
+        patch.setattr("harness.run.kinds.ab.side_zygotes", self._both)
+        patch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=(3,)))
+        patch.setattr("harness.run.kinds.tries.WINDOWING", {"windows": 5, "max_warmup": 0, "window": 0.01})
+
+    @contextlib.contextmanager
+    def _both(self, _: object) -> Iterator[dict[str, FakeZygote]]:
+        with self._alive() as zygote:
+            yield {"a": zygote, "b": zygote}
+
+    def _plays(self, request: Request) -> Play:
+        share = {NO_REDUCTION: 0.5, EMPTY: 0.01}.get(request.instrument, 1.0)
+        lever = lever_of(trained(request.cell)) if request.task == "trial" else ""
+        if lever and lever == self.stops_in:
+            self.stops_in = None
+            return Play(1, press_ctrl_c)
+        seconds = 0.1 * share * self.takes.get(lever, 1.0)
+        return Play(seconds=lambda number: seconds + 1e-6 * (number % 2), outcome=self.ends.get(lever, Play().outcome))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TryBench:
+    return TryBench(tmp_path, monkeypatch)
+
+
+def verdicts(tried: tuple[Try, ...]) -> dict[str, str]:
+    return {one.record.setting: one.verdict for one in tried}
+
+
+def test_three_levers_of_what_binds_the_step_are_measured_beside_the_cell_as_it_is(bench: TryBench) -> None:
+    tried = try_levers(bench.begin())
+    assert verdicts(tried) == {HIERARCHICAL: "equivalent", TO_ONE: "faster", BATCH: "slower"}
+    assert {one.record.part for one in tried} == {"communication"}
+    assert [one.held for one in tried] == [False, True, False]
+
+
+def test_each_try_is_an_ab_run_that_the_run_of_explain_names(bench: TryBench) -> None:
+    path = bench.begin()
+    tried = try_levers(path)
+    kept = load_manifest(path).part(ExplainPlan).tries
+    assert [one.run_id for one in kept] == [one.record.run_id for one in tried]
+    for record in kept:
+        manifest = load_manifest(path.parent / str(record.run_id))
+        a, b = manifest.part(ComparisonRecord).sides
+        assert (manifest.status, manifest.looks and manifest.looks.after) == ("finished", [3])
+        assert (a.cell_id, a.settings) == (record.cell_id, {})
+        assert [f"{key}={value}" for key, value in b.settings.items()] == [record.setting]
+        assert manifest.command[-2:] == ["--b", record.setting]
+
+
+def test_a_lever_that_cannot_be_measured_leaves_its_place_to_the_next(bench: TryBench) -> None:
+    bench.ends[HIERARCHICAL] = Outcome(status="unsupported", reason="no such op here")
+    tried = try_levers(bench.begin())
+    assert list(verdicts(tried)) == [HIERARCHICAL, TO_ONE, BATCH, PACK]
+    assert sum(one.judged for one in tried) == MOST_TRIES
+    assert "no such op here" in (tried[0].reason or "")
+
+
+def test_a_lever_that_makes_no_sense_does_not_lose_the_rest(bench: TryBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(base: dict[str, Any], a: list[str], b: list[str]) -> Any:
+        if b == [TO_ONE]:
+            raise UsageError("side b: it makes no sense")
+        return sides_of(base, a, b)
+
+    monkeypatch.setattr("harness.run.kinds.tries.sides_of", refusing)
+    tried = try_levers(bench.begin())
+    assert verdicts(tried) == {HIERARCHICAL: "equivalent", TO_ONE: "not measured", BATCH: "slower", PACK: "slower"}
+    assert (tried[1].record.run_id, tried[1].reason) == (None, "side b: it makes no sense")
+
+
+def test_tries_that_were_stopped_go_on_where_they_were(bench: TryBench) -> None:
+    path = bench.begin()
+    bench.stops_in = TO_ONE
+    with pytest.raises(Interrupted, match="harness explain --try --resume"):
+        try_levers(path)
+    begun = [one.run_id for one in load_manifest(path).part(ExplainPlan).tries]
+    tried = try_levers(path)
+    assert [one.record.run_id for one in tried][:2] == begun
+    assert verdicts(tried) == {HIERARCHICAL: "equivalent", TO_ONE: "faster", BATCH: "slower"}
+    assert len(list_runs(path.parent)) == 1 + MOST_TRIES
+    assert try_levers(path) == tried
+
+
+def test_a_line_announces_each_lever(bench: TryBench) -> None:
+    said: list[str] = []
+    path = bench.begin()
+    try_levers(path, say=said.append)
+    assert said[0] == f"trying {HIERARCHICAL} on mirrored ×2 b32, for its communication"
+    assert len(said) == MOST_TRIES
