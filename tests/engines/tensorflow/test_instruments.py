@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis.estimates.verdict import Margins
 from harness.analysis.explain import explanations_of
 from harness.engines.tensorflow.loops._instrument import _Holds, lacks_more
 from harness.record import Run, TrialRecord, load_run
 from harness.record.explain import ALONE, INSTRUMENTS, WHOLE
+from harness.run.kinds import tries
+from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.explain import ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
@@ -92,3 +95,12 @@ class TestOnTensorFlow:
         assert found.blocks == 2
         assert sum(part.value for part in found.parts) == pytest.approx(1)
         assert 0 < found.part("dispatch").value < 1
+
+    def test_a_lever_is_measured_beside_the_cell_as_it_is(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tries, "MOST_TRIES", 1)
+        monkeypatch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=(2,)))
+        with handed_in():
+            [one] = tries.try_levers(run.path)
+        assert one.judged, one.reason
+        assert one.comparison is not None
+        assert {trial.status for trial in load_run(run.path.parent / str(one.record.run_id)).trials} == {"ok"}
