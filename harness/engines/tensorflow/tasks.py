@@ -64,6 +64,7 @@ def _preflight(request: Request, _: Channel) -> Outcome:
             return Outcome(status="ok")
         build_op(request.training)
         workload = load_workload(request.training.model)
+        load_source(request.training.data).fitting(workload.tokens)
         if workload.input_shape is None:
             _try_data(request, workload.build((), 0))
     except HarnessError as error:

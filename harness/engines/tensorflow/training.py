@@ -148,7 +148,7 @@ def build(request: Request) -> Training:
     strategy = kind.build(cell, devices, build_op(cell))
     devices = kind.devices_of(strategy, devices)
     workload = load_workload(cell.model)
-    source = load_source(cell.data)
+    source = load_source(cell.data).fitting(workload.tokens)
     data_dir = Path(request.data_dir)
     classes = source.info(data_dir).classes
     with placement(cell, devices):

@@ -4,10 +4,15 @@ import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     import tensorflow as tf
+
+    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,16 @@ class DataInfo:
     examples: int | None
 
 
+@dataclass(frozen=True)
+class Tokens:
+    """What a model takes that does not take images: `count` whole numbers from 0 to `vocabulary` - 1."""
+
+    count: int
+    vocabulary: int
+    each: bool = False
+    """Whether it answers at each of them with one of the vocabulary, instead of once with a class."""
+
+
 class Source(ABC):
     """Examples by name. Every method may raise HarnessError, one line with reason and remedy."""
 
@@ -34,6 +49,19 @@ class Source(ABC):
     images: ClassVar[bool] = True
     """Whether examples are labelled images, which are brought to the model's size and range; any other example is given
     to the model as it is."""
+
+    def fitting(self, tokens: Tokens | None) -> "Source":
+        """The source for a model of `tokens`, for None of anything else; UsageError where they do not go together."""
+        if tokens is None:
+            return self
+        raise UsageError(
+            f"data: '{self.name}' has images, and the model takes {tokens.count} whole numbers, expected --data text "
+            "or synthetic"
+        )
+
+    def batch(self, input_shape: tuple[int, ...], classes: int, size: int, seed: int) -> "Batch":
+        """A batch from `seed`, of a source on the device."""
+        raise NotImplementedError(self.name)
 
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:

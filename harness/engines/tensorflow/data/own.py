@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.base import DataInfo, Source, Tokens
 from harness.engines.tensorflow.ending import classify
 from harness.errors import UsageError
 from harness.trial.own_function import own_function
@@ -40,6 +40,10 @@ class OwnSource(Source):
         self.summary = (inspect.getdoc(self._function) or "a user's own examples").partition("\n")[0]
         self._made: tf.data.Dataset | None = None
         self._info: DataInfo | None = None
+
+    def fitting(self, tokens: Tokens | None) -> Source:
+        """Whatever it gives, the model takes or not."""
+        return self
 
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare: what the function reads is its own affair."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.images import check_input_shape, fit
-from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+    from harness.engines.tensorflow.data.base import Batch
 
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
@@ -54,7 +53,7 @@ def pipeline(
     import tensorflow as tf
 
     if source.on_device:
-        return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed)).repeat()
+        return tf.data.Dataset.from_tensors(source.batch(input_shape, classes, global_batch, seed)).repeat()
     info = _checked(source, data_dir, input_shape, classes)
     index, of = shard
     read = source.examples(data_dir)
@@ -105,7 +104,7 @@ def gate_batches(
     as are needed.
     """
     if source.on_device:
-        return [random_batch(input_shape, classes, global_batch, GATE_SEED + k) for k in range(count)]
+        return [source.batch(input_shape, classes, global_batch, GATE_SEED + k) for k in range(count)]
     info = _checked(source, data_dir, input_shape, classes)
     needed = count * global_batch
     if not source.images:

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.base import DataInfo, Source, Tokens
 
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
+
+    from harness.engines.tensorflow.data.base import Batch
 
 CLASSES = 10
 IMAGE_SHAPE = (32, 32, 3)
@@ -21,6 +23,19 @@ class Synthetic(Source):
     name = "synthetic"
     summary = "random images in the model's own shape; one batch stays on each replica, so input costs nothing"
     on_device = True
+
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._tokens = tokens
+
+    def fitting(self, tokens: Tokens | None) -> Source:
+        """Random tokens instead of images, for a model that takes those."""
+        return self if tokens is None else Synthetic(tokens)
+
+    def batch(self, input_shape: tuple[int, ...], classes: int, size: int, seed: int) -> "Batch":
+        """Images and classes, or tokens and the model's answers, from `seed`."""
+        if self._tokens is None:
+            return random_batch(input_shape, classes, size, seed)
+        return random_tokens(self._tokens, classes, size, seed)
 
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare."""
@@ -50,6 +65,17 @@ def random_batch(
     x = generator.standard_normal((size, *input_shape), dtype=np.float32)
     y = generator.integers(max(classes, 2), size=size, dtype=np.int32)
     return x, y
+
+
+def random_tokens(tokens: Tokens, classes: int, size: int, seed: int) -> "Batch":
+    """x int32 [size, count], uniform over the vocabulary, and y int32: [size, count] likewise, or [size] classes."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    x = generator.integers(tokens.vocabulary, size=(size, tokens.count), dtype=np.int32)
+    if tokens.each:
+        return x, generator.integers(tokens.vocabulary, size=x.shape, dtype=np.int32)
+    return x, generator.integers(classes, size=size, dtype=np.int32)
 
 
 SOURCE = Synthetic()

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from harness.engines.tensorflow.data.base import Tokens
+
 if TYPE_CHECKING:
     import keras
 
@@ -23,6 +25,8 @@ class Workload:
 
     `sizes` are the parameters that may stand behind its name, with their defaults, and `of_sizes(**sizes)` is the
     workload with all of them given (`sized`); it raises UsageError where they do not go together.
+
+    `tokens` is what it takes where that is no image; `build` gives [batch, count, vocabulary] where each is answered.
     """
 
     name: str
@@ -32,6 +36,7 @@ class Workload:
     cut: "Callable[[keras.Model], Mapping[str, int]] | None" = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     of_sizes: "Callable[..., Workload] | None" = None
+    tokens: Tokens | None = None
 
 
 def sized(of_sizes: Callable[..., Workload], **sizes: int) -> Workload:
