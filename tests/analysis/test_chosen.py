@@ -12,7 +12,7 @@ from tests.synthetic import make_cell
 
 NONE = make_cell()
 AUTO, TO_ONE = (make_cell("mirrored", 2, op=op) for op in ("auto", "reduction_to_one_device"))
-CENTRAL, FIT = make_cell("central_storage", 2), make_cell("mirrored", 2, loop="fit")
+TPU, FIT = make_cell("tpu", 2), make_cell("mirrored", 2, loop="fit")
 
 
 def chosen(*fastest_first: Cell) -> Chosen:
@@ -46,15 +46,15 @@ def test_where_one_replica_is_fastest_the_fastest_on_several_is_chosen_beside_it
 
 
 def test_what_cannot_be_taken_apart_is_passed_over_with_its_reason() -> None:
-    found = chosen(CENTRAL, FIT, AUTO, NONE)
+    found = chosen(TPU, FIT, AUTO, NONE)
     assert list(found.cells) == [AUTO, NONE]
-    assert "'central_storage' has no instruments" in found.passed_over[CENTRAL]
+    assert "'tpu' has no instruments" in found.passed_over[TPU]
     assert "loop: 'fit'" in found.passed_over[FIT]
 
 
 def test_a_sweep_of_which_nothing_can_be_taken_apart_is_refused_with_the_reason() -> None:
-    with pytest.raises(UsageError, match=r"no cell of 'swept' can be taken apart; .*'central_storage' has no"):
-        chosen(CENTRAL)
+    with pytest.raises(UsageError, match=r"no cell of 'swept' can be taken apart; .*'tpu' has no"):
+        chosen(TPU)
 
 
 def test_of_several_rankings_the_first_is_taken_and_the_others_are_counted() -> None:

@@ -57,11 +57,11 @@ def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
     assert words in (lacks_more(name, STEP, holds) or "")
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two blocks of one mirrored cell with every arm."""
+@pytest.fixture(scope="module", params=["mirrored", "central_storage"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two blocks of one cell of a strategy with every arm."""
     folder: Path = tmp_path_factory.mktemp("explain")
-    axes = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [8], "model": ["mlp"]}
+    axes = {"strategy": [request.param], "replicas": [2], "batch_size": [8], "model": ["mlp"]}
     settings = {"trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
     sweep = sweep_from({**axes, **settings})
     matrix = asked_matrix(sweep)
@@ -96,6 +96,7 @@ class TestOnTensorFlow:
         assert sum(part.value for part in found.parts) == pytest.approx(1)
         assert 0 < found.part("dispatch").value < 1
 
+    @pytest.mark.parametrize("run", ["mirrored"], indirect=True)
     def test_a_lever_is_measured_beside_the_cell_as_it_is(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tries, "MOST_TRIES", 1)
         monkeypatch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=(2,)))

@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
 @pytest.mark.parametrize(
     ("change", "settings", "words"),
     [
-        ({"strategy": "central_storage"}, {}, "strategy: 'central_storage' has no instruments; expected one of none"),
+        ({"strategy": "tpu"}, {}, "strategy: 'tpu' has no instruments; expected one of none"),
         ({"loop": "fit"}, {}, "loop: 'fit' has no instruments; expected custom"),
         ({}, {"trials": 1}, "trials: given 1, expected at least 2"),
         ({}, {"engine": "benchmarks.own_engine:Means"}, "engine: given .*, expected tensorflow"),

@@ -89,8 +89,11 @@ class InstrumentLoop(CustomLoop):
 
     def _step_without(self) -> Any:
         training = self._training
-        if self._name in (NO_INPUT, NO_REDUCTION):
+        if self._name == NO_INPUT:
             return make_step(training, self._plant, self._gradients_of)
+        if self._name == NO_REDUCTION:
+            one_place = training.cell.strategy == "central_storage"
+            return make_step(training, self._plant, self._gradients_told if one_place else self._gradients_of)
         parts: dict[str, Replica] = {
             NO_UPDATE: self._gradients_added_up,
             FORWARD_BACKWARD: self._gradients_alone,
@@ -98,6 +101,12 @@ class InstrumentLoop(CustomLoop):
             EMPTY: _nothing,
         }
         return _called(training, parts[self._name])
+
+    def _gradients_told(self, x: Any, y: Any) -> Any:
+        """With the loss a number that is made of the gradients. Where variables lie in one place only the first
+        replica's are applied, and the graph optimiser would leave out what makes the others'."""
+        loss, gradients = self._gradients_of(x, y)
+        return loss + number_of(gradients), gradients
 
     def _gradients_added_up(self, x: Any, y: Any) -> Any:
         """As the optimizer adds them up, which Keras does before anything else of an update."""
