@@ -273,6 +273,8 @@ class Planted:
             return plant.one(said) if tf.is_tensor(said) and said.shape.rank == 0 else said
 
         def wrapped(strategy: Any, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+            if args and all(getattr(value, "shape", None) == () for value in args):
+                return run(strategy, fn, args, kwargs, options)  # no step, but what workers agree on
             return run(strategy, lambda *a, **k: of_replica(fn, *a, **k), args, kwargs, options)
 
         tf.distribute.Strategy.run = wrapped

@@ -31,6 +31,11 @@ LIMITS = (
         "--cross-device-op reduction_to_one_device takes each by itself",
     ),
     (
+        r"Value for attr 'T' of bfloat16 is not in the list of allowed values",
+        "TensorFlow has no such operation for bfloat16, its collectives between workers among them, by which workers' "
+        "variables begin alike; a dtype of mixed_bfloat16 keeps a layer's variables in float32",
+    ),
+    (
         r"Trying to access resource .* located in device .* from device",
         "XLA compiles the step of all replicas as one program, which reaches the variables of one device only; --loop "
         "custom compiles each replica's passes by themselves",

@@ -113,6 +113,15 @@ def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any)
     assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)
 
 
+@pytest.mark.usefixtures("tf")
+def test_variables_that_no_collective_carries_are_unsupported_with_what_to_do() -> None:
+    said = (
+        "Value for attr 'T' of bfloat16 is not in the list of allowed values: bool, float, half, double, int32, int64"
+    )
+    status, reason = classify(ValueError(said))
+    assert (status, "mixed_bfloat16" in reason) == ("unsupported", True)
+
+
 def test_replicas_that_xla_compiles_as_one_program_are_unsupported(tf: Any) -> None:
     mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     with mirrored.scope():
