@@ -136,13 +136,13 @@ def _ties(work: WorkloadSummary) -> str:
         return ""
     if not count:
         return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
-    tie = "1 other ties with it" if count == 1 else f"{count} others tie with it"
+    tie = "1 other cell ties with it" if count == 1 else f"{count} others tie with it"
     distributes = answer.verdict == "pays" and answer.simplest_distributed_id is not None
     simplest, which = answer.simplest_id, "the simplest"
     if distributes and answer.simplest_distributed_id != answer.simplest_id:
         simplest, which = answer.simplest_distributed_id, "the simplest that distributes"
     if simplest is None or simplest == answer.best_id:
-        return f"{tie}, which is itself {which}."
+        return f"{tie}; the fastest is itself {which}."
     return f"{tie}; {which}: {_name(work, _cell(work, simplest))}."
 
 
