@@ -27,7 +27,7 @@ INSTRUMENTS: Mapping[str, str] = {
 }
 """Programs that are a cell's step with something left out, and what each does. They are no cells: no ranking has them,
 and the weights of what reduces nothing are meant to drift apart."""
-INSTRUMENTED = ("none", "one_device", "mirrored", "central_storage")
+INSTRUMENTED = ("none", "one_device", "mirrored", "central_storage", "multi_worker_mirrored")
 """Strategies in whose programs what an instrument lacks can be told from the rest."""
 ARMS: Mapping[str, str] = {
     WHOLE: "the step as it is",

@@ -65,7 +65,7 @@ class ExplainSettings:
 
 
 def _family(cell: TrainingCell) -> FamilyRecord:
-    several = cell.replicas > 1
+    several = cell.replicas_in_sync > 1
     left_out = () if several else (NO_REDUCTION,)
     names = [WHOLE, *(name for name in INSTRUMENTS if name not in left_out), *([ALONE] if several else [])]
     return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone_of(cell).cell_id if several else None)
@@ -153,7 +153,7 @@ def explain(
     the whole step of a cell fails, Interrupted; each with how to go on.
     """
     plan, seed = settings.plan(), settings.sweep.seed
-    alone = [alone_of(cell) for cell in settings.cells if cell.replicas > 1]
+    alone = [alone_of(cell) for cell in settings.cells if cell.replicas_in_sync > 1]
     cells = {cell.cell_id: cell for cell in [*settings.cells, *alone]}
     blocks = [[start_order(seed, block, plan.family(block).arms)] for block in range(len(plan.families) * plan.blocks)]
     manifest = new_manifest(

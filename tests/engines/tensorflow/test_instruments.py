@@ -57,11 +57,12 @@ def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
     assert words in (lacks_more(name, STEP, holds) or "")
 
 
-@pytest.fixture(scope="module", params=["mirrored", "central_storage"])
+@pytest.fixture(scope="module", params=["mirrored", "central_storage", "multi_worker_mirrored"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two blocks of one cell of a strategy with every arm."""
     folder: Path = tmp_path_factory.mktemp("explain")
-    axes = {"strategy": [request.param], "replicas": [2], "batch_size": [8], "model": ["mlp"]}
+    two = {"workers": [2], "replicas": [1]} if request.param == "multi_worker_mirrored" else {"replicas": [2]}
+    axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"]}
     settings = {"trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
     sweep = sweep_from({**axes, **settings})
     matrix = asked_matrix(sweep)

@@ -46,6 +46,13 @@ def test_one_replica_has_nothing_to_reduce_and_nobody_beside_it() -> None:
     assert family.alone is None
 
 
+def test_two_workers_of_one_replica_have_one_by_itself_to_be_held_against() -> None:
+    cell_of_two = trained(cell(strategy="multi_worker_mirrored", workers=2, replicas=1))
+    [family] = asked(cell_of_two).plan().families
+    assert family.arms == [WHOLE, *INSTRUMENTS, ALONE]
+    assert family.alone == alone_of(cell_of_two).cell_id
+
+
 def test_the_replica_by_itself_has_one_replicas_share_of_the_batch() -> None:
     alone = alone_of(trained(cell(batch_scope="global", batch_size=64, global_batch_size=64)))
     assert (alone.replicas, alone.global_batch_size, alone.strategy) == (1, 32, "none")

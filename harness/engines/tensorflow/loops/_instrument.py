@@ -190,7 +190,8 @@ def _keep_apart(strategy: Any) -> None:
     from tensorflow.python.distribute import values
 
     def own(_: Any, pairs: Any, __: Any) -> list[Any]:
-        return [values.Mirrored(value.values) if hasattr(value, "values") else value for value, _ in pairs]
+        several = values.DistributedValues  # where a process has one replica, what it has is no list of values
+        return [values.Mirrored(value.values) if isinstance(value, several) else value for value, _ in pairs]
 
     strategy.extended._batch_reduce_to = own
 
