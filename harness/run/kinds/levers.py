@@ -1,6 +1,7 @@
 """Flags that make smaller what binds a step: what `explain --try` measures, the most to win first."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +58,9 @@ def _in_question(found: Explanation) -> list[StepPart]:
 
 
 def _gain(part: StepPart) -> float:
-    return 1.0 if part.name == "compute" else part.most_gain or 1.0
+    if part.name == "compute" or part.high is None:
+        return 1.0
+    return part.most_gain or math.inf  # of a share that may be the whole step no most is known
 
 
 def _of_input(cell: TrainingCell, _: Catalogue) -> Iterator[str]:

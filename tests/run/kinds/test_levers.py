@@ -85,6 +85,12 @@ def test_the_cell_with_most_to_win_comes_first_and_one_that_only_computes_last()
     ]
 
 
+def test_a_part_that_may_be_the_whole_step_comes_before_one_that_cannot() -> None:
+    found = explained(CALM | {"no_input": 0.7, "no_reduction": 0.5})
+    wide = [replace(part, high=1.1, low=0.1) if part.name == "input" else part for part in found.parts]
+    assert [lever.part for lever in levers(replace(found, parts=tuple(wide)))][:2] == ["input", "communication"]
+
+
 def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
     assert tried(CALM, make_cell("mirrored", 2, xla=True, precision="mixed_bfloat16")) == []
     assert tried(BOUND["input"], make_cell("mirrored", 2, prefetch=8)) == []
