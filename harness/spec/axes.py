@@ -123,6 +123,8 @@ class Axes(BaseModel):
     )]
     global_batch_size: Positive
     """G, which follows from other keys. It is stored so that no reader has to derive it."""
+    tokens: Whole = 0
+    """Of an example, where the model's work is counted in tokens; 0 is counted in examples. Follows from the model."""
     cross_device_op: Annotated[str, Axis(
         help="{names}, or your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN,
         base="auto", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False,

@@ -63,6 +63,26 @@ class DeviceTraits:
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
 
 
+@dataclass(frozen=True)
+class ModelTraits:
+    """A model as the matrix sees it; by default one that nothing is known of."""
+
+    takes: tuple[str, ...] = ()
+    """Kinds of data that it can be trained on, of `Catalogue.data_gives`; nothing where only the model itself knows."""
+    data: str = ""
+    """The data that it has where none are asked for; empty is what a spec that does not say asks for."""
+    tokens: int = 0
+    """Tokens of an example, in which its work is counted; 0 is counted in examples."""
+
+
+def _anything(_name: str) -> str:
+    return "anything"
+
+
+def _nothing_known(_name: str) -> ModelTraits:
+    return ModelTraits()
+
+
 def _may_exist(_name: str, _folder: Path) -> str | None:
     return None
 
@@ -91,5 +111,9 @@ class Catalogue:
     there may be one. Asks no network."""
     model_fault: Callable[[str], str | None] = _may_be_built
     """Why there is no model of a name beside the registered ones; None where there may be one."""
+    model_traits: Callable[[str], ModelTraits] = _nothing_known
+    """What a model takes and is counted in."""
+    data_gives: Callable[[str], str] = _anything
+    """The kind of a data set's examples; `anything` fits every model."""
     model_text: Callable[[str], str] = _without_sizes
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""

@@ -10,7 +10,7 @@ from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partit
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, head, sayings, told_among
-from harness.spec.work import EXAMPLES, TRAINING, Cell, Shape, Work, kind_of_work
+from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, Shape, Work, kind_of_work
 
 __all__ = [
     "LATER",
@@ -25,7 +25,11 @@ __all__ = [
     "trained",
 ]
 
-LATER = {key: Axes.model_fields[key].default for key, axis in TABLE.items() if axis.later}
+LATER = {
+    key: Axes.model_fields[key].default
+    for key in Axes.model_fields
+    if key == "tokens" or (key in TABLE and TABLE[key].later)
+}
 """Keys that cells of earlier runs do not have, with their defaults, at which they are left out of the identity: a cell
 is the same cell in a run of then and in one of now."""
 
@@ -51,8 +55,12 @@ class TrainingCell(Axes, Cell):
 
     @property
     def work(self) -> Work:
-        """A step trains on G examples."""
-        return Work(EXAMPLES, self.global_batch_size)
+        """A step trains on G examples, or on all of their tokens."""
+        return (
+            Work(TOKENS, self.global_batch_size * self.tokens)
+            if self.tokens
+            else Work(EXAMPLES, self.global_batch_size)
+        )
 
     @property
     def subject(self) -> str:

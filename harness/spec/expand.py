@@ -194,7 +194,7 @@ def known_bases(cells: Iterable[Cell]) -> BasesOf:
 def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:
     """The product of the axes, each point a cell as far as it goes: before it is known to make sense, unchecked.
 
-    An axis that the strategy does not take is at its default.
+    An axis that the strategy does not take is at its default, and data that nobody asked for are the model's own.
     """
     keys = [key for key in OUTER_FIRST if key in ASKED and ASKED[key].values]
     defaults = {key: field.default for key, field in Axes.model_fields.items() if not field.is_required()}
@@ -204,6 +204,8 @@ def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:
         for key, axis in TABLE.items():
             if axis.takers is not None and axis.takers.dropped and not axis.takers.are(traits):
                 point.pop(key, None)
+        if "data" not in sweep.model_fields_set and "model" in point:
+            point["data"] = catalogue.model_traits(point["model"]).data or point["data"]
         yield TrainingCell.model_construct(**{**defaults, **point})
 
 
@@ -216,7 +218,8 @@ def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Left
         packings, refused = _packings(sweep, catalogue, at)
         meshes, unmatched = _meshes(sweep, catalogue, at)
         yield from (*refused, *unmatched)
-        values = {**at.model_dump(), "global_batch_size": _examples_an_update(at)}
+        sizes = {"global_batch_size": _examples_an_update(at), "tokens": catalogue.model_traits(at.model).tokens}
+        values = {**at.model_dump(), **sizes}
         if at.network and at.workers == 1 and not at.asynchronous:
             yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
             values["network"] = ""
@@ -234,8 +237,8 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why the combination makes no sense, or None when it does."""
     traits, op, n = catalogue.strategies[at.strategy], at.cross_device_op, at.replicas_in_sync
     name = f"strategy '{at.strategy}'"
-    if is_own_code(at.data) and not is_own_code(at.model):
-        return LeftOut(f"{at.model} on {at.data}", OWN_DATA_ALONE)
+    if reason := _misfit(catalogue, at):
+        return LeftOut(f"{at.model} on {at.data}", reason)
     if traits.devices is not None and at.device not in traits.devices:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
     if at.workers > 1 and not traits.multi_worker:
@@ -264,6 +267,18 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
             f"{n} replicas do not divide a global batch of {at.batch_size}",
         )
     return None
+
+
+def _misfit(catalogue: Catalogue, at: TrainingCell) -> str | None:
+    """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
+    if is_own_code(at.data) and not is_own_code(at.model):
+        return OWN_DATA_ALONE
+    takes = catalogue.model_traits(at.model).takes
+    fitting = (*takes, "anything")
+    if not takes or catalogue.data_gives(at.data) in fitting:
+        return None
+    names = [name for name in catalogue.data if catalogue.data_gives(name) in fitting]
+    return f"it takes {' or '.join(takes)}: --data {' or '.join(names)}"
 
 
 def _past_networks(catalogue: Catalogue, at: TrainingCell) -> bool:

@@ -72,6 +72,7 @@ class Quantity:
 
 
 EXAMPLES = Quantity("examples")
+TOKENS = Quantity("tokens")
 SEVERAL = Quantity("units")
 """What a table or a figure says that holds work of several quantities, each row in that of its own cell."""
 

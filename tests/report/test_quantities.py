@@ -137,6 +137,15 @@ def test_no_surface_says_examples_of_work_that_is_counted_in_tokens(tmp_path: Pa
         assert "throughput_tokens_per_s" in said[name]
 
 
+def test_a_training_of_a_model_of_text_is_told_in_tokens_everywhere(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"model": "gpt", "data": "text", "tokens": 32}
+    cells = [make_cell("mirrored", n, batch, **keys) for n in (1, 2) for batch in (16, 64)]
+    said = everything_said(run_of(cells, tmp_path), tmp_path)
+    units = {"page", "show", "interim", "history", "compare", "markdown", "github-action-bigger"}
+    assert [name for name in units if "tokens/s" not in said[name]] == []
+    assert [name for name, text in said.items() if "examples/s" in text or "per_example" in text] == []
+
+
 def test_a_kind_of_work_is_one_entry_and_its_unit_goes_everywhere(transfer: type[Cell], tmp_path: Path) -> None:
     cells = [transfer(op="all_reduce", size=2**size) for size in (20, 24)]
     run = run_of(cells, tmp_path)

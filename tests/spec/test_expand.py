@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec.catalogue import ModelTraits
 from harness.spec.expand import base_of
 
 CATALOGUE = Catalogue(
@@ -342,3 +343,45 @@ def test_an_op_whose_accelerators_exchange_past_a_network_is_left_out_with_one_o
     assert with_nccl == {("virtual-cpu", "unshaped"), ("virtual-cpu", ""), ("gpu", "")}
     [left] = matrix.left_out
     assert (left.combination, "the memory of one host" in left.reason) == ("workers with nccl over a network", True)
+
+
+TAKES = {"gpt": ModelTraits(("text",), "prose", 32), "mlp": ModelTraits(("images", "table"), "digits")}
+OF_TEXT = replace(
+    CATALOGUE,
+    models={"mlp": "", "gpt": ""},
+    data={"digits": "", "prose": "", "synthetic": ""},
+    model_traits=lambda name: TAKES.get(name, ModelTraits()),
+    data_gives=lambda name: {"digits": "images", "prose": "text", "a:b": "own"}.get(name, "anything"),
+)
+
+
+def on_data(**axes: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Models with their data, and why others are left out."""
+    matrix = expand(Sweep(strategy=["none"], replicas=[1], **axes), OF_TEXT)
+    cells = [(str(cell.get("model")), str(cell.get("data"))) for cell in matrix.cells]
+    return cells, [f"{item.combination}: {item.reason}" for item in matrix.left_out]
+
+
+def test_a_model_has_data_that_fit_it_where_none_are_asked_for() -> None:
+    assert on_data(model=["gpt", "mlp"]) == ([("gpt", "prose"), ("mlp", "digits")], [])
+    assert on_data(model=["gpt"], data=["synthetic"]) == ([("gpt", "synthetic")], [])
+
+
+def test_data_that_do_not_fit_a_model_are_left_out_with_those_that_do() -> None:
+    cells, left_out = on_data(model=["gpt", "mlp"], data=["digits"])
+    assert cells == [("mlp", "digits")]
+    assert left_out == ["gpt on digits: it takes text: --data prose or synthetic"]
+    with pytest.raises(UsageError, match="gpt on digits: it takes text: --data prose or synthetic"):
+        on_data(model=["gpt"], data=["digits"])
+
+
+def test_a_model_of_ones_own_is_left_to_say_what_it_takes() -> None:
+    assert on_data(model=["a:net"], data=["digits", "prose", "a:b"])[1] == []
+
+
+def test_work_of_a_model_of_text_is_counted_in_the_tokens_of_its_global_batch() -> None:
+    matrix = expand(Sweep(strategy=["mirrored"], replicas=[2], batch_size=[8], model=["gpt"]), OF_TEXT)
+    assert {(cell.shape.replicas, cell.work.amount, cell.work.quantity.unit) for cell in matrix.cells} == {
+        (1, 8 * 32, "tokens/s"),
+        (2, 16 * 32, "tokens/s"),
+    }

@@ -20,6 +20,7 @@ from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import Cell, TrainingCell
+from harness.spec.work import EXAMPLES
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
 _UNKNOWN = "not given"
@@ -180,7 +181,8 @@ def _same(left: _Item, right: _Item) -> bool:
         return left.figure.keys == right.figure.keys
     figure, cell = (left.figure, right.cell) if left.figure is not None else (right.figure, left.cell)
     assert figure is not None
-    return all(cell.get(key) == value for key, value in figure.keys.items())
+    in_examples = cell.work.quantity == EXAMPLES  # as every figure of a table is
+    return in_examples and all(cell.get(key) == value for key, value in figure.keys.items())
 
 
 def _unlike_hardware(pairs: Sequence[tuple[_Item, _Item]]) -> str | None:

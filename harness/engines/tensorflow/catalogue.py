@@ -1,11 +1,11 @@
 """Every registered name, for the parent: importing this imports no TensorFlow."""
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
-from harness.engines.tensorflow.data import sources, unknown
+from harness.engines.tensorflow.data import data_gives, sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, workloads
+from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, workloads
 from harness.engines.tensorflow.workloads import unknown as unknown_model
 from harness.spec.catalogue import Catalogue
 
@@ -23,4 +23,6 @@ def load_catalogue() -> Catalogue:
         data_fault=unknown,
         model_fault=unknown_model,
         model_text=model_text,
+        model_traits=model_traits,
+        data_gives=data_gives,
     )

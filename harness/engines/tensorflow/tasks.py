@@ -64,7 +64,6 @@ def _preflight(request: Request, _: Channel) -> Outcome:
             return Outcome(status="ok")
         build_op(request.training)
         workload = load_workload(request.training.model)
-        load_source(request.training.data).fitting(workload.tokens)
         if workload.input_shape is None:
             _try_data(request, workload.build((), 0))
     except HarnessError as error:
@@ -75,8 +74,8 @@ def _preflight(request: Request, _: Channel) -> Outcome:
 def _try_data(request: Request, model: Any) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
     source = load_source(request.training.data)
-    if source.images:
-        return  # these are prepared first
+    if source.gives != "own":
+        return  # the others are prepared first
     inputs, outputs = shapes_of(model)
     loss_of(model)
     [(_, target)] = gate_batches(source, Path(request.data_dir), inputs, outputs[-1], 1, 1)

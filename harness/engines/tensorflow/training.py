@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,13 @@ from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
+from harness.engines.tensorflow.data.text import BYTES
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import (
+    Vocabulary,
     Workload,
     check_targets,
     load_workload,
@@ -51,6 +53,8 @@ class Training:
     batches: "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]"
     input: list[str] = field(default_factory=list)
     """The stages of the input pipeline, once it was built."""
+    vocabulary: Vocabulary | None = None
+    """Of a model that takes whole numbers."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -105,6 +109,7 @@ class Training:
             self.request.seed,
             shard=(self.worker, self.cell.workers),
             cell=self.cell,
+            vocabulary=self.vocabulary,
         )
         self.input[:] = stages_of(rest)
         return gate.concatenate(rest)
@@ -124,6 +129,7 @@ class Training:
             self.cell.global_batch_size,
             self.request.seed,
             cell=self.cell,
+            vocabulary=self.vocabulary,
         )
         self.input[:] = stages_of(rest)
         return first.concatenate(rest)
@@ -148,20 +154,31 @@ def build(request: Request) -> Training:
     strategy = kind.build(cell, devices, build_op(cell))
     devices = kind.devices_of(strategy, devices)
     workload = load_workload(cell.model)
-    source = load_source(cell.data).fitting(workload.tokens)
+    source = load_source(cell.data)
     data_dir = Path(request.data_dir)
-    classes = source.info(data_dir).classes
+    info = source.info(data_dir)
+    workload = _for_data(workload, source.gives, info.shape)
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
-        model, optimizer = build_model(workload, cell, classes, request.seed, None if stateless else strategy)
+        model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
     input_shape, output_shape = shapes_of(model)
     classes = output_shape[-1]
-    batches = _gate_batches(request, source, input_shape, classes)
+    vocabulary = workload.vocabulary
+    if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
+        vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
+    batches = _gate_batches(request, source, input_shape, classes, vocabulary)
     loss = loss_of(model)
     check_targets(model, batches[0][1])
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
-    return Training(request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
+    known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
+    return Training(*known, vocabulary=vocabulary)
+
+
+def _for_data(workload: Workload, gives: str, shape: tuple[int | None, ...]) -> Workload:
+    """`workload` with inputs of the data's shape, where that is not the model's to choose: a table has its columns."""
+    known = tuple(size for size in shape if size is not None)
+    return replace(workload, input_shape=known) if gives == "table" and workload.input_shape else workload
 
 
 def _without_state(
@@ -181,16 +198,17 @@ def _without_state(
 
 
 def _gate_batches(
-    request: Request, source: Source, input_shape: tuple[int, ...], classes: int
+    request: Request, source: Source, input_shape: tuple[int, ...], classes: int, vocabulary: Vocabulary | None
 ) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
     """The gate's global batches (x, y), read from the data set once a sweep."""
 
     def compute() -> "dict[str, np.ndarray[Any, Any]]":
         size = request.training.global_batch_size
-        found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES)
+        found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES, vocabulary)
         return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
 
-    key = (request.training.data, request.data_dir, input_shape, classes, request.training.global_batch_size)
+    cell = request.training
+    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary)
     arrays = cached_arrays(request.scratch, "batches", repr(key).encode(), compute)
     return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
 

@@ -9,7 +9,7 @@ from harness.errors import not_one_of
 from harness.registry import registered
 from harness.spec.axes import is_own_code
 
-__all__ = ["PRELOAD", "DataInfo", "Source", "load_source", "sources", "unknown"]
+__all__ = ["PRELOAD", "DataInfo", "Source", "data_gives", "load_source", "sources", "unknown"]
 
 PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.reader")
 """Modules that reading imports: worth importing once before trials fork. They start no threads and no runtime."""
@@ -18,6 +18,12 @@ PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.rea
 def sources() -> Mapping[str, Source]:
     """The registered sources by name, without importing TensorFlow: those that no function and no `tfds:NAME` names."""
     return registered(__name__, "SOURCE")
+
+
+def data_gives(name: str) -> str:
+    """The kind of examples of a data set (`Source.gives`), without importing a user's own."""
+    known = sources()
+    return known[name].gives if name in known else (OwnSource if is_own_code(name) else NamedSource).gives
 
 
 def load_source(name: str) -> Source:

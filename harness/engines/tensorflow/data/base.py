@@ -4,21 +4,16 @@ import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from harness.errors import UsageError
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
-
-    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
 class DataInfo:
-    """`shape` is that of an example's input. Of images it is (height, width, channels), where height and width are
-    None if they differ in size.
+    """`shape` is that of an example's input; of text it is (bytes of a piece,). Of images it is (height, width,
+    channels), where height and width are None if they differ in size.
 
     Labels run from 0 to `classes` - 1; 0 is not known. `examples` is how many there are in one pass, None where nobody
     knows before its end.
@@ -29,16 +24,6 @@ class DataInfo:
     examples: int | None
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """What a model takes that does not take images: `count` whole numbers from 0 to `vocabulary` - 1."""
-
-    count: int
-    vocabulary: int
-    each: bool = False
-    """Whether it answers at each of them with one of the vocabulary, instead of once with a class."""
-
-
 class Source(ABC):
     """Examples by name. Every method may raise HarnessError, one line with reason and remedy."""
 
@@ -46,22 +31,10 @@ class Source(ABC):
     summary: str
     on_device: ClassVar[bool] = False
     """Whether one batch that already lies on each replica is used again and again (no input cost)."""
-    images: ClassVar[bool] = True
-    """Whether examples are labelled images, which are brought to the model's size and range; any other example is given
-    to the model as it is."""
-
-    def fitting(self, tokens: Tokens | None) -> "Source":
-        """The source for a model of `tokens`, for None of anything else; UsageError where they do not go together."""
-        if tokens is None:
-            return self
-        raise UsageError(
-            f"data: '{self.name}' has images, and the model takes {tokens.count} whole numbers, expected --data text "
-            "or synthetic"
-        )
-
-    def batch(self, input_shape: tuple[int, ...], classes: int, size: int, seed: int) -> "Batch":
-        """A batch from `seed`, of a source on the device."""
-        raise NotImplementedError(self.name)
+    gives: ClassVar[str] = "images"
+    """The kind of its examples: `images` with labels, which are brought to the model's size and range; `text` in pieces
+    with labels, which are cut to the model's tokens; rows of a `table`; `anything` that the model takes; or `own`,
+    which the model gets as they are."""
 
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:

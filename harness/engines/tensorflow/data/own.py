@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.base import DataInfo, Source, Tokens
+from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.ending import classify
 from harness.errors import UsageError
 from harness.trial.own_function import own_function
@@ -31,7 +31,7 @@ LONGEST = 300
 class OwnSource(Source):
     """Each part of an example is one dense tensor of numbers, of a fixed shape, and reaches the model as it is."""
 
-    images = False
+    gives = "own"
 
     def __init__(self, path: str) -> None:
         """The module is imported now; UsageError that names the key `data` where there is no such function."""
@@ -40,10 +40,6 @@ class OwnSource(Source):
         self.summary = (inspect.getdoc(self._function) or "a user's own examples").partition("\n")[0]
         self._made: tf.data.Dataset | None = None
         self._info: DataInfo | None = None
-
-    def fitting(self, tokens: Tokens | None) -> Source:
-        """Whatever it gives, the model takes or not."""
-        return self
 
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare: what the function reads is its own affair."""

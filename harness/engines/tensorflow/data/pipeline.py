@@ -1,11 +1,14 @@
-"""The input pipeline: decode, fit images to the model, cache, shuffle, repeat, batch, prefetch."""
+"""The input pipeline: decode, fit examples to the model, cache, shuffle, repeat, batch, prefetch."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.images import check_input_shape, fit
+from harness.engines.tensorflow.data.synthetic import random_batch
+from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-    from harness.engines.tensorflow.data.base import Batch
+    from harness.engines.tensorflow.workloads.base import Vocabulary
+
+    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
@@ -23,7 +28,7 @@ UNCOUNTED = 10_000
 
 BLOCK = 256
 BLOCK_BYTES = 2**25
-"""How many images, and at most how many bytes of them, are resized in one operation."""
+"""How many examples, and at most how many bytes of them, are fitted in one operation."""
 
 HOST = "/device:CPU:0"
 """Where an input pipeline makes its batches."""
@@ -40,24 +45,26 @@ def pipeline(
     seed: int,
     shard: tuple[int, int] = (0, 1),
     cell: Axes | None = None,
+    vocabulary: "Vocabulary | None" = None,
 ) -> "tf.data.Dataset":
     """Endless batches (x [G, *input_shape], y [G, ...]), the same ones for the same `seed`: of images float32 and int32
-    classes, of other examples as they are.
+    classes, of text int32 tokens and classes or next tokens, of other examples as they are.
 
     A data set whose preprocessed examples fit CACHE_BYTES is cached in memory and shuffled whole, and
     that is done before the first batch, so that no window pays for it; a larger one is read and
     decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
     repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. `cell` is asked for
-    the axes that are of the input; None is their defaults. Raises UsageError when model and data do not fit each other.
+    the axes that are of the input; None is their defaults. `vocabulary` is the model's, where it takes whole
+    numbers. Raises UsageError when model and data do not fit each other.
     """
     import tensorflow as tf
 
     if source.on_device:
-        return tf.data.Dataset.from_tensors(source.batch(input_shape, classes, global_batch, seed)).repeat()
-    info = _checked(source, data_dir, input_shape, classes)
+        return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
+    info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
     read = source.examples(data_dir)
-    examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape)
+    examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary)
     own = None if info.examples is None else max(1, info.examples // of)
     buffer = min(own or UNCOUNTED, max(1, CACHE_BYTES // _bytes_each(examples)))
     if buffer == own:
@@ -67,7 +74,7 @@ def pipeline(
         .repeat()
         .batch(global_batch, drop_remainder=True)
     )
-    if not source.images:
+    if source.gives == "own":
         batches = _of_one_shape(batches)
     ahead = Axes.model_fields["prefetch"].default if cell is None else cell.prefetch
     if ahead:
@@ -94,20 +101,26 @@ def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset
 
 
 def gate_batches(
-    source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, global_batch: int, count: int
+    source: Source,
+    data_dir: Path,
+    input_shape: tuple[int, ...],
+    classes: int,
+    global_batch: int,
+    count: int,
+    vocabulary: "Vocabulary | None" = None,
 ) -> "list[Batch]":
     """`count` distinct batches (x [G, *input_shape], y [G, ...]), the same ones every time, of the pipeline's types.
 
     They go through the pipeline's preprocessing and follow the source's order, each example once; when that is not
-    enough, later passes use images shifted, so that no two replicas and no two batches ever see the same. Of what is
-    no image nobody knows how it may be changed: UsageError where there is not enough. Only as many examples are read
+    enough, later passes use examples shifted, so that no two replicas and no two batches ever see the same. Of data of
+    one's own nobody knows how they may be changed: UsageError where there is not enough. Only as many examples are read
     as are needed.
     """
     if source.on_device:
-        return [source.batch(input_shape, classes, global_batch, GATE_SEED + k) for k in range(count)]
-    info = _checked(source, data_dir, input_shape, classes)
+        return [random_batch(input_shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
+    info = _checked(source, data_dir, input_shape, classes, vocabulary)
     needed = count * global_batch
-    if not source.images:
+    if source.gives == "own":
         with source.reading():
             x, y = _first_as_given(source.examples(data_dir), needed)
         if len(x) < needed:
@@ -117,38 +130,41 @@ def gate_batches(
             )
     else:
         known = needed if info.examples is None else min(needed, info.examples)
-        x, y = _shifted(source, data_dir, needed, *_first(source.examples(data_dir), input_shape, known))
+        x, y = _shifted(source, data_dir, needed, *_first(source, data_dir, input_shape, known, vocabulary))
     return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
 
 
 def _shifted(
-    source: Source, data_dir: Path, needed: int, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]"
+    source: Source, data_dir: Path, needed: int, inputs: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]"
 ) -> "Batch":
-    """`needed` examples made of those there are: in each further pass the images are moved by one element more."""
+    """`needed` examples made of those there are: in each further pass the inputs are moved by one element more."""
     import numpy as np
 
-    if not len(images):
+    if not len(inputs):
         raise HarnessError(f"data: '{source.name}' has no examples under '{data_dir}'; delete it and run again")
-    passes, position = np.divmod(np.arange(needed), len(images))
-    x, y = images[position], labels[position]
+    passes, position = np.divmod(np.arange(needed), len(inputs))
+    x, y = inputs[position], labels[position]
     flat = x.reshape(needed, -1)
     for number in range(1, int(passes[-1]) + 1):
         flat[passes == number] = np.roll(flat[passes == number], number, axis=1)
     return flat.reshape(x.shape), y
 
 
-def _checked(source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int) -> DataInfo:
+def _checked(
+    source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, vocabulary: "Vocabulary | None"
+) -> DataInfo:
     """What the source gives; UsageError when the model cannot take it."""
-    if not source.images:
-        info = source.info(data_dir)
+    info = source.info(data_dir)
+    if source.gives in ("own", "table"):
         if info.shape != input_shape:
             raise UsageError(
                 f"data: '{source.name}' gives inputs of the shape {info.shape} and the model takes {input_shape}, "
                 "expected examples one by one, each of the model's shape"
             )
-        return info
-    check_input_shape(input_shape)
-    info = source.info(data_dir)
+    elif vocabulary is not None:
+        check_tokens(input_shape, vocabulary)
+    else:
+        check_input_shape(input_shape)
     labels = max(classes, 2)  # one output is a binary classifier
     if info.classes > labels:
         raise UsageError(
@@ -158,30 +174,42 @@ def _checked(source: Source, data_dir: Path, input_shape: tuple[int, ...], class
     return info
 
 
-def _image_bytes(input_shape: tuple[int, ...]) -> int:
-    return 4 * math.prod(input_shape)
-
-
 def _bytes_each(examples: "tf.data.Dataset") -> int:
     """What an example takes in memory, its input and its target."""
     return max(1, sum(int(spec.dtype.size * spec.shape.num_elements()) for spec in examples.element_spec))
 
 
-def _fitted(source: Source, examples: "tf.data.Dataset", input_shape: tuple[int, ...]) -> "tf.data.Dataset":
-    """(input, target) as the model wants them: an image as float32 [*input_shape] and its class as int32 []."""
+def _fitting(
+    source: Source, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+) -> "Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]":
+    """The function that makes of (input, target), or of many, what the model wants: an image as float32 [*input_shape]
+    and its class as int32 [], text as tokens."""
     import tensorflow as tf
 
-    if not source.images:
-        return examples
-
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def fit_both(image: "tf.Tensor", label: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
-        return fit(image, input_shape), tf.cast(label, tf.int32)
+    def fit_both(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        if vocabulary is not None:
+            return cut(x, y, input_shape[0], vocabulary.next_token)
+        return (fit(x, input_shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
+
+    made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both
+    return made
+
+
+def _fitted(
+    source: Source, examples: "tf.data.Dataset", input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+) -> "tf.data.Dataset":
+    """The examples as the model wants them, one by one; those of the user's own as they are."""
+    import tensorflow as tf
+
+    if source.gives == "own":
+        return examples
+    fit_both = _fitting(source, input_shape, vocabulary)
 
     if not examples.element_spec[0].shape.is_fully_defined():
         return examples.map(fit_both, num_parallel_calls=tf.data.AUTOTUNE)
     # One operation for many images costs less than one each: a third off the time to the first batch.
-    block = max(1, min(BLOCK, BLOCK_BYTES // _image_bytes(input_shape)))
+    block = max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
     return examples.batch(block).map(fit_both, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
 
 
@@ -209,17 +237,20 @@ def _first_as_given(examples: "tf.data.Dataset", count: int) -> "Batch":
     return np.empty(0), np.empty(0)
 
 
-def _first(examples: "tf.data.Dataset", input_shape: tuple[int, ...], count: int) -> "Batch":
+def _first(
+    source: Source, data_dir: Path, input_shape: tuple[int, ...], count: int, vocabulary: "Vocabulary | None"
+) -> "Batch":
     """The first `count` examples, preprocessed: without tracing a graph, which costs more than a few images."""
     import numpy as np
     import tensorflow as tf
 
     if not count:
         return np.empty((0, *input_shape), np.float32), np.empty(0, np.int32)
-    few = examples.take(count)
+    few = source.examples(data_dir).take(count)
+    fit_both = _fitting(source, input_shape, vocabulary)
     with tf.device("CPU:0"):
         if few.element_spec[0].shape.is_fully_defined():
-            images, labels = next(iter(few.batch(count)))
-            return fit(images, input_shape).numpy(), labels.numpy().astype(np.int32)
-        pairs = [(fit(image, input_shape).numpy(), int(label)) for image, label in few]
-    return np.stack([image for image, _ in pairs]), np.array([label for _, label in pairs], np.int32)
+            x, y = fit_both(*next(iter(few.batch(count))))
+            return x.numpy(), y.numpy()
+        pairs = [fit_both(*pair) for pair in few]
+    return np.stack([x.numpy() for x, _ in pairs]), np.stack([y.numpy() for _, y in pairs])

@@ -1,72 +1,97 @@
-"""Real text without a network: the documentation that Python itself carries (`pydoc_data`), as bytes."""
+"""Text without a network: source code of Python's own standard library, as bytes."""
 
 import functools
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.base import DataInfo, Source, Tokens
-from harness.errors import UsageError
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-CLASSES = 10
-"""A text's class is which tenth of the whole it is from."""
+    from harness.engines.tensorflow.workloads.base import Vocabulary
+
+PACKAGES = (
+    "asyncio", "email", "encodings", "http", "importlib", "logging", "multiprocessing", "unittest", "urllib", "xml",
+)  # fmt: skip
+"""Each is a class."""
+PIECES = 400
+"""Of each package."""
+TOKENS = 1024
+"""The most that a model can take; a piece has one byte more, the last token's next."""
+STEP = 256
+"""Bytes from the beginning of a piece to that of the next: for models of no more tokens pieces do not overlap."""
 BYTES = 256
 
 
 class Text(Source):
-    """Pieces of it, as long as the model takes. Which version of Python is installed says how much there is."""
+    """Pieces of 1,025 bytes; the class is the package that a piece is from. Another Python may have other text."""
 
     name = "text"
-    summary = "some 0.7 MB of documentation that Python carries, as bytes: the next one, or which tenth a piece is from"
-    images = False
-
-    def __init__(self, tokens: Tokens | None = None) -> None:
-        self._tokens = tokens
-
-    def fitting(self, tokens: Tokens | None) -> Source:
-        """Pieces of as many bytes as the model has tokens."""
-        if tokens is None:
-            raise UsageError("data: 'text' goes with a model of tokens, expected --model gpt, bert or lstm")
-        if tokens.vocabulary < BYTES:
-            raise UsageError(
-                f"model: has {tokens.vocabulary} tokens, and data 'text' are bytes: give vocabulary={BYTES}"
-            )
-        return Text(tokens)
+    summary = (
+        "4,000 pieces of Python's own source code as bytes, cut to the model's tokens: ten classes, or the next byte"
+    )
+    gives = "text"
 
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare."""
 
     def info(self, data_dir: Path) -> DataInfo:
-        """Pieces of the model's length."""
-        count = 0 if self._tokens is None else self._tokens.count
-        return DataInfo((count,), CLASSES, (len(_text()) - 1) // count if count else None)
+        """Known without reading anything."""
+        return DataInfo((TOKENS + 1,), len(PACKAGES), PIECES * len(PACKAGES))
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
-        """(bytes [count] int32, the byte after each [count] int32, or which tenth of the text [] int32)."""
-        import numpy as np
+        """(piece [1025] uint8, class [] int64), the classes in turn."""
         import tensorflow as tf
 
-        assert self._tokens is not None, "a model says how long a piece is"
-        text, count = _text(), self._tokens.count
-        pieces = (len(text) - 1) // count
-        x = text[: pieces * count].reshape(pieces, count)
-        tenth = (np.arange(pieces) * CLASSES // pieces).astype(np.int32)
-        y = text[1 : pieces * count + 1].reshape(pieces, count) if self._tokens.each else tenth
-        return tf.data.Dataset.from_tensor_slices((x, y))
+        return tf.data.Dataset.from_tensor_slices(_pieces())
 
 
 @functools.cache
-def _text() -> "np.ndarray[Any, Any]":
-    """All of it as int32, topic after topic in the order of their names."""
-    from pydoc_data.topics import topics
-
+def _pieces() -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
     import numpy as np
 
-    whole = "\n".join(topics[name] for name in sorted(topics)).encode()
-    return np.frombuffer(whole, np.uint8).astype(np.int32)
+    of_each = [np.frombuffer(_text_of(package), np.uint8) for package in PACKAGES]
+    starts = STEP * np.arange(PIECES)[:, None] + np.arange(TOKENS + 1)
+    pieces = np.stack([text[starts] for text in of_each], axis=1)  # [pieces, packages, bytes]
+    return pieces.reshape(-1, TOKENS + 1), np.tile(np.arange(len(PACKAGES)), PIECES)
+
+
+def _text_of(package: str) -> bytes:
+    """The first bytes of its files, one after the other by name."""
+    folder, needed = Path(sysconfig.get_path("stdlib")) / package, STEP * (PIECES - 1) + TOKENS + 1
+    text = b""
+    for file in sorted(folder.rglob("*.py")):
+        text += file.read_bytes()
+        if len(text) >= needed:
+            return text[:needed]
+    raise HarnessError(
+        f"data: 'text' is source code of Python's standard library, and '{folder}' has {len(text):,} bytes of it, "
+        f"expected {needed:,}; take data of your own, or a Python that has its sources"
+    )
+
+
+def check_tokens(input_shape: tuple[int, ...], vocabulary: "Vocabulary") -> None:
+    """UsageError unless the model takes as many tokens as a piece has, or fewer, and every byte."""
+    if len(input_shape) != 1 or input_shape[0] > TOKENS:
+        raise UsageError(
+            f"model: takes input of shape {input_shape}, expected (tokens,) of at most {TOKENS} for 'text'"
+        )
+    if vocabulary.size < BYTES:
+        raise UsageError(
+            f"model: its vocabulary has {vocabulary.size} tokens, expected {BYTES} or more: 'text' is bytes"
+        )
+
+
+def cut(pieces: "tf.Tensor", labels: "tf.Tensor", tokens: int, next_token: bool) -> "tuple[tf.Tensor, tf.Tensor]":
+    """Pieces [..., bytes] as int32 [..., tokens], with their classes int32 [...] or the next tokens [..., tokens]."""
+    import tensorflow as tf
+
+    numbers = tf.cast(pieces[..., : tokens + 1], tf.int32)
+    return numbers[..., :-1], numbers[..., 1:] if next_token else tf.cast(labels, tf.int32)
 
 
 SOURCE = Text()

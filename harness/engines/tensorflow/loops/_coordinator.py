@@ -95,6 +95,7 @@ class CoordinatorLoop(Loop):
                 cell.global_batch_size,
                 training.request.seed,
                 cell=cell,
+                vocabulary=training.vocabulary,
             )
             training.input[:] = stages_of(made)
             return made

@@ -69,10 +69,11 @@ def _batches(training: Training) -> list[Any]:
             training.classes,
             training.cell.global_batch_size,
             BATCHES,
+            training.vocabulary,
         )
         return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
 
-    cell = training.cell
-    key = (cell.data, request.data_dir, training.input_shape, training.classes, cell.global_batch_size)
+    cell, vocabulary = training.cell, training.vocabulary
+    key = (cell.data, request.data_dir, training.input_shape, training.classes, cell.global_batch_size, vocabulary)
     arrays = cached_arrays(request.scratch, "job-batches", repr(key).encode(), compute)
     return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(BATCHES)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.engines.tensorflow.workloads.applications import PREFIX, application, unknown
-from harness.engines.tensorflow.workloads.base import Workload
+from harness.engines.tensorflow.workloads.base import Vocabulary, Workload
 from harness.engines.tensorflow.workloads.loss import check_targets, loss_of
 from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, optimizer_of
 from harness.engines.tensorflow.workloads.own import own_workload
@@ -12,14 +12,18 @@ from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import UsageError, not_one_of
 from harness.registry import registered
 from harness.spec import calls
+from harness.spec.axes import is_own_code
+from harness.spec.catalogue import ModelTraits
 
 __all__ = [
     "OPTIMIZERS",
+    "Vocabulary",
     "Workload",
     "check_targets",
     "load_workload",
     "loss_of",
     "model_text",
+    "model_traits",
     "optimizer_of",
     "shapes_of",
     "unknown",
@@ -55,6 +59,11 @@ def load_workload(name: str) -> Workload:
 def model_text(name: str) -> str:
     """The one spelling of a model with sizes, any other name as it is; UsageError where it has no such sizes."""
     return name if calls.name_of(name) == name else _of_sizes(name).name
+
+
+def model_traits(name: str) -> ModelTraits:
+    """What a matrix must know of a model that there is; of a user's own, which is not imported, nothing."""
+    return ModelTraits() if is_own_code(name) else load_workload(name).traits
 
 
 def _of_sizes(text: str) -> Workload:

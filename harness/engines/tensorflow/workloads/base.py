@@ -4,10 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.data.base import Tokens
+from harness.spec.catalogue import ModelTraits
 
 if TYPE_CHECKING:
     import keras
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Of a model whose input are whole numbers, tokens or categories: they are below `size`."""
+
+    size: int
+    next_token: bool = False
+    """Whether a target is the next token of each, [tokens], and not one class."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +32,11 @@ class Workload:
     `cut(model)` is the layout on a mesh with a `model` axis: the dimension along which it cuts a variable, by the
     variable's path; the others lie whole on every device. None: there is no such layout.
 
+    `takes` are the kinds of data that it can be trained on (`Source.gives`), and `data` the source that it has where
+    none is asked for. `vocabulary` is that of a model of whole numbers; one of `text` is counted in tokens.
+
     `sizes` are the parameters that may stand behind its name, with their defaults, and `of_sizes(**sizes)` is the
     workload with all of them given (`sized`); it raises UsageError where they do not go together.
-
-    `tokens` is what it takes where that is no image; `build` gives [batch, count, vocabulary] where each is answered.
     """
 
     name: str
@@ -34,9 +44,17 @@ class Workload:
     input_shape: tuple[int, ...] | None
     build: "Callable[[tuple[int, ...], int], keras.Model]"
     cut: "Callable[[keras.Model], Mapping[str, int]] | None" = None
+    takes: tuple[str, ...] = ("images",)
+    data: str = "digits"
+    vocabulary: Vocabulary | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     of_sizes: "Callable[..., Workload] | None" = None
-    tokens: Tokens | None = None
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What a matrix must know of it."""
+        tokens = self.input_shape[0] if self.input_shape and "text" in self.takes else 0
+        return ModelTraits(self.takes, self.data, tokens)
 
 
 def sized(of_sizes: Callable[..., Workload], **sizes: int) -> Workload:

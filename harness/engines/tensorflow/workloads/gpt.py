@@ -1,44 +1,71 @@
-"""A decoder in the plan of GPT-2 (Radford et al. 2019): each token's answer is the next one. Without dropout."""
+"""A Transformer decoder that tells the next token, as GPT-2: A. Radford et al., *Language Models are Unsupervised
+Multitask Learners* (2019)."""
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.base import Tokens
 from harness.engines.tensorflow.workloads._blocks import block, check_heads, position_embedding
-from harness.engines.tensorflow.workloads.base import Workload, sized
+from harness.engines.tensorflow.workloads.base import Vocabulary, Workload, sized
 
 if TYPE_CHECKING:
     import keras
 
 EPSILON = 1e-5
-"""Of its normalisations."""
 
 
 def of_sizes(layers: int, width: int, heads: int, tokens: int, vocabulary: int) -> Workload:
-    """Blocks of `width`, their perceptrons four times as wide. The table of tokens is that of the answers, too.
-
-    `gpt(layers=12,width=768,heads=12,tokens=1024,vocabulary=50257)` is GPT-2 small with its 124,439,808 weights.
-    """
+    """`gpt(layers=12,width=768,heads=12,tokens=1024,vocabulary=50257)` is GPT-2 small: 124,439,808 weights."""
     check_heads(width, heads)
 
     def build(input_shape: tuple[int, ...], _classes: int) -> "keras.Model":
-        """[batch, tokens] integers to [batch, tokens, vocabulary] logits."""
+        """[batch, tokens] int32 to [batch, tokens, vocabulary] logits, by the table that embeds the tokens."""
         import keras
 
-        words = keras.layers.ReversibleEmbedding(vocabulary, width, reverse_dtype="float32", name="words")
         inputs = keras.Input(input_shape, dtype="int32")
-        x = position_embedding()(name="positions")(words(inputs))
+        table = _tied_embedding()(vocabulary, width, name="tokens")
+        x = position_embedding()(name="positions")(table(inputs))
         for _ in range(layers):
             x = block(x, heads, 4 * width, causal=True, epsilon=EPSILON)
         x = keras.layers.LayerNormalization(epsilon=EPSILON)(x)
-        return keras.Model(inputs, words(x, reverse=True), name="gpt")
+        return keras.Model(inputs, table(x, back=True), name="gpt")
 
     return Workload(
         name="gpt",
-        summary=f"{layers}-block causal Transformer of width {width} over {tokens} of {vocabulary} tokens, as GPT-2",
+        summary=f"{layers}-block Transformer decoder of width {width}, the next of {tokens} tokens of {vocabulary:,}",
         input_shape=(tokens,),
         build=build,
-        tokens=Tokens(tokens, vocabulary, each=True),
+        takes=("text",),
+        data="text",
+        vocabulary=Vocabulary(vocabulary, next_token=True),
     )
 
 
-WORKLOAD = sized(of_sizes, layers=2, width=128, heads=4, tokens=64, vocabulary=256)
+@functools.cache
+def _tied_embedding() -> "type[keras.layers.Layer]":
+    """The layer's class, defined on demand because this module must import without Keras."""
+    import keras
+
+    class TiedEmbedding(keras.layers.Layer):  # type: ignore[misc]
+        """A table of vectors, for tokens and, `back`, for what they are multiplied with. Its gradient is dense."""
+
+        def __init__(self, vocabulary: int, width: int, **given: Any) -> None:
+            super().__init__(**given)
+            self.vocabulary, self.width = vocabulary, width
+
+        def build(self, _shape: tuple[int | None, ...]) -> None:
+            self.table = self.add_weight(
+                shape=(self.vocabulary, self.width),
+                initializer=keras.initializers.RandomNormal(stddev=0.02),
+                name="table",
+            )
+
+        def call(self, x: Any, back: bool = False) -> Any:
+            """[batch, tokens] to [batch, tokens, width], or these to [batch, tokens, vocabulary] float32."""
+            if not back:
+                return keras.ops.take(self.table, x, axis=0)
+            return keras.ops.cast(keras.ops.matmul(x, keras.ops.transpose(self.table)), "float32")
+
+    return TiedEmbedding
+
+
+WORKLOAD = sized(of_sizes, layers=2, width=64, heads=4, tokens=32, vocabulary=256)

@@ -1,4 +1,5 @@
-"""LeNet as tf_cnn_benchmarks has it: two 5×5 convolutions of 32 and 64, each pooled, and a dense layer of 512."""
+"""LeNet as tf_cnn_benchmarks has it (`lenet5`): TensorFlow's first MNIST tutorial, and the network of McMahan et al.
+2016, https://arxiv.org/abs/1602.05629, section 3."""
 
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,7 @@ if TYPE_CHECKING:
 
 
 def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
-    """1,663,370 weights for (28, 28, 1) and 10 classes, as McMahan et al. 2017 count them
-    (https://arxiv.org/abs/1602.05629)."""
+    """Conv 32, pool, Conv 64, pool, Dense 512, Dense `classes`; 1,663,370 weights for (28, 28, 1) and 10 classes."""
     import keras
 
     return keras.Sequential(
@@ -30,7 +30,7 @@ def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
 
 WORKLOAD = Workload(
     name="lenet",
-    summary="two 5×5 convolutions and a dense layer of 512, 28×28×1, 1.7 M weights: tf_cnn_benchmarks' LeNet",
+    summary="LeNet of tf_cnn_benchmarks, 28×28×1, 1.66 M weights",
     input_shape=(28, 28, 1),
     build=build,
 )

@@ -1,32 +1,39 @@
-"""A classifier of texts: a table of tokens, whose gradient is sparse, and one LSTM (Hochreiter & Schmidhuber 1997)."""
+"""A text classifier: one LSTM over embedded tokens, as Keras' own example for the IMDB reviews was for years."""
 
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.data.base import Tokens
-from harness.engines.tensorflow.workloads.base import Workload, sized
+from harness.engines.tensorflow.workloads.base import Vocabulary, Workload, sized
 
 if TYPE_CHECKING:
     import keras
 
 
 def of_sizes(width: int, tokens: int, vocabulary: int) -> Workload:
-    """vocabulary·width + 4·(2·width² + width) weights, and the classes'."""
+    """`lstm(width=128,tokens=80,vocabulary=20000)` is the example's: 2,691,713 weights for one output."""
 
     def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
-        """[batch, tokens] integers to [batch, classes] logits."""
+        """[batch, tokens] int32 to [batch, classes] logits. The embedding's gradient is sparse."""
         import keras
 
-        inputs = keras.Input(input_shape, dtype="int32")
-        x = keras.layers.LSTM(width)(keras.layers.Embedding(vocabulary, width, name="words")(inputs))
-        return keras.Model(inputs, keras.layers.Dense(classes, dtype="float32")(x), name="lstm")
+        return keras.Sequential(
+            [
+                keras.Input(input_shape, dtype="int32"),
+                keras.layers.Embedding(vocabulary, width),
+                keras.layers.LSTM(width),
+                keras.layers.Dense(classes, dtype="float32"),
+            ],
+            name="lstm",
+        )
 
     return Workload(
         name="lstm",
-        summary=f"a table of {vocabulary} tokens and an LSTM of {width} over {tokens} of them; sparse gradients",
+        summary=f"LSTM of width {width}, classifies {tokens} tokens of {vocabulary:,}",
         input_shape=(tokens,),
         build=build,
-        tokens=Tokens(tokens, vocabulary),
+        takes=("text",),
+        data="text",
+        vocabulary=Vocabulary(vocabulary),
     )
 
 
-WORKLOAD = sized(of_sizes, width=64, tokens=40, vocabulary=10_000)
+WORKLOAD = sized(of_sizes, width=32, tokens=32, vocabulary=256)

@@ -33,8 +33,9 @@ def cut(model: "keras.Model") -> Mapping[str, int]:
 
 WORKLOAD = Workload(
     name="mlp",
-    summary="two dense layers of 512, 28×28×1, 0.67 M weights: much to reduce for little to compute",
+    summary="two dense layers of 512, 28×28×1 or a table, 0.67 M weights: much to reduce for little to compute",
     input_shape=(28, 28, 1),
     build=build,
     cut=cut,
+    takes=("images", "table"),
 )

@@ -1,4 +1,4 @@
-"""Random images."""
+"""Random images and tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.synthetic import random_batch
+from harness.engines.tensorflow.workloads import Vocabulary
 
 
 def test_a_seed_gives_the_same_batch_and_another_seed_another() -> None:
@@ -39,3 +40,15 @@ def test_its_examples_are_what_its_info_says(tf: Any) -> None:  # noqa: ARG001 -
     assert len(examples) == info.examples
     assert examples[0][0].shape == info.shape
     assert max(int(label) for _, label in examples) == info.classes - 1
+
+
+def test_a_model_of_tokens_gets_tokens_of_its_vocabulary_and_one_that_tells_the_next_a_target_for_each() -> None:
+    x, y = random_batch((50,), 7, 100, seed=1, vocabulary=Vocabulary(7, next_token=True))
+    assert (x.dtype, x.shape, y.shape, sorted({*x.flat}), sorted({*y.flat})) == (
+        "int32",
+        (100, 50),
+        (100, 50),
+        [*range(7)],
+        [*range(7)],
+    )
+    assert random_batch((50,), 3, 100, seed=1, vocabulary=Vocabulary(7))[1].shape == (100,)

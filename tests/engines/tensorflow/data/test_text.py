@@ -1,0 +1,80 @@
+"""Text and tables that need no network, and what a model of each gets of them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.data import DataInfo, load_source
+from harness.engines.tensorflow.data import text as module
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.workloads import Vocabulary
+from harness.errors import HarnessError, UsageError
+
+CLASSES, NEXT = Vocabulary(256), Vocabulary(256, next_token=True)
+
+
+def first(name: str, shape: tuple[int, ...], classes: int, vocabulary: Vocabulary | None = None) -> Any:
+    """The first gate batch of eight."""
+    return gate_batches(load_source(name), Path(), shape, classes, 8, 1, vocabulary)[0]
+
+
+def test_text_is_pythons_own_source_and_its_classes_are_packages_in_turn(tf: Any) -> None:  # noqa: ARG001
+    x, y = first("text", (1024,), 10, CLASSES)
+    assert (x.shape, x.dtype, list(y)) == ((8, 1024), np.int32, list(range(8)))
+    assert b"import" in bytes(x[0].astype(np.uint8))
+
+
+def test_where_the_model_tells_the_next_token_that_is_the_target(tf: Any) -> None:  # noqa: ARG001
+    x, y = first("text", (40,), 256, NEXT)
+    assert x.shape == y.shape == (8, 40)
+    np.testing.assert_array_equal(x[:, 1:], y[:, :-1])
+
+
+@pytest.mark.parametrize("vocabulary", [CLASSES, NEXT])
+def test_what_is_timed_is_text_of_the_same_kind_as_what_the_gate_knows(tf: Any, vocabulary: Vocabulary) -> None:  # noqa: ARG001
+    gate = first("text", (16,), 256, vocabulary)
+    timed = next(iter(pipeline(load_source("text"), Path(), (16,), 256, 8, seed=1, vocabulary=vocabulary)))
+    assert [(part.shape, part.dtype) for part in gate] == [(part.shape, part.numpy().dtype) for part in timed]
+
+
+@pytest.mark.parametrize(
+    ("shape", "vocabulary", "says"),
+    [
+        ((1025,), CLASSES, r"^model: takes input of shape \(1025,\), expected \(tokens,\) of at most 1024 for 'text'$"),
+        ((16,), Vocabulary(255), "^model: its vocabulary has 255 tokens, expected 256 or more: 'text' is bytes$"),
+    ],
+)
+def test_a_model_that_cannot_take_the_text_is_refused(
+    shape: tuple[int, ...], vocabulary: Vocabulary, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        first("text", shape, 10, vocabulary)
+
+
+def test_a_python_without_its_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sysconfig, "get_path", lambda _: str(tmp_path))
+    with pytest.raises(
+        HarnessError, match=r"^data: 'text' is source code of Python's standard library, and .* has 0 b"
+    ):
+        module._text_of("asyncio")
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "iris", "wine"])
+def test_a_table_is_scikit_learns_with_columns_of_one_scale_and_classes_mixed(tf: Any, name: str) -> None:  # noqa: ARG001
+    import sklearn.datasets
+
+    theirs = getattr(sklearn.datasets, f"load_{name}")()
+    source = load_source(name)
+    info = source.info(Path())
+    assert info == DataInfo((theirs.data.shape[1],), len(theirs.target_names), len(theirs.data))
+    [(x, y)] = gate_batches(source, Path(), info.shape, info.classes, len(theirs.data), 1)
+    np.testing.assert_allclose([x.mean(axis=0), x.std(axis=0)], [[0] * x.shape[1], [1] * x.shape[1]], atol=1e-5)
+    np.testing.assert_array_equal(np.bincount(y), np.bincount(theirs.target))
+    assert len(set(y[:20])) == info.classes
+
+
+def test_a_batch_larger_than_a_table_has_no_row_twice(tf: Any) -> None:  # noqa: ARG001
+    [(x, _)] = gate_batches(load_source("wine"), Path(), (13,), 3, 400, 1)
+    assert len(np.unique(x, axis=0)) == 400

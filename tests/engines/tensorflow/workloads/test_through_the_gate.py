@@ -1,0 +1,41 @@
+"""Every named model is proved on two replicas by a real trial, on the data that it has by default."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+
+from harness.engines.tensorflow.workloads import load_workload
+from harness.run.process.zygote import Zygote
+from tests.run.process.test_cluster import measured
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """One for all of these tests."""
+    with preloaded(), Zygote() as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        ("lenet", "synthetic"),
+        ("alexnet", "synthetic"),
+        ("lstm", "text"),
+        ("gpt(layers=1)", "text"),
+        ("gpt(layers=1)", "synthetic"),
+        ("bert(layers=1)", "text"),
+        ("recommender", "synthetic"),
+        ("mlp", "breast_cancer"),
+    ],
+)
+def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str) -> None:
+    tokens = load_workload(model).traits.tokens
+    record = measured(zygote, windows=2, model=model, data=data, batch_size=8, global_batch_size=16, tokens=tokens)
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.step_time_s is not None
+    assert record.throughput == pytest.approx(16 * (tokens or 1) / record.step_time_s)
+    assert min((record.checks.sight or {}).values()) > 10
