@@ -88,7 +88,8 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
         for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):
             if len(sweep.asked(axis)) > 1:
                 raise UsageError(f"{axis}: given {text_of(axis, sweep.asked(axis))}, expected one value")
-        sweep = sweep.model_copy(update={axis: sweep.asked(axis)[:1] for axis in AXES})
+        several = (axis for axis in AXES if len(sweep.asked(axis)) > 1)  # no other becomes one that was given
+        sweep = sweep.model_copy(update={axis: sweep.asked(axis)[:1] for axis in several})
         matrix = asked_matrix(sweep)
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):

@@ -28,6 +28,11 @@ def test_an_axis_that_nobody_gave_takes_the_first_of_its_defaults() -> None:
     assert (sweep.strategy, sweep.replicas) == (["none"], [1])
 
 
+def test_data_that_nobody_gave_are_the_models_own() -> None:
+    assert side({"model": ["gpt"]})[1].get("data") == "text"
+    assert "gpt on digits: it takes text" in said({"model": ["gpt"], "data": ["digits"]})
+
+
 def test_the_base_case_that_a_sweep_would_add_is_not_a_cell_of_the_side() -> None:
     _, cell = side(MIRRORED)
     assert (cell.strategy, cell.replicas) == ("mirrored", 2)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SEED = 20_200_402
 
 
-class Table(Source):
+class BundledTable(Source):
     """Rows of numbers, each column with mean 0 and standard deviation 1, and the row's class."""
 
     gives = "table"
@@ -57,7 +57,7 @@ def _rows(name: str, file: str) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, 
 
 
 SOURCES = (
-    Table("breast_cancer", "breast_cancer.csv", 569, 30, 2),
-    Table("iris", "iris.csv", 150, 4, 3),
-    Table("wine", "wine_data.csv", 178, 13, 3),
+    BundledTable("breast_cancer", "breast_cancer.csv", 569, 30, 2),
+    BundledTable("iris", "iris.csv", 150, 4, 3),
+    BundledTable("wine", "wine_data.csv", 178, 13, 3),
 )

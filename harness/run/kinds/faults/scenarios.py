@@ -89,6 +89,8 @@ def _cell(settings: Faults, strategy: str) -> TrainingCell:
 def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
     """The settings as a sweep has them, with `axes` in place of what they say of these."""
     same = {key: getattr(settings, key) for key in Faults.model_fields if key in Sweep.model_fields}
+    if "data" not in settings.model_fields_set:  # they are then the model's own
+        del same["data"]
     return sweep_from({"name": "faults", "trials": settings.repeats, **same, **axes})
 
 

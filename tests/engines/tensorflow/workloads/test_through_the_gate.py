@@ -26,7 +26,6 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("alexnet", "synthetic"),
         ("lstm", "text"),
         ("gpt(layers=1)", "text"),
-        ("gpt(layers=1)", "synthetic"),
         ("bert(layers=1)", "text"),
         ("recommender", "synthetic"),
         ("mlp", "breast_cancer"),

@@ -48,6 +48,11 @@ def test_the_same_seed_gives_the_same_sealed_plan_and_another_seed_another() -> 
     assert plan_jobs(SETTINGS).plan.sha256 != plan_jobs(other).plan.sha256
 
 
+def test_jobs_of_a_model_of_text_are_on_text() -> None:
+    settings = faults_from({"strategy": ["multi_worker_mirrored"], "model": "gpt"})
+    assert {cell.data for cell in plan_jobs(settings).cells} == {"text"}
+
+
 def test_all_strategies_have_as_many_workers() -> None:
     cells = {cell.strategy: cell for cell in plan_jobs(faults_from({"workers": 3, "ps": 2})).cells}
     assert {name: cell.replicas_in_sync for name, cell in cells.items()} == dict.fromkeys(cells, 3)
