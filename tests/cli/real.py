@@ -32,8 +32,14 @@ SMALL = [
 ROOT = Path.cwd()
 
 
+def without_overruled(arguments: Sequence[str]) -> list[str]:
+    """`arguments` without what is in SMALL and given again later: no flag is taken twice."""
+    names = [argument.partition("=")[0] for argument in arguments]
+    return [one for i, one in enumerate(arguments) if one not in SMALL or names[i] not in names[i + 1 :]]
+
+
 def argv(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "harness", *arguments]
+    return [sys.executable, "-m", "harness", *without_overruled(arguments)]
 
 
 def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
@@ -62,7 +68,7 @@ def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(error),
     ):
-        code = cli.run(arguments)
+        code = cli.run(without_overruled(arguments))
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), error.getvalue())
 
 

@@ -17,7 +17,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
-from tests.cli.real import ROOT, SMALL, only_run
+from tests.cli.real import ROOT, SMALL, only_run, without_overruled
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true, without_tensorflow
 from tests.run.launchers.slurm_cluster import NODES, SlurmCluster, lacking, slurm_cluster
@@ -54,7 +54,7 @@ def sweep(
 ) -> list[TrialRecord]:
     """The records of a sweep on the head, or behind a command such as salloc; nothing is left of it afterwards."""
     done = subprocess.run(
-        slurm.command(*before, python, *SWEEP, *arguments),
+        slurm.command(*before, python, *without_overruled([*SWEEP, *arguments])),
         cwd=folder,
         env={**slurm.environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -123,7 +123,7 @@ def started(
     """A sweep whose trials hang until they are ended."""
     environment = {**slurm.environment, "PYTHONPATH": str(ROOT)} | ({"PATH": path} if path else {})
     return subprocess.Popen(
-        slurm.command(*before, python, *SWEEP, *PAIR, f"--seed={HANGS}", *arguments),
+        slurm.command(*before, python, *without_overruled([*SWEEP, *PAIR, f"--seed={HANGS}", *arguments])),
         cwd=folder,
         env=environment,
         text=True,
