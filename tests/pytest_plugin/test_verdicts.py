@@ -197,10 +197,10 @@ def test_cells_are_measured_as_ab_measures_them_and_the_printed_command_is_one(s
         found = application.get_command(context, "ab")  # type: ignore[attr-defined]
         given = found.make_context("ab", words[1:], parent=context).params
     assert {key: given[key] for key in ("model", "strategy", "replicas", "xla", "rev_a", "delta", "max_blocks")} == {
-        "model": "steps:slow",
-        "strategy": "mirrored",
-        "replicas": "2",
-        "xla": "true",
+        "model": ["steps:slow"],
+        "strategy": ["mirrored"],
+        "replicas": ["2"],
+        "xla": ["true"],
         "rev_a": "main",
         "delta": "2%",
         "max_blocks": 18,
