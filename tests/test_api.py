@@ -67,7 +67,7 @@ def test_windows_and_cells_agree_with_the_trials() -> None:
     measured = windows[windows["measured"].fillna(False) & (windows["status"] == "ok")]
     assert measured.groupby(["cell_id", "block"], observed=True).ngroups == (trials["status"] == "ok").sum()
     assert list(cells.columns) == [column.name for column in SUMMARY_COLUMNS]
-    assert cells["rank"].notna().sum() == cells["throughput_examples_per_s"].notna().sum() == 22
+    assert cells["rank"].notna().sum() == cells["throughput_examples_per_s"].notna().sum() == 24
 
 
 def test_the_frame_of_cells_has_the_columns_of_the_export() -> None:
@@ -165,6 +165,13 @@ def test_a_sweep_that_makes_no_sense_is_refused_before_anything_is_recorded(
     with pytest.raises(UsageError, match=re.escape(said)):
         harness.sweep(**keys, results=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_in_which_nothing_was_measured_is_a_result_with_a_warning_that_says_why(tmp_path: Path) -> None:
+    keys = {**SPEC, "trials": 1, "strategy": "none", "replicas": 1, "model": "dies"}
+    with pytest.warns(UserWarning, match="^nothing was measured: crashed: ended by SIG"):
+        found = harness.sweep(**keys, results=tmp_path, quiet=True)
+    assert set(found.trials["status"]) == set(found.cells["status"]) == {"crashed"}
 
 
 def test_a_sweep_runs_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_what_is_merely_extreme_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_reference_run_is_within_all_bounds() -> None:
-    assert len(load_run(Path("results/reference")).trials) == 106
+    assert len(load_run(Path("results/reference")).trials) == 114
 
 
 NO_TIMES = (

@@ -62,8 +62,11 @@ def test_the_kept_run_is_answered_in_five_rows_of_eighty_columns() -> None:
     run = load_run(REFERENCE)
     lines = brief_lines(summarise(run.manifest, run.trials))
     assert rows_of_80(lines) <= 5
-    assert lines[0] == "Fastest: central_storage ×2 b128, 7,740 examples/s ± 11 % in these minutes."
-    assert lines[1].startswith("Whether distributing pays is unknown: 1.23× [1.14 – 1.35] one device, but no strategy")
+    assert lines[0] == (
+        "Distribute: mirrored ×3 b128 reduction_to_one_device, 7,720 examples/s ± 3.5 % in these minutes, "
+        "1.05× [1.01 – 1.14] no strategy on all 2 cores."
+    )
+    assert lines[1] == "5 others tie with it; the simplest: central_storage ×2 b128."
 
 
 def test_what_is_unproved_is_told_in_the_line_of_what_is_wrong() -> None:
