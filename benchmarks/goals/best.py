@@ -17,7 +17,8 @@ from series import Array, Chance
 
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, Sample, log_ratio, t_quantile
 from harness.analysis.estimates.layout import Layout
-from harness.analysis.estimates.selected import fastest_over
+from harness.analysis.estimates.power import lower_limit, upper_limit
+from harness.analysis.estimates.selection import fastest_over
 from harness.analysis.ranking import Place, rank
 
 GOAL = 0.945
@@ -205,7 +206,7 @@ def main() -> None:
                     noise.__name__,
                     str(tied),
                     f"{of.share:.1%}",
-                    _mark(of.share),
+                    _mark(of.share, rounds),
                     f"{of.shorter:.1%}",
                     f"{of.size:.1f}",
                     f"{of.bonferroni:.1f}",
@@ -222,7 +223,7 @@ def main() -> None:
                     noise.__name__,
                     str(bases),
                     f"{held.share:.1%}",
-                    _mark(held.share),
+                    _mark(held.share, rounds),
                     f"{held.shorter:.1%}",
                     f"{held.bias:+.2%}",
                     f"{held.plain_share:.1%}",
@@ -232,8 +233,12 @@ def main() -> None:
     table(rows)
 
 
-def _mark(share: float) -> str:
-    return "TOO LOW" if share < GOAL else ""
+def _mark(share: float, rounds: int) -> str:
+    """Met, or missed, where the one-sided 95 % limit of the share says so."""
+    count = round(share * rounds)
+    if lower_limit(count, rounds) >= GOAL:
+        return "met"
+    return "TOO LOW" if upper_limit(count, rounds) < GOAL else "not shown"
 
 
 if __name__ == "__main__":

@@ -75,10 +75,13 @@ class Coverage:
 
     @property
     def mark(self) -> str:
-        """What is wrong with it, in words; empty within the goal."""
-        if self.share < self.method.confidence - TOLERANCE:
+        """In words: met where both limits lie within the goal, missed where both lie on one side of it."""
+        least, most = self.method.confidence - TOLERANCE, self.method.confidence + TOLERANCE
+        if self.held.high < least:
             return "TOO LOW"
-        return "too wide" if self.share > self.method.confidence + TOLERANCE else ""
+        if self.held.low > most:
+            return "too wide"
+        return "met" if least <= self.held.low and self.held.high <= most else "not shown"
 
 
 def measure(method: Method, series: Series, blocks: int, repetitions: int) -> Coverage:
