@@ -7,10 +7,11 @@ blocks.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.analysis.estimates.intervals import CONFIDENCE, log_mean, t_quantile
+from harness.analysis.summary import JUDGED
 from harness.record.explain import (
     ALONE,
     EMPTY,
@@ -45,6 +46,7 @@ WITHIN: Mapping[PartName, Weights] = {
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
 }
 """What dispatch, contention and compute together are made of in the order of time."""
+NOT_JUDGED = "not_judged"
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -88,6 +90,8 @@ class Explanation:
     within: tuple[StepPart, ...]
     lacking: Mapping[str, str]
     """Arms that give nothing, and why."""
+    judged: bool = True
+    """Whether the run has finished: before its end there are shares and no verdict."""
 
     def part(self, name: PartName) -> StepPart:
         """One of them."""
@@ -95,7 +99,10 @@ class Explanation:
 
     @property
     def bound_by(self) -> str:
-        """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed` or `undecided`."""
+        """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed`, `undecided`, or
+        `not_judged` of a run that has not finished."""
+        if not self.judged:
+            return NOT_JUDGED
         overheads = [share for share in self.parts if share.name not in ("compute", "unexplained")]
         if not overheads or any(share.low is None for share in overheads):
             return "undecided"
@@ -112,7 +119,9 @@ def explanations_of(run: Run) -> tuple[Explanation, ...]:
     """One for each cell that was asked for. UsageError on a run of another kind."""
     plan = run.manifest.part(ExplainPlan)
     cells = {cell.cell_id: cell for cell in run.manifest.cells}
-    return tuple(_explained(family, cells[family.cell_id], plan, run.trials) for family in plan.families)
+    judged = run.manifest.status == JUDGED
+    explained = (_explained(family, cells[family.cell_id], plan, run.trials) for family in plan.families)
+    return tuple(replace(found, judged=judged) for found in explained)
 
 
 def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord]) -> Explanation:
@@ -183,4 +192,4 @@ def _share(name: PartName, values: Sequence[float]) -> StepPart:
     return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]
+__all__ = ["COUNTS", "NOT_JUDGED", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]

@@ -135,6 +135,16 @@ def test_machines_are_kept_apart_and_few_runs_are_said_to_be_few(harness: Run, t
     assert "too few runs (2 of 9)" in harness("history")[1]
 
 
+def test_runs_that_have_not_finished_are_named_and_no_part_of_a_series(harness: Run, tmp_path: Path) -> None:
+    names = [store(tmp_path, night) for night in range(3)]
+    path = tmp_path / names[1] / "run.json"
+    path.write_text(path.read_text().replace('"finished"', '"interrupted"', 1))
+    code, out, err = harness("history", "--results", str(tmp_path), "--json")
+    assert code == 0
+    assert err.splitlines() == [f"harness: left out: {names[1]} has not finished (interrupted)"]
+    assert {point["run_id"] for one in json.loads(out)["series"] for point in one["points"]} == {names[0], names[2]}
+
+
 def test_no_runs_an_unknown_cell_and_an_unreadable_run_say_so(harness: Run, tmp_path: Path) -> None:
     assert "No series in 0 runs" in harness("history")[1]
     store(tmp_path / "results", 0)

@@ -167,3 +167,13 @@ def test_a_long_csv_is_saved_as_plain_csv_by_the_page_and_gzipped_without_a_scri
             it.page.locator(link).click()
         assert download.value.suggested_filename == "ranking-w0.csv.gz"
         assert gzip.decompress(Path(download.value.path()).read_bytes()).decode() == text
+
+
+def test_no_text_of_the_saved_table_is_a_formula_to_a_spreadsheet(opened: Open, tmp_path: Path) -> None:
+    cells = [make_cell(model="=1+1"), make_cell(model="mlp")]
+    write_report(*make_run(cells, blocks=1, faults=False), tmp_path / "page.html")
+    with opened(tmp_path / "page.html") as it:
+        with it.page.expect_download() as download:
+            it.page.get_by_role("button", name="Download CSV").click()
+        saved = Path(download.value.path()).read_text(encoding="utf-8")
+    assert {row["cell.model"] for row in csv.DictReader(io.StringIO(saved))} == {"'=1+1", "mlp"}

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from harness.analysis.explain import explanations_of
 from harness.analysis.tries import tries_of
 from harness.record import Run
@@ -112,3 +114,17 @@ def test_the_tries_are_in_its_json_and_on_its_page(tmp_path: Path) -> None:
     assert (second["verdict"], second["ratio"], second["reason"]) == ("not measured", None, "no compiler")
     kind.write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
     assert "What was tried" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("status", ["running", "interrupted"])
+def test_a_run_that_has_not_finished_has_shares_and_is_not_judged(status: str) -> None:
+    run = explain_run()
+    found = explanations_of(replace(run, manifest=run.manifest.model_copy(update={"status": status})))
+    [line] = explain_lines(found)
+    assert ": not judged before the run has finished" in line
+    assert "communication 30.0 % [" in line
+    assert "-bound" not in line
+    assert "Try " not in line
+    assert found[0].bound_by == "not_judged"
+    [table] = explain_tables(found)
+    assert not table.marked

@@ -26,6 +26,7 @@ from harness.report.figures import (
 )
 from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
 from harness.report.figures.ranking import GLANCE, glance_figure
+from harness.report.tables.sweep import steps_table
 from tests.synthetic import default_cells, failed, make_cell, make_run
 
 
@@ -147,6 +148,25 @@ def test_every_figure_has_its_numbers_as_csv_without_a_network(draw) -> None:  #
     assert not {"nan", "inf", "None"} & {value for row in rows for value in row.values()}
 
 
+def test_captions_of_scaling_say_what_a_ratio_is_over_and_give_what_they_chose_no_interval() -> None:
+    cells = [
+        make_cell("none"),
+        make_cell("none", intra_op_threads=2),
+        make_cell("mirrored", 2),
+        make_cell("mirrored", 3),
+    ]
+    fastest, efficient = (draw(workload(cells, faults=False), "fig") for draw in (throughput_figure, efficiency_figure))
+    assert fastest is not None
+    assert efficient is not None
+    assert re.search(
+        r"The largest gain at one batch size is .*: 1\.\d\d× one device, where \d\.\d+× is ideal", fastest.caption
+    )
+    assert "no strategy on one device" in fastest.caption
+    for picture in (fastest, efficient):
+        assert "[" not in picture.caption
+        assert "× no strategy" not in picture.caption
+
+
 def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_hardware_date_and_source() -> None:
     picture = efficiency_figure(default(), "fig")
     assert picture is not None
@@ -198,6 +218,18 @@ def test_a_straggling_worker_is_named() -> None:
     assert "Stragglers: multi_worker_mirrored 2 workers" in picture.caption
     assert "worker 1 (6.0 % behind the fastest, last in 100 %)" in picture.caption
     assert [row["straggles"] for row in picture.data] == [False, True]
+
+
+def test_no_worker_of_a_run_that_has_not_finished_is_called_a_straggler() -> None:
+    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
+    manifest, trials = make_run(cells, faults=False, change=straggling, status="running")
+    [work], times = summarise(manifest, trials).workloads, step_times(trials)
+    picture = workers_figure(work, times, "fig")
+    assert picture is not None
+    assert "tragglers" not in picture.caption
+    assert "Not judged" in picture.caption
+    assert {row["straggles"] for row in picture.data} == {None}
+    assert not any("straggles" in word for row in steps_table(work, times).rows for word in row)
 
 
 def computing(trial: TrialRecord, *pass_s: float) -> TrialRecord:

@@ -13,8 +13,9 @@ from harness.analysis.comparison import compare_runs
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.history.series import history
 from harness.record import Run
+from harness.record.checks import GATES, Checks
 from harness.record.manifest import PlanRecord, RunManifest
-from harness.record.trial import GATES, Checks, TrialRecord, rates
+from harness.record.trial import TrialRecord, rates
 from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.table import comparison_table
 from harness.report.export import exporters

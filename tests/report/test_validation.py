@@ -215,6 +215,12 @@ def test_sizes_without_a_goal_and_what_was_not_measured_have_no_row() -> None:
     assert goals_table(record()).rows == ()
 
 
+def test_a_validation_that_has_not_come_to_its_end_meets_and_misses_no_goal() -> None:
+    unfinished = record(effect(4), planted(20), planted(0, share=0.03), complete=False)
+    assert set(column(goals_table(unfinished), "met")) == {NOTHING}
+    assert any("Not judged" in line for line in validation_lines(unfinished))
+
+
 @pytest.mark.parametrize(("longest", "met"), [(179.0, "met"), (180.0, "NOT MET")])
 def test_the_time_of_a_decision_is_the_longest_of_all(longest: float, met: str) -> None:
     found = goals(effect(), planted(3, seconds_median=90.0, seconds_most=longest))["time of a decision"]

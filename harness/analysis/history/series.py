@@ -9,7 +9,7 @@ from typing import Literal
 from harness.analysis.comparison.runs import changes_between
 from harness.analysis.estimates.intervals import Interval, Sample, log_ratio
 from harness.analysis.history.change_points import FEWEST, change_points
-from harness.analysis.summary import summarise
+from harness.analysis.summary import JUDGED, summarise
 from harness.environment import Change, Fact
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
@@ -87,7 +87,7 @@ class _Seen:
 
 
 def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...]:
-    """Every series of the sweeps among `runs`, by machine and cell, in the order in which they first appear.
+    """Every series of the finished sweeps among `runs`, by machine and cell, in the order in which they first appear.
 
     `cells` are ids, or texts of which each must be found in a cell's label; without any, all. Runs of `ab` and
     `validate`, and runs that do not say on which machine they were made, are no part of a series. One run is held in
@@ -106,7 +106,7 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
 
 def _counts(run: Run) -> bool:
     manifest = run.manifest
-    return manifest.kind == "sweep" and bool(_machine(manifest)) and bool(run.trials)
+    return manifest.kind == "sweep" and manifest.status == JUDGED and bool(_machine(manifest)) and bool(run.trials)
 
 
 def _machine(manifest: RunManifest) -> str:

@@ -23,8 +23,8 @@ from harness.report.figures.panels import (
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
-from harness.report.words.over import base_case
-from harness.report.words.text import ratio, share, shortened, significant
+from harness.report.words.over import base_case, over_base
+from harness.report.words.text import share_of, shortened, significant
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.expand import training_base_of
@@ -310,7 +310,10 @@ def _distributed(summary: WorkloadSummary) -> list[CellSummary]:
 
 
 def _found_fastest(summary: WorkloadSummary) -> str:
-    """The steepest speed-up over the same batch without a strategy, beside its ideal and its bound."""
+    """The steepest speed-up over the same batch on one device, beside its ideal and its bound.
+
+    Without an interval: that of one cell says nothing of the steepest of many. The headline has one that does.
+    """
     cells = _distributed(summary)
     if not cells:
         return ""
@@ -318,8 +321,8 @@ def _found_fastest(summary: WorkloadSummary) -> str:
     assert best.vs_none is not None
     scaling = best.vs_none
     text = (
-        f"The largest gain at one batch size is {shortened(best.label)}: {ratio(scaling.speed_up)} no strategy, "
-        f"where {significant(scaling.ideal, 2)}× is ideal"
+        f"The largest gain at one batch size is {shortened(best.label)}: {significant(scaling.speed_up.value)}"
+        f"{over_base(summary)}, where {significant(scaling.ideal, 2)}× is ideal"
     )
     if scaling.bound < scaling.ideal:
         text += f" and {significant(scaling.bound, 2)}× is what the processors allow"
@@ -327,7 +330,7 @@ def _found_fastest(summary: WorkloadSummary) -> str:
 
 
 def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:
-    """Between which cells the efficiency lies."""
+    """Between which cells the efficiency lies; both are chosen by it, so neither has an interval."""
     known = [
         (cell.vs_none.resource_efficiency if shared else cell.vs_none.efficiency, cell)
         for cell in _distributed(summary)
@@ -336,5 +339,5 @@ def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:
     if not known:
         return ""
     best, worst = max(known, key=lambda pair: pair[0].value), min(known, key=lambda pair: pair[0].value)
-    text = f"With more than one replica it is at most {share(best[0])} ({shortened(best[1].label)})"
-    return text + (f" and at least {share(worst[0])} ({shortened(worst[1].label)})." if best != worst else ".")
+    text = f"With more than one replica it is at most {share_of(best[0].value)} ({shortened(best[1].label)})"
+    return text + (f" and at least {share_of(worst[0].value)} ({shortened(worst[1].label)})." if best != worst else ".")

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-
 from harness.analysis import WorkloadSummary
 from harness.analysis.workers import Alone, CellTimes, StepTimes, WorkerTimes
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.words.text import listed, plural, ratio, seconds, share_of, shortened, significant
+from harness.report.words.text import NOT_JUDGED, listed, plural, ratio, seconds, share_of, shortened, significant
 
 MOST = 40
 _SPREAD = 3.0
@@ -66,14 +64,15 @@ def workers_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: 
                     "last_share": one.last_share,
                     "behind_fastest": one.behind,
                     **_row_alone(one.alone),
-                    "straggles": one.straggles,
+                    "straggles": one.straggles if summary.judged else None,
                 }
             )
-            if one.straggles:
+            if one.straggles and summary.judged:
                 late.append(f"{label} ({_how_late(one)})")
     if not lines:
         return None
-    caption = f"{_found(late, all(line.alone_s is not None for line in lines))} {_HOW}"
+    found = _found(late, all(line.alone_s is not None for line in lines)) if summary.judged else NOT_JUDGED
+    caption = f"{found} {_HOW}"
     return _draw(lines, name, "Step time, by worker", caption, rows)
 
 

@@ -158,8 +158,9 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
             of = times[cell.cell_id]
             rows.append(_clean((cell.label, "all", *_time_words(of.times), NOTHING, NOTHING, NOTHING)))
             for one in of.workers:
-                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late else "")
-                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *_alone(one))))
+                words = f"{share_of(one.last_share)} of windows" + (", straggles" if one.late and work.judged else "")
+                alone = _alone(one, work.judged)
+                rows.append(_clean((cell.label, f"worker {one.worker}", *_time_words(one.times), words, *alone)))
     columns = (
         Head("cell", False),
         Head("of", False),
@@ -182,12 +183,14 @@ def steps_table(work: WorkloadSummary, times: Mapping[str, CellTimes]) -> Table:
     return Table("Step time", columns, tuple(rows), note)
 
 
-def _alone(worker: WorkerTimes) -> tuple[str, str]:
+def _alone(worker: WorkerTimes, judged: bool) -> tuple[str, str]:
     """What a worker computes by itself, and how that is to the fastest worker's."""
     if worker.alone is None:
         return NOTHING, NOTHING
     against = worker.alone.against_fastest
-    words = "the fastest" if against.value == 1 else ratio(against) + (", straggles" if worker.slower else "")
+    words = (
+        "the fastest" if against.value == 1 else ratio(against) + (", straggles" if worker.slower and judged else "")
+    )
     return seconds(worker.alone.seconds), words
 
 

@@ -31,19 +31,13 @@ def validation_tables(record: ValidationRecord) -> tuple[Table, ...]:
 
 
 def goals_table(record: ValidationRecord) -> Table:
-    """What is promised beside what was measured, all cells together, without plants not known to have their size."""
-    counted = as_stated(record).effects
-    rows = [*_again(record), *_spreads(record.spreads)]
-    for share, goal in sorted(GOALS.items(), reverse=True):
-        if any(effect.plant is not None and effect.share == share for effect in record.effects):
-            found = found_by_verdict(counted, share)
-            rows.append((f"{share:.0%} planted, called slower", f"≥ {goal:.0%}", rate(found), _at_least(found, goal)))
-    if record.effects:
-        longest = max(effect.seconds_most for effect in record.effects)
-        typical = max(effect.seconds_median for effect in record.effects)
-        words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
-        met = _shown(longest < DECISION_GOAL_S, longest >= DECISION_GOAL_S)
-        rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, met))
+    """What is promised beside what was measured, all cells together, without plants not known to have their size.
+
+    No goal is met or missed by a validation that has not come to its end.
+    """
+    rows = _of_goals(record)
+    if not record.complete:
+        rows = [(*row[:-1], NOTHING) for row in rows]
     columns = (Head("figure", False), Head("goal", False), Head("measured here", False), Head("met", False))
     note = (
         f"Decisions of at most {record.max_blocks} blocks. Limits in brackets: 95 %, Clopper–Pearson; of a spread, F. "
@@ -52,6 +46,23 @@ def goals_table(record: ValidationRecord) -> Table:
         f"where its whole interval lies in the range; else it is {NOT_CONTRADICTED} while the interval holds the value."
     )
     return Table("The method, measured", columns, tuple(rows), note)
+
+
+def _of_goals(record: ValidationRecord) -> list[tuple[str, ...]]:
+    """A row a goal: what it is, the goal, what was measured, and whether that meets it."""
+    counted = as_stated(record).effects
+    rows: list[tuple[str, ...]] = [*_again(record), *_spreads(record.spreads)]
+    for share, goal in sorted(GOALS.items(), reverse=True):
+        if any(effect.plant is not None and effect.share == share for effect in record.effects):
+            found = found_by_verdict(counted, share)
+            rows.append((f"{share:.0%} planted, called slower", f"≥ {goal:.0%}", rate(found), _at_least(found, goal)))
+    if record.effects:
+        longest = max(effect.seconds_most for effect in record.effects)
+        typical = max(effect.seconds_median for effect in record.effects)
+        words = f"{seconds(typical)} at the slowest cell, {seconds(longest)} at most"
+        met = _mark(longest < DECISION_GOAL_S, longest >= DECISION_GOAL_S)
+        rows.append(("time of a decision", f"< {DECISION_GOAL_S:.0f} s", words, met))
+    return rows
 
 
 def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
@@ -66,7 +77,7 @@ def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
             "A/A, false alarms",
             f"≤ {ALARM_GOAL:.0%}",
             f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
-            _shown(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
+            _mark(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
         )
     ]
     holds = pooled_rate(one.holds for one in again)
@@ -195,7 +206,9 @@ def validation_lines(record: ValidationRecord) -> tuple[str, ...]:
             f"smallest slow-down found with 90 % power: {effect}"
         )
     if not record.complete:
-        lines.append(f"Not complete; go on with: python -m harness validate --resume {record.run_id}")
+        lines.append(
+            f"Not judged, since it is not complete; go on with: python -m harness validate --resume {record.run_id}"
+        )
     if record.quick:
         lines.append("A quick validation: the limits are wide. Without --quick they are narrow.")
     return tuple(lines)
@@ -250,10 +263,10 @@ def _measured(effect: Effect) -> str:
 
 
 def _at_least(found: Rate, goal: float) -> str:
-    return _shown(lower_limit(found.count, found.of) >= goal, upper_limit(found.count, found.of) < goal)
+    return _mark(lower_limit(found.count, found.of) >= goal, upper_limit(found.count, found.of) < goal)
 
 
-def _shown(met: bool, missed: bool) -> str:
+def _mark(met: bool, missed: bool) -> str:
     """By the one-sided limits of a rate: that the goal is met, that it is missed, or neither."""
     return "met" if met else "NOT MET" if missed else NOT_SHOWN
 

@@ -184,7 +184,8 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
         bounded = costs.vs_none.resource_efficiency
         over = ", over one device" if has_whole_machine(work) else ""
         name = f"of what its processors allow, at best ({costs.label}){over}"
-        yield Figure(name, f"{significant(100 * bounded.value)} %", bounds(bounded.scaled(100)))
+        sure = bounds(bounded.scaled(100)) if answer.distributed == 1 else f"best of {answer.distributed}"
+        yield Figure(name, f"{significant(100 * bounded.value)} %", sure)
     if len(work.ranking) > 1 and work.judged:
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")

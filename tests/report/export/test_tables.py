@@ -1,5 +1,6 @@
 """CSV and Parquet of trials and windows, read back by pandas and pyarrow."""
 
+import csv
 import io
 import math
 from pathlib import Path
@@ -9,7 +10,9 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
+from harness.record import TrialRecord
 from harness.report.export import exporters
+from harness.report.export.rows import field
 from harness.report.tables.columns import TRIAL_COLUMNS, WINDOW_COLUMNS
 from harness.report.tables.frames import DTYPES, trial_frame, window_frame
 from tests.report.export.runs import synthetic
@@ -33,6 +36,23 @@ def test_a_trial_is_a_row_and_what_failed_has_no_throughput(run: SimpleNamespace
     assert failed["throughput_examples_per_s"].isna().all()
     ok = frame[frame["status"] == "ok"]
     assert (ok["throughput_examples_per_s"] * ok["step_time_s"] / ok["cell.global_batch_size"]).round(9).eq(1).all()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2+3|'calc'!A0", "+HYPERLINK(1)", "\t=1", "--model: x"])
+@pytest.mark.parametrize("name", ["csv", "windows"])
+def test_no_text_of_a_record_is_a_formula_to_a_spreadsheet(name: str, text: str) -> None:
+    def called(record: TrialRecord) -> TrialRecord:
+        return record.model_copy(update={"cell": record.cell.model_copy(update={"model": text}), "reason": text})
+
+    made = exporters()[name].export(synthetic(blocks=1, faults=False, change=called), None) or ""
+    rows = list(csv.DictReader(io.StringIO(made)))
+    assert {row["cell.model"] for row in rows} == {f"'{text}"}
+    assert {row["reason"] for row in rows if name == "csv"} <= {f"'{text}"}
+
+
+@pytest.mark.parametrize("value", ["+3.1 % [+1.0, +5.2]", "-0.5", "text = text", -1.5, "−4 %"])
+def test_what_is_no_formula_is_as_it_was(value: object) -> None:
+    assert field(value) == value
 
 
 def test_the_columns_and_their_types_do_not_depend_on_the_run(run: SimpleNamespace) -> None:
