@@ -6,6 +6,7 @@ The columns of the frames, their units and types are those of `docs/exports.md`.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from harness.record.reading import Run
     from harness.record.validation import ValidationRecord
     from harness.report.notebook import ComparisonResult, SweepResult
+    from harness.run.kinds.sides import Both, Side
     from harness.run.progress.base import Progress
 
 Name = str | os.PathLike[str]
@@ -94,20 +96,25 @@ def sweep(
 
     `keys` are the keys of a spec, which are the flags' names: `strategy=["none", "mirrored"], replicas=[1, 2]`; they
     are laid over `spec`, a TOML file. Without either it is the default sweep. `resume` is a run to complete. Progress
-    goes to standard error unless `quiet`. Raises HarnessError: UsageError, naming the key, before anything is
-    recorded; StorageError; Interrupted, with how to go on.
+    goes to standard error unless `quiet`. A warning says where no trial came to a figure; `trials` and `cells` of the
+    result then have the reasons. Raises HarnessError: UsageError, naming the key, before anything is recorded;
+    StorageError; Interrupted, with how to go on.
     """
     from harness.record.reading import load_run
     from harness.report.notebook import SweepResult
     from harness.run.kinds.measure import measure_asked
     from harness.spec.sweep import laid_over, sweep_from
+    from harness.visible import message
 
     if resume is not None:
         path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
     else:
         asked = sweep_from(*laid_over(None if spec is None else Path(spec), _listed(keys)))
         path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
-    return SweepResult(load_run(path))
+    result = SweepResult(load_run(path))
+    if (nothing := result.run.unmeasured) is not None:
+        warnings.warn(message(str(nothing)), stacklevel=2)
+    return result
 
 
 def ab(
@@ -137,10 +144,7 @@ def ab(
     from harness.report.kinds.ab import comparison_of
     from harness.report.notebook import ComparisonResult
     from harness.run.kinds.ab import decide
-    from harness.run.kinds.decision import WINDOWING, settings_for
-    from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
-    from harness.run.kinds.sides import sides_of
-    from harness.spec.sweep import load_sweep
+    from harness.run.kinds.decision import settings_for
 
     plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": max_blocks}
     where = {"pythons": pythons if any(pythons) else None, "revisions": revisions if any(revisions) else None}
@@ -148,12 +152,29 @@ def ab(
     if resume is not None:
         run = load_run(_resumed("ab", resume, results, given, quiet))
     else:
-        refuse_what_is_of_the_comparison(keys)
-        base = {**WINDOWING, **({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
-        sides = sides_of(base, _texts(a), _texts(b), pythons=pythons, revisions=revisions)
+        sides = _sides(spec, keys, (a, b), pythons, revisions)
         settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
         run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
     return ComparisonResult(comparison_of(run, folder))
+
+
+def _sides(
+    spec: Name | None,
+    keys: Mapping[str, Any],
+    own: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
+    pythons: Both,
+    revisions: Both,
+) -> tuple[Side, Side]:
+    """Sides A and B: what `spec` and `keys` give both, with each one's `own` keys laid over it. Raises UsageError."""
+    from harness.run.kinds.decision import WINDOWING
+    from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
+    from harness.run.kinds.sides import sides_of
+    from harness.spec.sweep import load_sweep
+
+    refuse_what_is_of_the_comparison(keys)
+    base = {**WINDOWING, **({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
+    a, b = map(_texts, own)
+    return sides_of(base, a, b, pythons=pythons, revisions=revisions)
 
 
 def compare(

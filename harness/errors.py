@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 a regression or nothing measured, 2 bad usage or spec, 3 u
 """
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
+from typing import Self
 
 
 class HarnessError(Exception):
@@ -39,6 +41,12 @@ class NothingMeasured(HarnessError):
     """A run came to its end, and none of its trials has a figure."""
 
     exit_code = 1
+
+    @classmethod
+    def of(cls, ends: Iterable[str]) -> Self:
+        """With the end that most of its trials came to; `ends` has each one's."""
+        counts = Counter(ends)
+        return cls(f"nothing was measured: {max(counts, key=counts.__getitem__, default='no trial was run')}")
 
 
 class Interrupted(HarnessError):

@@ -1,6 +1,7 @@
 """Reading files that somebody named or a record holds: only where reading ends."""
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import BinaryIO
 
 LARGEST_RECORDS = 2**31
 """Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
+END_OF_LOG = 2**20
+"""Bytes: the stacks of hundreds of threads."""
 
 
 def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
@@ -25,15 +28,31 @@ def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-def opened(path: Path) -> BinaryIO:
-    """`path` for reading. OSError that says so where it is no regular file: a device or a pipe may have no end."""
-    return os.fdopen(descriptor_of(path), "rb")
+def opened(path: Path, largest: int | None = None) -> BinaryIO:
+    """`path` for reading. OSError that says so where it is no regular file, which may have no end, or has more than
+    `largest` bytes."""
+    stream = os.fdopen(descriptor_of(path), "rb")
+    if largest is not None and os.fstat(stream.fileno()).st_size > largest:
+        stream.close()
+        raise _larger_than(largest)
+    return stream
 
 
 def read_whole(path: Path, largest: int) -> bytes:
     """All bytes of a regular file of at most `largest`. OSError that says so where it is larger."""
-    with opened(path) as stream:
+    with opened(path, largest) as stream:
         data = stream.read(largest + 1)
-    if len(data) > largest:
-        raise OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")
+    if len(data) > largest:  # it has grown, or tells no size, as files in /proc do not
+        raise _larger_than(largest)
     return data
+
+
+def read_end(path: Path) -> str:
+    """The end of a log, of which a person is shown some lines. OSError that says so where it is no regular file."""
+    with io.TextIOWrapper(opened(path), "utf-8", "replace") as text:
+        text.buffer.seek(max(0, os.fstat(text.fileno()).st_size - END_OF_LOG))
+        return text.read(END_OF_LOG)
+
+
+def _larger_than(largest: int) -> OSError:
+    return OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")

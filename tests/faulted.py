@@ -1,5 +1,6 @@
 """A made-up run of faults, for tests of whatever reads one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.record.fault_log import FaultLog
@@ -109,9 +110,9 @@ def run_manifest(**changes: Any) -> RunManifest:
     return manifest(**values)
 
 
-def write_example(results: Any) -> Any:
-    """The example as a run's folder below `results`."""
+def write_example(results: Any, records: Sequence[FaultRecord] = ()) -> Any:
+    """The example as a run's folder below `results`, or that run with `records` in their place."""
     with RunStore.create(results, run_manifest(status="finished")) as store, FaultLog(store.path) as log:
-        for record in example():
+        for record in records or example():
             log.append(record)
     return store.path

@@ -10,8 +10,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.record.checks import Checks
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
-from harness.record.trial import PHASE_NAMES, Checks, Executed, Phases, Resources, TrialRecord, Windows
+from harness.record.trial import PHASE_NAMES, Executed, Phases, Resources, TrialRecord, Windows
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import base_of
 from harness.spec.sweep import Sweep

@@ -17,6 +17,7 @@ from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, compare
 from harness.analysis.estimates.verdict import EPSILON
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.naming import sayings
 
 KneeFound = Literal["found", "rising", "undecided", "not_judged"]
 
@@ -70,7 +71,7 @@ def _curve(members: Sequence[CellTrials], references: Sequence[Measured], judged
         for place, cell in enumerate(cells)
     )
     of = trained(cells[0].cell)
-    label = of.label.replace(f" b{of.batch_size}", "", 1).replace(" global", "", 1)
+    label = " ".join([of.deployment, *sayings(of)])
     if not judged:
         return BatchCurve(label, points, None, "not_judged")
     knee = _knee(cells, references)

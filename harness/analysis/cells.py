@@ -43,7 +43,7 @@ class WindowSummary:
     count: int
     """Windows that enter the estimate, all trials together."""
     outliers: int
-    """Of these, beyond Tukey's fences of their own trial: flagged, not removed."""
+    """Of these, beyond Tukey's fences of their own trial: counted, not removed."""
     window_s: float
     """Median wall time of a window."""
     steps: tuple[int, int]

@@ -23,7 +23,7 @@ from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.dunnett import critical_value
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.estimates.layout import Layout
-from harness.analysis.estimates.selected import fastest_over
+from harness.analysis.estimates.selection import fastest_over
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import THREADS
 from harness.spec.naming import TOLD, sayings
@@ -153,11 +153,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     speed_up = None
     if ratios:
         speed_up = fastest_over(layout, *([cell.cell_id for cell in of] for of in (distributed, bases)))
-    verdict, paying = payoff_of(ratios)
-    if speed_up is not None and _holds_one(speed_up) and verdict in ("pays", "do_not_distribute"):
-        verdict = "undecided"  # some cells gain or lose, but of the best that is not known so closely
-    if verdict == "pays" and base is not None and not _has_whole_machine(base, ordered):
-        verdict = "beats_one_device"
+    verdict, paying = _payoff(ratios, speed_up, base, ordered)
     if not judged:
         verdict, paying = "not_judged", 0
     best = ordered[0] if ordered else None
@@ -180,6 +176,18 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         speed_up_shared=bool(distributed) and distributed[0].shared,
         more_trials=trials_to_separate(ratios[0], _own_limit(ratios[0])) if verdict == "undecided" else None,
     )
+
+
+def _payoff(
+    ratios: Sequence[LogEstimate], speed_up: Interval | None, base: CellTrials | None, ordered: Sequence[CellTrials]
+) -> tuple[Payoff, int]:
+    """`payoff_of`, held against the speed-up of the best, and against what the base leaves unused of the machine."""
+    verdict, paying = payoff_of(ratios)
+    if speed_up is not None and _holds_one(speed_up) and verdict in ("pays", "do_not_distribute"):
+        verdict = "undecided"  # some cells gain or lose, but of the best that is not known so closely
+    if verdict == "pays" and base is not None and not _has_whole_machine(base, ordered):
+        verdict = "beats_one_device"
+    return verdict, paying
 
 
 def _holds_one(speed_up: Interval) -> bool:

@@ -33,7 +33,7 @@ class Try:
         return self.verdict not in ("not measured", "invalid")
 
     @property
-    def held(self) -> bool:
+    def faster(self) -> bool:
         """Whether the cell is faster with it."""
         return self.verdict == "faster"
 

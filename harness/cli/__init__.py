@@ -120,10 +120,8 @@ def _run(arguments: Sequence[str]) -> int:
         return _fail(_in_one_line(error, [info.name or "" for info in app.registered_commands]), 2)
     except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
-    except BrokenPipeError:
-        return 0  # the reader (head, less) has had enough
     except SystemExit as error:
-        # How click and rich leave when nobody reads what they print; 1 would mean a regression.
+        # How click leaves when nobody reads the help that it prints past our stream; 1 would mean a regression.
         if isinstance(error.__context__, BrokenPipeError):
             return 0
         raise

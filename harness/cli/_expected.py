@@ -7,7 +7,7 @@ from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.errors import HarnessError
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
-from harness.record.packed import kept_file
+from harness.record.packed import records_file
 from harness.record.reading import list_runs, load_manifest, load_trials
 
 MOST_BYTES = 50_000_000
@@ -22,7 +22,7 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
         if row.problem is not None or row.run_id == manifest.run_id or machine is None:
             continue
         try:
-            file = kept_file(row.path / TRIALS_NAME)
+            file = records_file(row.path / TRIALS_NAME)
             earlier = load_manifest(row.path)
             if earlier.facts.get("machine.id") != machine or earlier.validation or earlier.comparison:
                 continue

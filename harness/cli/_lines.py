@@ -40,10 +40,6 @@ class VerdictLines(PlainLines):
         summary = summary_so_far(self._manifest, self._trials)
         return () if summary is None else so_far(summary)
 
-    def _say(self, text: str) -> None:
-        """One line, whatever is in the text."""
-        super()._say(one_line(text))
-
 
 class GitHubGroups(VerdictLines):
     """The lines of a block in a group that the log folds; what went wrong outside it, as an annotation.
@@ -82,12 +78,12 @@ class GitHubGroups(VerdictLines):
             self._open = False
 
     def _command(self, name: str, text: str) -> None:
-        PlainLines._say(self, f"::{name}::" + _escaped(one_line(text)))
+        super()._say(f"::{name}::" + _escaped(one_line(text)))
 
     def _say(self, text: str) -> None:
         """One line that the runner does not take for a command."""
         line = one_line(text).replace("##[", "## [")
-        PlainLines._say(self, f" {line}" if line.startswith("::") else line)
+        super()._say(f": {line[1:]}" if line.startswith("::") else line)
 
 
 def _escaped(text: str) -> str:

@@ -41,16 +41,16 @@ class Display(Live):
             redirect_stderr=False,
             vertical_overflow="crop",
         )
-        self.drawn = 0.0
-        self._held = False
+        self.last_draw = 0.0
+        self._still = False
         self._size = console.size
 
     def refresh(self) -> None:
         """Draw, unless held. A terminal that is gone must not cost the measurement."""
         with self._lock, contextlib.suppress(OSError, ValueError):
-            if self._held:
+            if self._still:
                 return
-            self.drawn = time.monotonic()
+            self.last_draw = time.monotonic()
             if self.console.size != self._size:  # where the lines drawn before are now, each terminal decides
                 self._size = self.console.size
                 self.console.control(Control(ControlType.CLEAR, ControlType.HOME))
@@ -59,11 +59,11 @@ class Display(Live):
     def hold(self) -> None:
         """Draw nothing from now on: what the thread is drawing at this moment is finished first."""
         with self._lock:
-            self._held = True
+            self._still = True
 
     def release(self) -> None:
         """Draw again."""
-        self._held = False
+        self._still = False
 
     def say(self, text: str | Text) -> None:
         """A line that stays above the table, which is drawn anew below it."""
@@ -141,7 +141,7 @@ class TerminalProgress(Timed):
         """Draw, when it is time to, and then nothing more until the window is over."""
         self._state(cell, "at the clock")
         self.screen.now = f"at the clock · {on_side(cell.label, side)}"
-        if time.monotonic() - self.display.drawn >= EVERY_S:
+        if time.monotonic() - self.display.last_draw >= EVERY_S:
             self._reckon()
             self.display.refresh()
         self.display.hold()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli._terminal import heeds_control
-from harness.errors import NothingMeasured
 from harness.plan import Estimate, estimate
 from harness.record.reading import load_run
 from harness.run import runner
@@ -88,9 +87,8 @@ def _tell(path: Path, json_out: bool) -> int:
         print(json_text(told), end="")
     else:
         print("\n".join([*brief_lines(summary), f"records: {path}", f"report:  python -m harness report {path}"]))
-    if loaded.manifest.status == "finished" and all(trial.step_time_s is None for trial in loaded.trials):
-        ends = Counter(f"{trial.status.replace('_', ' ')}: {trial.reason}" for trial in loaded.trials)
-        raise NothingMeasured(f"nothing was measured: {max(ends, key=ends.__getitem__, default='no trial was run')}")
+    if (nothing := loaded.unmeasured) is not None:
+        raise nothing
     return 0
 
 

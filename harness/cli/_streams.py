@@ -21,7 +21,7 @@ class _Stream:
         self._stream = stream
         self._closed = closed
         coloured = stream.isatty() or any(os.environ.get(name) for name in _COLOURING)
-        self._shown = printable_in_colour if coloured else printable
+        self._printable = printable_in_colour if coloured else printable
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -34,7 +34,7 @@ class _Stream:
         try:
             if self._closed and text:
                 raise OSError("it is closed")
-            self._stream.write(self._shown(text))
+            self._stream.write(self._printable(text))
         except (OSError, ValueError) as error:
             self.failed(error)
         return len(text)
@@ -50,11 +50,15 @@ class _Stream:
 
 
 class _Output(_Stream):
-    """Standard output. Whoever asked for an answer has none when it cannot be written: StorageError."""
+    """Standard output. Whoever asked for an answer has none when it cannot be written: StorageError.
+
+    A reader that has had enough (head, less) is no fault: the verb goes on unread, for what its exit code says.
+    """
 
     def failed(self, error: OSError | ValueError) -> None:
         if isinstance(error, BrokenPipeError):
-            raise error
+            silence(self._stream)
+            return
         reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(f"cannot write standard output: {reason}; send it somewhere else") from None
 
@@ -71,7 +75,7 @@ class _Drawing(_Errors):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, closed=False)
-        self._shown = lambda text: text
+        self._printable = lambda text: text
 
 
 def drawing_stream() -> TextIO:
@@ -112,5 +116,5 @@ def _open(stream: TextIO | None) -> TextIO:
 
 def silence(stream: TextIO) -> None:
     """Let the null device take what is still written there."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), stream.fileno())

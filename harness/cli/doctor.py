@@ -83,7 +83,7 @@ def _limits(machine: "Description", results: Path, again: bool, json_out: bool) 
     from harness.record.limits import keep_sheet, make_place
     from harness.run.limits import measure_limits
 
-    record = None if again else _kept(machine, results)
+    record = None if again else _current_limits(machine, results)
     if record is None:
         make_place(results)
         record = measure_limits(machine)
@@ -118,13 +118,13 @@ def _prove(machine: "Description", results: Path, json_out: bool) -> int:
     return 1 if record.of("failed") else 0
 
 
-def _kept(machine: "Description", results: Path) -> "LimitsRecord | None":
+def _current_limits(machine: "Description", results: Path) -> "LimitsRecord | None":
     """The newest kept limits; None where there are none, or where cores, GPUs or versions were others then."""
     from harness.environment import other_machine
     from harness.environment.software import other_versions
-    from harness.record.limits import kept_limits
+    from harness.record.limits import newest_limits
 
-    record = kept_limits(results, str(machine.facts["machine.id"]))
+    record = newest_limits(results, str(machine.facts["machine.id"]))
     if record is None:
         return None
     changed = [*map(str, other_machine(record.machine.facts, machine.facts)), *other_versions(record.machine.facts)]

@@ -92,14 +92,14 @@ def _is_of_run(path: Path) -> bool:
 def _settings_of_run(name: Path, keys: dict[str, Any], given: dict[str, Any]) -> "ExplainSettings":
     """Of the cells of a sweep that are worth it; a line says which these are."""
     from harness.record.reading import load_run, resolve_run
-    from harness.report.words.chosen import chosen_words
+    from harness.report.words.choice import choice_words
     from harness.run.kinds.of_sweep import settings_of_sweep
     from harness.run.progress.base import say_line
 
     run = load_run(resolve_run(str(name), given["results"]))
-    settings, chosen = settings_of_sweep(run, keys)
+    settings, choice = settings_of_sweep(run, keys)
     if not (given["quiet"] or given["json"]):
-        say_line(chosen_words(chosen, run.manifest.run_id), sys.stderr)
+        say_line(choice_words(choice, run.manifest.run_id), sys.stderr)
     return settings
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from harness.cli._completion import told_names
 from harness.cli._flags import UNUSED, run_to_resume
 from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.errors import NothingMeasured
 from harness.spec.faults import HELP as HELP_OF_KEYS
 from harness.spec.faults import LISTS, Faults, faults_from, value_of_fault_key
 from harness.spec.sweep import load_sweep
@@ -24,6 +25,7 @@ def command(**given: Any) -> int:
     if given["dry_run"]:
         return _dry_run(_settings(given["spec"], flags), given["json"])
     from harness.cli.show import tell
+    from harness.record.fault_log import load_faults
     from harness.record.reading import load_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import measure_faults
@@ -35,6 +37,9 @@ def command(**given: Any) -> int:
     else:
         resume("faults", path := earlier, lines)
     tell(load_run(path), given["results"], given["json"])
+    records = load_faults(path)
+    if not any(record.measured for record in records):
+        raise NothingMeasured.of(f"{record.status}: {record.reason}" for record in records)
     return 0
 
 

@@ -46,7 +46,6 @@ def command(
     """Run the verb."""
     from harness.analysis.history.false_alarms import false_alarms
     from harness.analysis.history.series import history
-    from harness.environment.commits import commits_between
     from harness.errors import UsageError
     from harness.report.export.base import write
     from harness.report.history import history_json, history_page
@@ -55,8 +54,7 @@ def command(
     series = history(_runs(results, read), cell or ())
     if cell and not series:
         raise UsageError(f"--cell: no run in '{results}' has a cell '{cell[0]}'; `harness show latest` names the cells")
-    revisions = dict.fromkeys(change.revisions for one in series for change in one.changes)
-    between = {pair: commits_between(*pair) for pair in revisions}
+    between = _between(series)
     alarms = false_alarms(series)
     if output is not None:
         write(output, history_page(series, between, len(read), alarms).encode("utf-8", "replace"), "FILE.html")
@@ -68,6 +66,14 @@ def command(
     if output is not None:
         print(f"history: {output}")
     return 0
+
+
+def _between(series: "Sequence[Series]") -> "Between":
+    """The commits between the two runs of every change."""
+    from harness.environment.commits import commits_between
+
+    revisions = dict.fromkeys(change.revisions for one in series for change in one.changes)
+    return {pair: commits_between(*pair) for pair in revisions}
 
 
 def _tell(series: "Sequence[Series]", between: "Between", runs: int, alarms: "Rate | None") -> None:
@@ -82,12 +88,16 @@ def _tell(series: "Sequence[Series]", between: "Between", runs: int, alarms: "Ra
 
 def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
     """Every run that can be read, one at a time; those that cannot are named on standard error."""
+    from harness.analysis.summary import JUDGED
     from harness.errors import HarnessError
     from harness.record.reading import list_runs, load_run
 
     for row in list_runs(results):
         if row.status == "imported":
             continue  # published figures: no machine measured them
+        if row.status not in (None, JUDGED):
+            sys.stderr.write(f"harness: left out: {one_line(row.run_id)} has not finished ({row.status})\n")
+            continue
         try:
             run = load_run(row.path)
         except HarnessError as error:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,19 +57,14 @@ def command(
     from harness.environment.commits import unignored_words
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
-    from harness.report.export.base import refuse_own_file
     from harness.report.kinds import PageRequest, presentation_of
 
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
-    for flag, named in (("--base", base), ("--overlay", overlay)):
-        if named is not None and not presentation_of(loaded.manifest).takes_base:
-            raise UsageError(f"{flag}: '{loaded.manifest.run_id}' is no sweep; only sweeps are shown with another run")
+    _refuse_beside_no_sweep(loaded, {"--base": base, "--overlay": overlay})
     against = None if base is None else _against(base, loaded, results, across_machines)
-    if output is not None:
-        refuse_own_file(output, "FILE.html")
-    target = output or REPORTS / f"{_file_name(loaded.manifest.run_id)}.html"
+    target = _target(output, loaded.manifest.run_id)
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
     new = output is None and not REPORTS.exists()
     lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
@@ -82,6 +78,27 @@ def command(
     if open_it:
         _open(target)
     return 0
+
+
+def _refuse_beside_no_sweep(run: "Run", others: Mapping[str, str | None]) -> None:
+    """UsageError for a flag that names another run to show with `run`, where that is no sweep."""
+    from harness.errors import UsageError
+    from harness.report.kinds import presentation_of
+
+    for flag, named in others.items():
+        if named is not None and not presentation_of(run.manifest).takes_base:
+            raise UsageError(f"{flag}: '{run.manifest.run_id}' is no sweep; only sweeps are shown with another run")
+
+
+def _target(output: Path | None, run_id: str) -> Path:
+    """The file of the page. UsageError for one that a run keeps."""
+    from harness.cli._index import REPORTS
+    from harness.report.export.base import refuse_own_file
+
+    if output is None:
+        return REPORTS / f"{_file_name(run_id)}.html"
+    refuse_own_file(output, "FILE.html")
+    return output
 
 
 def _file_name(run_id: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
 from harness.cli._offered import RESULTS, option, resume_option, with_names
-from harness.errors import UsageError
+from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
 from harness.spec.sweep import AXES, OF_OTHER_WORK, sweep_from
@@ -56,6 +56,9 @@ def command(**given: Any) -> int:
     write_validation(path, record)
     text = json_text(record.model_dump(mode="json")) if given["json"] else validation_text(record, path, surface())
     print(text, end="")
+    # invalid: no block had two good trials
+    if run.manifest.status == "finished" and all(effect.verdicts.keys() <= {"invalid"} for effect in record.effects):
+        raise NothingMeasured.of(f"{trial.status}: {trial.reason}" for trial in run.trials if not trial.measured)
     return 0
 
 

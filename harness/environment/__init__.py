@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.environment import gpu, hardware, settings, software
 from harness.environment.advice import warnings
 from harness.environment.difference import Change, Severity, difference, other_machine
-from harness.environment.fact import Fact, Facts
+from harness.environment.fact import Fact, Facts, fact_words
 from harness.environment.limits import available_memory_bytes, usable_cores
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "available_memory_bytes",
     "describe",
     "difference",
+    "fact_words",
     "facts",
     "other_machine",
     "usable_cores",

@@ -67,7 +67,7 @@ class Cards:
         found = self._ask(self._nvml.nvmlDeviceGetMemoryInfo, self._handles[card])
         return None if found is None else CardMemory(found.free, found.total)
 
-    def held_by(self, card: str, pids: Collection[int]) -> int | None:
+    def process_memory(self, card: str, pids: Collection[int]) -> int | None:
         """Bytes of the card that these processes hold, CUDA's own and its libraries' included.
 
         None where they hold none or the driver does not tell: in a container it may know them by other numbers.

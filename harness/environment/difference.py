@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.environment.fact import Fact
+from harness.environment.fact import Fact, fact_words
 
 Severity = Literal["refuse", "note", "asked"]
 
@@ -42,7 +42,8 @@ class Change:
     severity: Severity
 
     def __str__(self) -> str:
-        return f"{self.key}: {_shown(self.a)} → {_shown(self.b)}"
+        a, b = (fact_words(value, unknown="unknown") for value in (self.a, self.b))
+        return f"{self.key}: {a} → {b}"
 
 
 def difference(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> list[Change]:
@@ -75,11 +76,3 @@ def _same(key: str, a: Fact, b: Fact) -> bool:
     if key == "memory.total_bytes" and isinstance(a, int) and isinstance(b, int):
         return abs(a - b) <= _SAME_SIZE * max(a, b)
     return a == b and isinstance(a, bool) == isinstance(b, bool)
-
-
-def _shown(value: Fact) -> str:
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)

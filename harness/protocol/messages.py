@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.limits import ProcessLimit
-from harness.record.trial import MEASURED, Checks, Executed, PhaseName, Plant, Resources, TraceRecord
+from harness.record.trial import MEASURED, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell, TrainingCell, trained
 
 PROOF_PHASES = 3

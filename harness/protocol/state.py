@@ -44,5 +44,5 @@ class Reference:
     arithmetic: str = "float32"
     """What was computed in, a key of `harness.trial.judgement.STATE_TOLERANCE`."""
     sight: Mapping[str, float] | None = None
-    """How many times its limit each fault that this cell can have would be (`harness.record.trial.Checks.sight`);
+    """How many times its limit each fault that this cell can have would be (`harness.record.checks.Checks.sight`);
     None where the engine does not tell."""

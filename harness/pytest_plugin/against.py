@@ -7,10 +7,10 @@ from pathlib import Path
 from harness.analysis.comparison.ab import comparison_of_ab
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.looks import looks_within
+from harness.pytest_plugin.baselines import proved
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import GateResult, compared_result
 from harness.pytest_plugin.rules import GateRules
-from harness.pytest_plugin.stored import proved
 from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, sides_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Problem
-from harness.analysis.comparison.instruments import CpuVerdict, Verdicts
+from harness.analysis.comparison.clocks import CpuVerdict, Verdicts
 from harness.analysis.comparison.result import LOST, Comparison, Row
 from harness.analysis.comparison.sides import Compared, verdicts_of
 from harness.analysis.estimates.intervals import Interval

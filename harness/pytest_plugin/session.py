@@ -36,7 +36,9 @@ class GateSession:
         self._cells = cells
         self._items = list(items)
         self._rules: GateRules | None = None
-        self._sides: dict[str, tuple[Side, Side] | str] = {}
+        self._sides: dict[str, tuple[Side, Side]] = {}
+        self._without_sides: dict[str, str] = {}
+        """Why a cell has none, by its key: it is skipped."""
         self._base: list[Run] = []
         self._results: dict[str, GateResult] | None = None
 
@@ -50,7 +52,7 @@ class GateSession:
             if self._options.mode == "against":
                 self._settle_sides(self._options.against or "")
             elif self._options.mode == "baseline":
-                from harness.pytest_plugin.stored import baseline
+                from harness.pytest_plugin.baselines import baseline
 
                 self._base = baseline(self._rules)
         except HarnessError as error:
@@ -64,7 +66,7 @@ class GateSession:
             try:
                 self._sides[cell.key] = sides(cell, revision)
             except UsageError as error:
-                self._sides[cell.key] = str(error)
+                self._without_sides[cell.key] = str(error)
 
     def _wanted(self) -> dict[str, GateCell]:
         """The cells that will be judged: those of tests that a mark skips are not measured."""
@@ -121,12 +123,12 @@ class GateSession:
     ) -> dict[str, GateResult]:
         from harness.pytest_plugin.against import measure_against
 
-        results, among = {}, sum(not isinstance(self._sides[cell.key], str) for cell in cells)
+        results, among = {}, sum(cell.key in self._sides for cell in cells)
         for cell in cells:
-            both, name = self._sides[cell.key], names[cell.key]
+            name, both = names[cell.key], self._sides.get(cell.key)
             results[cell.key] = (
-                GateResult(name, "skipped", both)
-                if isinstance(both, str)
+                GateResult(name, "skipped", self._without_sides[cell.key])
+                if both is None
                 else measure_against(cell, name, both, rules, among, progress)
             )
         return results
@@ -134,11 +136,11 @@ class GateSession:
     def _measure_alone(
         self, cells: Sequence[GateCell], names: dict[str, str], rules: GateRules, progress: Progress
     ) -> dict[str, GateResult]:
-        from harness.pytest_plugin import stored
+        from harness.pytest_plugin import baselines
 
         if self._options.mode == "baseline":
-            return stored.against_baseline(names, cells, self._base, rules, progress)
-        measure = stored.saved if self._options.mode == "save" else stored.proved
+            return baselines.against_baseline(names, cells, self._base, rules, progress)
+        measure = baselines.saved if self._options.mode == "save" else baselines.proved
         return measure(names, cells, rules, progress)
 
     def _announcement(self, cells: Sequence[GateCell], rules: GateRules) -> str:

@@ -1,10 +1,10 @@
 """What is kept: one record a trial, one manifest a run, their JSON Schema, append and read."""
 
+from harness.record.checks import Checks
 from harness.record.manifest import SCHEMA_VERSION, LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.store import Run, RunListing, RunStore, list_runs, load_run, new_run_id, resolve_run
 from harness.record.trial import (
     PHASE_NAMES,
-    Checks,
     Executed,
     PhaseName,
     Phases,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
-from harness.spec.cell import MOST, Cell, TrainingCell
+from harness.spec.cell import MOST
 
 WHOLE = "whole"
 NO_INPUT = "no_input"
@@ -27,25 +27,12 @@ INSTRUMENTS: Mapping[str, str] = {
 }
 """Programs that are a cell's step with something left out, and what each does. They are no cells: no ranking has them,
 and the weights of what reduces nothing are meant to drift apart."""
-INSTRUMENTED = ("none", "one_device", "mirrored", "central_storage", "multi_worker_mirrored")
-"""Strategies in whose programs what an instrument lacks can be told from the rest."""
 ARMS: Mapping[str, str] = {
     WHOLE: "the step as it is",
     **INSTRUMENTS,
     ALONE: "gradients of one replica, with no other beside it",
 }
 """What takes turns with the whole step."""
-
-
-def no_instruments(cell: Cell) -> str | None:
-    """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
-    if not isinstance(cell, TrainingCell):
-        return "work: explain takes trainings of a model, whose steps it knows"
-    if cell.strategy not in INSTRUMENTED:
-        return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(INSTRUMENTED)}"
-    if cell.loop != "custom":
-        return f"loop: '{cell.loop}' has no instruments; expected custom"
-    return None
 
 
 class FamilyRecord(RecordModel):

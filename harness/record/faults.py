@@ -130,6 +130,11 @@ class FaultRecord(RecordModel):
     """From the first process's start until the last one is gone."""
     evidence: str | None = None
 
+    @property
+    def measured(self) -> bool:
+        """Whether its fault was done to it, or it came to its end: what then became of it is what is asked."""
+        return self.fault_step is not None or self.status not in ("unsupported", "failed", "hung")
+
 
 class PlannedFault(RecordModel):
     """One job of the plan."""

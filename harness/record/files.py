@@ -8,6 +8,8 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -99,16 +101,15 @@ def write_all(descriptor: int, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` at `path` durably; whoever reads sees the old content or the new, never a mixture.
 
-    A link is followed: what it names gets the data. A device or a pipe is written to and stays what it is.
-    Raises OSError, and then the old content is untouched.
+    A link is followed: what it names gets the data, and its mode stays. A device or a pipe is written to and stays what
+    it is. Raises OSError, and then the old content is untouched.
     """
     path = behind_links(path)
     if not may_be_replaced(path):
         _write_in_place(path, data)
         return
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary, descriptor = _new_file_beside(path)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)
@@ -119,6 +120,19 @@ def replace_file(path: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _new_file_beside(path: Path) -> tuple[Path, int]:
+    """A file of a name of its own, since what lies beside `path` is the user's, with the mode of what is at `path`; and
+    its descriptor. Raises OSError."""
+    new, flags = path.with_name(f".{secrets.token_hex(8)}.tmp"), os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    if not path.exists():
+        return new, os.open(new, flags, 0o666)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    descriptor = os.open(new, flags, mode)
+    with contextlib.suppress(OSError):  # of a file system that has no modes
+        os.fchmod(descriptor, mode)  # the umask has taken from what `open` was given
+    return new, descriptor
 
 
 def behind_links(path: Path) -> Path:

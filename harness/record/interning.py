@@ -9,13 +9,13 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 _MOST = 65536
-_kept: dict[tuple[type[BaseModel], str], BaseModel] = {}
+_parts: dict[tuple[type[BaseModel], str], BaseModel] = {}
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def shared(part: _Model) -> _Model:
     """The first part seen that equals `part`; for use as an AfterValidator of a frozen model without floats."""
-    if len(_kept) >= _MOST:
-        _kept.clear()  # what is in use stays with its records
-    first = _kept.setdefault((type(part), part.model_dump_json()), part)
+    if len(_parts) >= _MOST:
+        _parts.clear()  # what is in use stays with its records
+    first = _parts.setdefault((type(part), part.model_dump_json()), part)
     return first if isinstance(first, type(part)) else part

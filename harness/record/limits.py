@@ -114,7 +114,7 @@ def keep_sheet(results: Path, record: LimitsRecord | ProofRecord, page: str = ""
     return path
 
 
-def kept_limits(results: Path, machine_id: str) -> LimitsRecord | None:
+def newest_limits(results: Path, machine_id: str) -> LimitsRecord | None:
     """The newest record of this machine in `results`; None where there is none.
 
     Raises StorageError, of one line, where it cannot be read, is damaged, or is of another machine.

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from harness.errors import StorageError
 from harness.record.files import append_line, storage_error, to_json
 from harness.record.kind import RECORDS_NAME
-from harness.record.packed import kept_file, plain_file, read_records
+from harness.record.packed import plain_file, read_records, records_file
 from harness.record.reading import whole_length
 
 _Record = TypeVar("_Record", bound=BaseModel)
@@ -53,7 +53,7 @@ def load_records(model: type[_Record], folder: Path, name: str = RECORDS_NAME) -
 
     Raises StorageError that names the line and the key of one that is not valid.
     """
-    path = kept_file(folder / name)
+    path = records_file(folder / name)
     try:
         data = read_records(path)
     except FileNotFoundError:

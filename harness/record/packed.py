@@ -19,7 +19,7 @@ ALWAYS_READ = 2**24
 """Bytes that a file may unfold to however small it is."""
 
 
-def kept_file(path: Path) -> Path:
+def records_file(path: Path) -> Path:
     """`path`, or where it is not there the compressed file beside it. StorageError where both are: one is stale."""
     packed = path.with_name(path.name + PACKED)
     if not packed.exists():
@@ -31,7 +31,7 @@ def kept_file(path: Path) -> Path:
 
 def plain_file(path: Path) -> Path:
     """`path`, to append to. StorageError where its lines are kept compressed."""
-    if (kept := kept_file(path)) != path:
+    if (kept := records_file(path)) != path:
         raise StorageError(f"'{kept}' is kept compressed, and nothing is added to it: unpack it first (gunzip)")
     return path
 
@@ -41,7 +41,7 @@ def opened_records(path: Path) -> BinaryIO:
 
     Opening and reading raise OSError that says so: no regular file, damaged, more than a run can hold.
     """
-    stream = opened(path)
+    stream = opened(path, LARGEST_RECORDS)
     return io.BufferedReader(_Unpacked(stream), 1 << 18) if path.suffix == PACKED else stream
 
 

@@ -12,13 +12,13 @@ from typing import IO, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import StorageError, UsageError, nearest
+from harness.errors import NothingMeasured, StorageError, UsageError, nearest
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import is_locked, storage_error
 from harness.record.imported import ImportedRecord
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
-from harness.record.packed import PACKED, kept_file, opened_records
+from harness.record.packed import PACKED, opened_records, records_file
 from harness.record.trial import TrialRecord
 from harness.visible import one_line
 
@@ -43,6 +43,13 @@ class Run:
     live: bool
     rank_unproved: bool = False
     """Whether rankings take in cells that are unproved: the reader's choice, no part of the records."""
+
+    @property
+    def unmeasured(self) -> NothingMeasured | None:
+        """What is to be said of a finished run of which no trial has a figure; None of every other."""
+        if self.manifest.status != "finished" or any(trial.step_time_s is not None for trial in self.trials):
+            return None
+        return NothingMeasured.of(f"{trial.status.replace('_', ' ')}: {trial.reason}" for trial in self.trials)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
     Raises StorageError that names the line and the key of a record that is not valid.
     """
     trials: list[TrialRecord] = []
-    file = kept_file(file)
+    file = records_file(file)
     try:
         # A line at a time: the whole file beside its records would double what a large run needs.
         with opened_records(file) as stream, _without_collector():
@@ -110,8 +117,8 @@ def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
                     return trials, True
                 record = validated(TrialRecord, line, f"{file}:{number}")
                 if record.run_id != run_id:
-                    given = _shown(record.run_id)
-                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{_shown(run_id)}')")
+                    given = _excerpt(record.run_id)
+                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{_excerpt(run_id)}')")
                 trials.append(record)
     except FileNotFoundError:
         return [], False
@@ -246,7 +253,7 @@ _UNPROVED = b'"status":"unproved"'
 
 def _counted(file: Path) -> tuple[int, int]:
     """Lines, and those of unproved trials: within a text of the record its quotes would be escaped."""
-    file = kept_file(file)
+    file = records_file(file)
     lines = unproved = 0
     try:
         with opened_records(file) as stream:
@@ -293,7 +300,7 @@ def validated(model: type[_Model], data: bytes, where: str) -> _Model:
     except ValidationError as error:
         raise StorageError(f"{where}: {_version_problem(data) or _first_problem(error.errors()[0])}") from None
     except UsageError as error:  # of a spec that the record holds
-        raise StorageError(f"{where}: {_shown(str(error))}") from None
+        raise StorageError(f"{where}: {_excerpt(str(error))}") from None
 
 
 def _version_problem(data: bytes) -> str | None:
@@ -314,17 +321,17 @@ def _version_problem(data: bytes) -> str | None:
 def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "json_invalid":
         return f"not valid JSON ({error['ctx']['error']}): mend or remove it"
-    key = _shown(".".join(str(part) for part in error["loc"]) or "record")
+    key = _excerpt(".".join(str(part) for part in error["loc"]) or "record")
     if error["type"] == "missing":
         return f"{key}: missing"
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key"
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if error["type"] == "value_error":
-        return f"{key}: {_shown(expected)}"
-    return f"{key}: given {_shown(repr(error['input']), 60)}, expected {expected}"
+        return f"{key}: {_excerpt(expected)}"
+    return f"{key}: given {_excerpt(repr(error['input']), 60)}, expected {expected}"
 
 
-def _shown(text: str, most: int = 200) -> str:
+def _excerpt(text: str, most: int = 200) -> str:
     """At most `most` characters, none of which disturbs a terminal: a record may hold any text."""
     return one_line(text if len(text) <= most else text[: most - 3] + "...")

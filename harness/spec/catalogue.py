@@ -21,6 +21,8 @@ class StrategyTraits:
     name: str
     summary: str
     takes_cross_device_op: bool = False
+    takes_own_op: bool = False
+    """Takes a cross-device op of the user's own; others are given a name only."""
     multi_worker: bool = False
     """Runs in several processes: a trial is a cluster, even of one worker."""
     parameter_servers: bool = False
@@ -29,6 +31,10 @@ class StrategyTraits:
     """Runs on a mesh of devices, of which a replica may have several."""
     packing: PackingKind | None = None
     """What it packs gradients by, whatever the op; None leaves that to the op."""
+    collectives: bool = False
+    """Its collectives are measured by themselves."""
+    instruments: bool = False
+    """In its programs, what an instrument of `explain` lacks can be told from the rest."""
     max_replicas: int | None = None
     devices: tuple[str, ...] | None = None
     """Device kinds that the combination makes sense on; None is any."""

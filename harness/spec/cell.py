@@ -169,19 +169,21 @@ class TrainingCell(Axes, Cell):
         chosen = [getattr(self, key) for key in TABLE if key in SIDE_BY_SIDE and getattr(self, key) != TABLE[key].base]
         return "-".join([self.strategy, f"{self.replicas}x{self.batch_size}", *chosen])
 
+    @property
+    def deployment(self) -> str:
+        """`mirrored ×2`, which the label begins with: the strategy, and what it is placed on."""
+        if self.mesh:
+            return f"{self.strategy} {self.mesh}"
+        if self.ps:
+            return f"{self.strategy} {self.workers} workers {self.ps} ps"
+        if self.workers > 1:
+            return f"{self.strategy} {self.workers} workers ×{self.replicas}"
+        return f"{self.strategy} ×{self.replicas}"
+
     def named(self, without: Collection[str] = ()) -> str:
         """The label, of which what follows the batch says nothing of the keys in `without`."""
-        parts = [self.strategy]
-        if self.mesh:
-            parts.append(self.mesh)
-        elif self.ps:
-            parts.append(f"{self.workers} workers {self.ps} ps")
-        elif self.workers > 1:
-            parts.append(f"{self.workers} workers ×{self.replicas}")
-        else:
-            parts.append(f"×{self.replicas}")
-        parts.append(f"b{self.batch_size}" + (" global" if self.batch_scope == "global" else ""))
-        return " ".join([*parts, *sayings(self, without)])
+        batch = f"b{self.batch_size}" + (" global" if self.batch_scope == "global" else "")
+        return " ".join([self.deployment, batch, *sayings(self, without)])
 
 
 def trained(cell: Cell) -> TrainingCell:

@@ -110,6 +110,8 @@ class CollectiveCell(Cell):
 
     LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": ""}
     """Keys that the first such cells did not have, left out of the identity at these values."""
+    ALTERNATIVES: ClassVar[tuple[str, ...]] = ("strategy", "cross_device_op", "packing", "intra_op_threads")
+    """Keys whose values compete to do the same collective of as many bytes over as many replicas."""
 
     @property
     def work(self) -> Work:
@@ -152,9 +154,9 @@ class CollectiveCell(Cell):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """Strategies, ops and packings compete to do the same collective of as many bytes over as many replicas."""
-        keys = {key: self.get(key) for key in ("device", "collective", "size", "replicas", "workers", "network")}
-        return {"kind": self.tag, **keys, "quantity": BYTES.many}
+        """Every key but those whose values compete, and the quantity."""
+        apart = {key: self.get(key) for key in type(self).model_fields if key not in self.ALTERNATIVES}
+        return {**apart, "quantity": BYTES.many}
 
     def scope_label(self, ranked: Sequence[Cell]) -> str:
         """`all_reduce of 64 KiB over 2 replicas, virtual-cpu`."""

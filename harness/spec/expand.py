@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
-from harness.spec.catalogue import Catalogue
+from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
 from harness.spec.entry import KEEP
@@ -19,10 +19,6 @@ from harness.spec.text import text_of
 from harness.spec.work import EXAMPLES, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
-OWN_OP_STRATEGIES = ("mirrored",)
-"""Strategies that take a cross-device op of the user's own: the others are given a name only."""
-OF_COLLECTIVES = ("mirrored", "multi_worker_mirrored")
-"""Strategies whose collectives are measured by themselves."""
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 THREADS = ("intra_op_threads",)
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
@@ -86,8 +82,8 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """
     _known_names(sweep, catalogue)
     for name in sweep.asked("strategy"):
-        if name not in OF_COLLECTIVES:
-            able = " or ".join(OF_COLLECTIVES)
+        if not catalogue.strategies[name].collectives:
+            able = " or ".join(_able(catalogue, lambda traits: traits.collectives))
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {able} only")
     of_trainings = {key: list(ASKED[key].values[:1]) for key in ASKED if not sweep.asked(key)}
     cells: dict[CollectiveCell, None] = {}
@@ -256,7 +252,7 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
         return LeftOut(f"{at.strategy} × {n} replicas", f"{name} runs on {traits.max_replicas} replica")
     if op != "auto" and not traits.takes_cross_device_op:
         return LeftOut(f"{at.strategy} with {op}", f"{name} takes no cross-device op")
-    takers = catalogue.cross_device_ops[op].strategies if op in catalogue.cross_device_ops else OWN_OP_STRATEGIES
+    takers = _takers(catalogue, op)
     if takers is not None and at.strategy not in takers:
         return LeftOut(f"{at.strategy} with {op}", f"'{op}' is an op of {', '.join(takers)}")
     if op != "auto" and n == 1:
@@ -267,6 +263,17 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
             f"{n} replicas do not divide a global batch of {at.batch_size}",
         )
     return None
+
+
+def _able(catalogue: Catalogue, can: Callable[[StrategyTraits], bool]) -> tuple[str, ...]:
+    """The strategies whose traits `can` says yes to."""
+    return tuple(name for name, traits in catalogue.strategies.items() if can(traits))
+
+
+def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
+    """The strategies that take a cross-device op, which may be the user's own; None is every one that takes any."""
+    known = catalogue.cross_device_ops.get(op)
+    return known.strategies if known is not None else _able(catalogue, lambda traits: traits.takes_own_op)
 
 
 def _misfit(catalogue: Catalogue, at: TrainingCell) -> str | None:
@@ -324,7 +331,7 @@ def _of_takers(sweep: Sweep, catalogue: Catalogue) -> None:
         if takers is None or (given := sweep.asked(key)) == list(axis.asked):
             continue
         if not any(takers.are(catalogue.strategies[name]) for name in sweep.asked("strategy")):
-            able = " or ".join(name for name, traits in catalogue.strategies.items() if takers.are(traits))
+            able = " or ".join(_able(catalogue, takers.are))
             raise UsageError(
                 f"{key}: given {text_of(key, given)}, but no strategy of this sweep {takers.words}: {able}"
             )

@@ -9,7 +9,8 @@ from pydantic import ConfigDict
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Outcome, Report, Request
-from harness.record.trial import Checks, PhaseName
+from harness.record.checks import Checks
+from harness.record.trial import PhaseName
 from harness.trial.ending import TrialEnd, WrongResult, ending_of
 from harness.trial.memory import peak_memory_bytes
 

@@ -18,7 +18,7 @@ def keep_out(root: str) -> None:
     """From now on import nothing from below `root`, but for what is installed there or on PYTHONPATH."""
     here = _Below(root)
     sys.path[:] = [entry for entry in sys.path if not here.holds(entry)]
-    sys.meta_path.insert(0, _KeptOut(here))
+    sys.meta_path.insert(0, _RevisionFinder(here))
 
 
 class _Below:
@@ -43,7 +43,7 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-class _KeptOut:
+class _RevisionFinder:
     """Asks the other finders and refuses what they found in the wrong place.
 
     An editable install adds a finder of its own, which a path that is in order does not stop.

@@ -10,8 +10,8 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES, Engine, Trainer
 from harness.protocol.messages import PROOF_PHASES, Request
 from harness.protocol.state import Reference, VariableState
+from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates
-from harness.record.trial import Checks
 from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -90,7 +90,7 @@ class Trial(Attempt):
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
             reference = functools.partial(trainer.reference, self._initial)
-            self._judge_all(self._held("update", reference, self._initial, self._states, clock.losses))
+            self._judge_all(self._update_evidence("update", reference, self._initial, self._states, clock.losses))
             for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
                 self._ask_own(before, after, number)
             self._outcome.executed = trainer.executed()
@@ -103,7 +103,7 @@ class Trial(Attempt):
             evidence = self._own(before, after)
             self._judge("own_check", evidence and f"update {number}: {evidence}")
 
-    def _held(
+    def _update_evidence(
         self,
         name: str,
         compute: Callable[[], Reference],
@@ -151,7 +151,7 @@ class Trial(Attempt):
             return {}
         self._ask_own(before, after, clock.scheduled)
         reference = functools.partial(trainer.reference_of_one_more, before)
-        evidence = self._held("late", reference, before, [after], [done.loss], clock.scheduled, not between)
+        evidence = self._update_evidence("late", reference, before, [after], [done.loss], clock.scheduled, not between)
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)
             self._checks.detail["late"] = "the step was compiled anew for the batch that it was to be proved with"

@@ -10,7 +10,7 @@ import pytest
 
 from harness.environment import Description
 from harness.environment.software import package_versions
-from harness.record.limits import LimitsRecord, kept_limits
+from harness.record.limits import LimitsRecord, newest_limits
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
 from tests.limits import MACHINE, limits
@@ -52,7 +52,7 @@ def test_limits_are_measured_once_kept_and_then_shown(
     assert (code, error) == (0, "")
     assert "64.0 GFLOP/s" in first
     assert f"measured in 24 s, kept in results/limits-{MACHINE}-20261110T100000Z.json" in first
-    assert kept_limits(tmp_path / "results", MACHINE) == measured[0]
+    assert newest_limits(tmp_path / "results", MACHINE) == measured[0]
     code, second, _ = harness("doctor", "--limits")
     assert (code, len(measured)) == (0, 1)
     assert "measured 2026-11-10T10:00:00+00:00; --again measures it again" in second
@@ -63,7 +63,7 @@ def test_again_measures_again_and_keeps_both(harness: Run, measured: list[Limits
     for _ in range(2):
         assert harness("doctor", "--limits", "--again", "--results", "mine")[0] == 0
     assert len(list((tmp_path / "mine").iterdir())) == 2
-    assert kept_limits(tmp_path / "mine", MACHINE) == measured[1]
+    assert newest_limits(tmp_path / "mine", MACHINE) == measured[1]
 
 
 @pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_keras": "2.0"}], ids=["cores", "a package"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import run
-from tests.faulted import write_example
+from tests.faulted import job, write_example
 
 
 def test_a_dry_run_lists_the_jobs_and_what_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +59,23 @@ def test_show_list_and_report_read_a_run_of_faults(capsys: pytest.CaptureFixture
     page = tmp_path / "page.html"
     assert run(["report", "latest", "--output", str(page), *at]) == 0
     assert "What a fault costs" in page.read_text()
+
+
+@pytest.mark.parametrize("status", ["unsupported", "failed", "hung"])
+def test_a_run_in_which_no_job_came_to_its_fault_is_exit_code_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str
+) -> None:
+    ended = {"status": status, "reason": "no room", "fault_step": None}
+    path = write_example(tmp_path, [job("mirrored", "kill_worker", 20, repeat, **ended) for repeat in range(2)])
+    monkeypatch.setattr("harness.run.kinds.faults.run.measure_faults", lambda *_: path)
+    assert run(["faults", "--results", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"harness: nothing was measured: {status}: no room\n"
+
+
+def test_a_job_that_was_lost_to_its_fault_is_a_measurement(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = write_example(tmp_path, [job("mirrored", "kill_worker", 0, status="hung", reason="no step")])
+    monkeypatch.setattr("harness.run.kinds.faults.run.measure_faults", lambda *_: path)
+    assert run(["faults", "--results", str(tmp_path)]) == 0
 
 
 def test_verbs_that_measure_throughput_say_what_the_run_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

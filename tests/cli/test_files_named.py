@@ -3,7 +3,9 @@
 import fcntl
 import gzip
 import os
+import secrets
 import socket
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +110,40 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "s").is_socket()
 
 
+@pytest.mark.parametrize("what", ["file", "pipe", "link"])
+def test_what_lies_beside_an_output_is_untouched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Even what has the very name of the temporary file."""
+    beside = tmp_path / ".taken.tmp"
+    if what == "file":
+        beside.write_text("precious")
+    elif what == "pipe":
+        os.mkfifo(beside)
+    else:
+        beside.symlink_to("nowhere")
+    before = beside.lstat()
+    with monkeypatch.context() as patched:
+        patched.setattr(secrets, "token_hex", lambda _: "taken")
+        with pytest.raises(FileExistsError):
+            replace_file(tmp_path / "cells.csv", b"data")
+    replace_file(tmp_path / "cells.csv", b"data")
+    assert (beside.lstat().st_ino, beside.lstat().st_size) == (before.st_ino, before.st_size)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".taken.tmp", "cells.csv"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666, 0o640])
+def test_an_output_has_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -> None:
+    output = tmp_path / "cells.csv"
+    output.touch()
+    output.chmod(mode)
+    replace_file(output, b"data")
+    assert stat.S_IMODE(output.stat().st_mode) == mode
+
+
+def test_an_output_may_have_any_name_that_the_disk_takes(tmp_path: Path) -> None:
+    replace_file(tmp_path / ("a" * 255), b"data")
+    assert [path.name for path in tmp_path.iterdir()] == ["a" * 255]
+
+
 def test_no_index_is_put_outside_a_folder_of_reports(harness: Run, tmp_path: Path) -> None:
     assert harness("report", REFERENCE, "--output", "page.html")[0] == 0
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
@@ -168,14 +204,21 @@ def test_what_has_no_end_is_not_read(harness: Run, tmp_path: Path, arguments: tu
     assert expected[what] in error
 
 
-@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
+@pytest.mark.parametrize("what", ["device", "large"])
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl", "trials.jsonl.gz"])
 @pytest.mark.parametrize("verb", ["show", "export"])
-def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: str, name: str) -> None:
-    (stored / name).unlink()
-    (stored / name).symlink_to("/dev/zero")
+def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: str, name: str, what: str) -> None:
+    (stored / name.removesuffix(".gz")).unlink()
+    if what == "device":
+        (stored / name).symlink_to("/dev/zero")
+    else:
+        (stored / name).touch()
+        os.truncate(stored / name, 2**40)
     code, _, error = harness(verb, str(stored))
     assert (code, error.count("\n")) == (4, 1)
-    assert f"{name}': it is a device, no regular file; " in error
+    reason = {"device": "it is a device, no regular file; ", "large": "it is larger than 2,097,152 KiB; "}[what]
+    for said in (error, harness("list")[1]):
+        assert f"{name}': {reason}" in said
 
 
 @pytest.mark.parametrize("what", ["pipe", "device"])

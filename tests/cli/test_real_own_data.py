@@ -28,6 +28,13 @@ MODULE = """
         built.compile(loss="mse")
         return built
 
+    class OwnStep(keras.Sequential):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    def own_step():
+        return OwnStep([keras.Input((2,)), keras.layers.Dense(3)])
+
     def made_of(x, y):
         return tf.data.Dataset.from_tensor_slices((x, y))
 
@@ -100,6 +107,21 @@ def test_its_record_tells_what_the_input_is_made_of_and_what_it_is_counted_in(te
         }
         assert trial.cell.work.quantity.many == "examples"
         assert trial.executed.input[:2] == ["TensorSlice", "Cache"]
+
+
+def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_unproved_and_no_other_loop_takes_it(
+    folder: Path,
+) -> None:
+    asked = ["--strategy=none", "--replicas=1", "--optimizer=sgd", "--loop=custom,fit"]
+    own = ["--model=own_table:own_step", "--data=own_table:classes"]
+    run("sweep", *ASKED, *asked, *own, folder=folder)
+    ended = {trial.cell.get("loop"): trial for trial in only_run(folder / "results").trials}
+    assert ended["custom"].status == "unsupported"
+    assert ended["custom"].reason == "the model has its own train_step, which only Model.fit calls; use --loop fit"
+    assert ended["fit"].status == "unproved"
+    assert "update: the model trains by its own train_step, which the reference does not know" in str(
+        ended["fit"].reason
+    )
 
 
 def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int, str]":

@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli import run as main
 from harness.record import RunStore
+from tests.comparisons import stored, sweep_run
 from tests.record.examples import cell, failed_trial, manifest, trial
 
 HERE = Path.cwd()
@@ -45,6 +46,13 @@ def test_a_reader_that_has_had_enough_is_no_failure(run: Path, verb: str) -> Non
     done = shell(f"$HARNESS {verb} | head -1", run)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") <= 1
+
+
+def test_a_reader_that_has_had_enough_changes_no_exit_code(tmp_path: Path) -> None:
+    for made in (sweep_run("a", seed=1), sweep_run("slow", seed=3, wall=1.06)):
+        stored(made, tmp_path / "results")
+    done = shell("$HARNESS compare a slow | true", tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +129,14 @@ def test_a_terminal_that_cannot_show_a_letter_gets_an_escape(run: Path, verb: st
 def test_a_file_name_that_is_no_text_is_still_named(run: Path) -> None:
     done = shell("$HARNESS sweep $'\\xff\\xfe.toml'", run)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_variables_of_somebodys_own_plots_are_no_fault_of_a_page(run: Path) -> None:
+    """Home is not an empty folder: matplotlib would list the fonts anew."""
+    own = {"MPLBACKEND": "nonsense", "MATPLOTLIBRC": "/nowhere"}
+    done = shell("$HARNESS report latest --output page.html", run, HOME=str(Path.home()), **own)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (run / "page.html").is_file()
 
 
 def test_it_runs_from_any_folder_and_without_a_home(tmp_path: Path) -> None:

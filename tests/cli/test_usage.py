@@ -33,6 +33,8 @@ Run = Callable[..., tuple[int, str, str]]
         ("sweep --strategy mirrored,mirrored", "strategy: given ['mirrored', 'mirrored']: a value is listed twice"),
         ("sweep --cross-device-op ncll --strategy mirrored", "did you mean 'nccl'?"),
         ("sweep --model minst_cnn", "did you mean 'mnist_cnn'?"),
+        ("sweep --model : --dry-run", "model: ':' is not one of"),
+        ("ab --model : --b replicas=2", "model: ':' is not one of"),
         ("sweep --data digit", "did you mean 'digits'?"),
         ("sweep --model keras:Resnet50 --dry-run", "keras.applications has no 'Resnet50'; did you mean 'ResNet50'?"),
         ("sweep --data tfds:mnsit --dry-run", "has no 'mnsit'; did you mean 'mnist'?"),
@@ -186,6 +188,13 @@ def test_help_names_every_verb_and_every_flag(harness: Run) -> None:
     _, out, _ = harness("sweep", "--help")
     for flag in ("--cross-device-op", "--num-packs", "--resume", "--dry-run", "--json", "--results"):
         assert flag in out
+
+
+def test_help_says_the_least_value_of_a_setting_that_nobody_would_guess(harness: Run) -> None:
+    _, out, _ = harness("sweep", "--help")
+    said = " ".join(out.replace("│", " ").split())
+    assert "measured windows a trial, at least 5" in said
+    assert "at least 1 " not in said
 
 
 def test_help_has_each_verb_below_the_title_of_its_group(harness: Run) -> None:

@@ -78,6 +78,15 @@ def test_what_is_not_complete_says_how_to_go_on_and_is_not_cited(
     assert find_validation(tmp_path / "results", FACTS["machine.id"]) is None
 
 
+def test_a_validation_without_two_good_trials_in_any_block_is_exit_code_one(
+    harness: Harness, validator: Validator
+) -> None:
+    validator.run = validation_run([Round([Arm([None] * 6)]), Round([Arm([None] * 6)])])
+    code, out, error = harness("validate")
+    assert (code, error) == (1, "harness: nothing was measured: crashed: signal 11\n")
+    assert "The method, measured" in out
+
+
 def test_compare_then_uses_the_floor_and_cites_the_run(harness: Harness, validator: Validator, tmp_path: Path) -> None:
     noisy = [Round([Arm([value + mean for value in QUIET])]) for mean in (0.02, -0.02)]
     validator.run = validation_run(noisy)

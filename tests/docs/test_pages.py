@@ -12,6 +12,7 @@ from harness import cli
 from harness.analysis.estimates import trend
 from harness.analysis.faults import summarise_faults
 from harness.engines.tensorflow.reference import noise
+from harness.record.checks import Checks
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
     FAULT_STATUSES,
@@ -38,7 +39,7 @@ from harness.record.manifest import (
     SideRecord,
     ValidationPlan,
 )
-from harness.record.trial import Checks, Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
+from harness.record.trial import Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
 from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
 from harness.report.comparison.as_json import COMPARISON, CPU, ROW, SIDE
 from harness.report.faults.as_json import faults_json

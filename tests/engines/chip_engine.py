@@ -17,7 +17,7 @@ from tests.engines.numpy_engine import LeastSquares, NumpyEngine
 class ChipEngine(NumpyEngine):
     """NumPy, on a chip."""
 
-    _held_by = 0
+    _owner = 0
 
     def catalogue(self) -> Catalogue:
         """The chip is the only device."""
@@ -30,13 +30,13 @@ class ChipEngine(NumpyEngine):
         descriptor = os.open(os.environ["CHIP_LOCK"], os.O_RDWR | os.O_CREAT)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._held_by = os.getpid()
+            self._owner = os.getpid()
         except OSError:
-            self._held_by = 0
+            self._owner = 0
         return super().preload()
 
     def trainer(self, request: Request) -> LeastSquares:
         """Unsupported where this process does not have the chip."""
-        if self._held_by != os.getpid():
+        if self._owner != os.getpid():
             raise Unsupported("the chip is in use by another process", may_pass=True)
         return super().trainer(request)

@@ -34,15 +34,15 @@ def test_what_a_card_does_not_tell_is_not_known_and_costs_nothing_else() -> None
     found = Cards(busy(**dict.fromkeys(asked, unsupported)))
     [card] = found.ids
     assert found.read(card) == CardReading(None, None, None, None, None)
-    assert (found.energy_j(card), found.memory(card), found.held_by(card, {11})) == (None, None, None)
+    assert (found.energy_j(card), found.memory(card), found.process_memory(card, {11})) == (None, None, None)
 
 
 def test_the_driver_says_what_a_process_holds_unless_it_knows_it_by_another_number() -> None:
     found = Cards(busy())
     [card] = found.ids
-    assert found.held_by(card, {11, 12}) == 8 * GIB
-    assert found.held_by(card, {12}) is None
-    assert found.held_by(card, {99}) is None
+    assert found.process_memory(card, {11, 12}) == 8 * GIB
+    assert found.process_memory(card, {12}) is None
+    assert found.process_memory(card, {99}) is None
 
 
 def test_a_card_has_the_id_that_the_facts_of_its_machine_have(monkeypatch: pytest.MonkeyPatch) -> None:

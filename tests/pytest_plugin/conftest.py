@@ -11,7 +11,7 @@ import pytest
 
 # Imported here, once: a pytest inside this process forgets what it was the first to import, and numpy cannot
 # be imported twice.
-from harness.pytest_plugin import against, session, stored  # noqa: F401
+from harness.pytest_plugin import against, baselines, session  # noqa: F401
 from tests.pytest_plugin.planted import Planted
 from tests.run.repositories import Repo
 
@@ -61,7 +61,7 @@ class Suite:
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     planted = Planted()
     monkeypatch.setattr(against, "decide", planted.decide)
-    monkeypatch.setattr(stored, "measure_matrix", planted.measure_matrix)
+    monkeypatch.setattr(baselines, "measure_matrix", planted.measure_matrix)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     repository = Repo(pytester.path)
     repository.git("init", "--quiet", "--initial-branch=main")

@@ -15,10 +15,11 @@ from scipy import special
 
 from harness.environment import facts
 from harness.errors import Interrupted, UsageError
+from harness.record.checks import Checks
 from harness.record.manifest import ComparisonRecord, Machine, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore, new_run_id
-from harness.record.trial import RATE_KEYS, Checks, TrialRecord, Windows, rates
+from harness.record.trial import RATE_KEYS, TrialRecord, Windows, rates
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, side_records
 from harness.spec.cell import Cell

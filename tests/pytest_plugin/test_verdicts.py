@@ -26,7 +26,7 @@ def test_slower_fails_the_test_and_says_by_how_much_and_how_to_see_it_again(suit
     assert "Traceback" not in said
 
 
-def test_a_failure_says_when_the_two_instruments_disagree(suite: Suite) -> None:
+def test_a_failure_says_when_the_two_clocks_disagree(suite: Suite) -> None:
     suite.write(gate_tests("waiting"))
     assert "B waits more" in text_of(suite.against())
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.record import Checks
-from harness.record.trial import NEEDED
+from harness.record.checks import NEEDED
 from harness.spec.work import OwnStepCell
 from tests.record.examples import trial
 

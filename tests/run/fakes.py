@@ -226,7 +226,7 @@ class FakeZygote:
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.scratch = str(folder)
-        self.layout: ZygoteRecord | None = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
+        self.start_record: ZygoteRecord | None = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
         self.due = False
         self.name = name
         self.alive = True
@@ -249,7 +249,7 @@ class FakeZygote:
 
     def launch(self) -> None:
         assert not self.alive
-        self.layout = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
+        self.start_record = ZygoteRecord(number=next(NUMBERS), padding_bytes=0, hash_seed=0)
         self.diary.append((self.name or "zygote", "is launched"))
 
     def start(self) -> None:

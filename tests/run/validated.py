@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from harness.analysis.estimates.verdict import Margins
-from harness.engines.tensorflow.plants import PLACEBO
 from harness.protocol.messages import Request
 from harness.record import Run, load_run
 from harness.record.manifest import ValidationPlan
@@ -20,6 +19,7 @@ from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import resume
 from harness.spec import Cell, Sweep
 from harness.spec.expand import base_of
+from harness.trial.delay import PLACEBO
 from tests.comparisons import FACTS
 from tests.run.fakes import FakeZygote, Play, Plays
 from tests.run.sided import SHORT, TWO

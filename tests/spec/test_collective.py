@@ -11,9 +11,11 @@ from harness.spec import Matrix, expand, sweep_from
 from harness.spec.cell import Cell, trained
 from harness.spec.collective import CollectiveCell, in_whole_shares
 from harness.spec.expand import base_of
+from harness.spec.work import TAG
 from harness.trial.engines import catalogue_of
 
 OPS = ["auto", "hierarchical_copy", "reduction_to_one_device"]
+KEYS = [key for key in CollectiveCell.model_fields if key != TAG]
 
 
 def planned(**keys: Any) -> Matrix:
@@ -61,16 +63,28 @@ def test_a_step_is_the_buffer_in_bytes() -> None:
     assert (cell.shape.device, cell.shape.workers, cell.replicas_in_sync, cell.devices) == ("virtual-cpu", 1, 2, 2)
 
 
-@pytest.mark.parametrize(
-    "key", ["strategy", "replicas", "workers", "cross_device_op", "packing", "network", "intra_op_threads", "size"]
-)
-def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str) -> None:
+def differing(key: str) -> tuple[CollectiveCell, CollectiveCell]:
+    """Two cells that differ in `key` alone."""
     [cell] = cells_of(size=[2**16])
-    other = cell.model_copy(
-        update={key: {"replicas": 3, "workers": 2, "intra_op_threads": 2, "size": 2**20}.get(key, "another")}
-    )
+    value = cell.get(key)
+    other = "broadcast" if key == "collective" else value + 1 if isinstance(value, int) else "another"
+    return cell, cell.model_copy(update={key: other})
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str) -> None:
+    cell, other = differing(key)
     assert other.cell_id != cell.cell_id
-    assert other.label != cell.label
+    assert other.full_name != cell.full_name
+    assert (other.label == cell.label) == (key == "device")  # which a run has in common
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_key_has_rankings_of_its_own_but_the_few_whose_values_compete(key: str) -> None:
+    cell, other = differing(key)
+    competes = key in CollectiveCell.ALTERNATIVES
+    assert (other.scope == cell.scope) == competes
+    assert (other.scope_label([other]) == cell.scope_label([cell])) == competes
 
 
 def test_a_cell_is_the_cell_that_it_was() -> None:
@@ -114,6 +128,7 @@ def test_one_ranking_holds_what_does_the_same_collective() -> None:
     cells = cells_of(size=[4, 2**20], cross_device_op=OPS)
     scopes = {tuple(cell.scope.items()) for cell in cells}
     assert len(scopes) == 2
+    assert " ".join(cells[0].scope) == "kind device collective size replicas workers network quantity"
     assert cells[0].scope_label(cells) == "all_reduce of 4 B over 2 replicas, virtual-cpu"
 
 

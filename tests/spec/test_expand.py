@@ -17,7 +17,7 @@ CATALOGUE = Catalogue(
     strategies={
         "none": StrategyTraits("none", "", max_replicas=1),
         "one_device": StrategyTraits("one_device", "", max_replicas=1),
-        "mirrored": StrategyTraits("mirrored", "", takes_cross_device_op=True),
+        "mirrored": StrategyTraits("mirrored", "", takes_cross_device_op=True, takes_own_op=True),
         "workers": StrategyTraits("workers", "", takes_cross_device_op=True, multi_worker=True),
         "served": StrategyTraits("served", "", multi_worker=True, parameter_servers=True),
         "tpu": StrategyTraits("tpu", "", devices=("tpu",)),

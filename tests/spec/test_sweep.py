@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
 from harness.spec.axes import LARGEST
 from harness.spec.faults import faults_from
-from harness.spec.sweep import ASKED, AXES
+from harness.spec.sweep import ASKED, AXES, PATTERNS
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -84,6 +84,15 @@ def test_a_bad_value_is_answered_with_its_key_what_was_given_and_what_is_expecte
     message = error_of(**{key: given})
     assert message.startswith(f"spec: {key}: given ")
     assert expected in message
+
+
+def test_what_the_pattern_of_a_key_refuses_is_told_in_words() -> None:
+    of_patterns = {
+        key for key, field in Sweep.model_fields.items() if any(getattr(one, "pattern", None) for one in field.metadata)
+    }
+    assert of_patterns == PATTERNS.keys()
+    for key in of_patterns:
+        assert error_of(**{key: "/"}) == f"spec: {key}: given '/', expected {PATTERNS[key]}"
 
 
 @pytest.mark.parametrize(

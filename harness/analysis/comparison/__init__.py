@@ -1,6 +1,6 @@
 """Comparisons: two runs, one run along an axis, or the two sides of an `ab` run, each with its verdict.
 
-The verdicts are those of `verdict.py`, by both instruments (`instruments.py`), and judged together: the
+The verdicts are those of `verdict.py`, by both clocks (`clocks.py`), and judged together: the
 p-values of all rows are adjusted at once, for wall time and for processor time separately.
 """
 

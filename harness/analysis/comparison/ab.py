@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.analysis.cells import CellTrials, read_cell
 from harness.analysis.comparison import remarks
 from harness.analysis.comparison.axis import cell_names
-from harness.analysis.comparison.looked import Looked, looked_at
-from harness.analysis.comparison.pairs import Estimator, Pair, by_instrument, estimate_of, pairs_of, pilot_count
+from harness.analysis.comparison.pairs import Estimator, Pair, by_clock, estimate_of, pairs_of, pilot_count
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Compared, check_records, verdicts_of, why_no_comparison
+from harness.analysis.comparison.standing import Standing, standing_of
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.summary import pilot_blocks_of
 from harness.analysis.trends import Trends, trends_of
@@ -36,16 +36,13 @@ def comparison_of_ab(
     margins = margins or planned
     cells = _cells(run)
     pairs = pairs_of(run.trials)
-    looked, trends = _looked(run, planned), trends_of(run.trials)
-    read_a, read_b = _read(run, a, cells, trends), _read(run, b, cells, trends)
-    verdicts = verdicts_of([_compared(run, read_a, read_b, pairs, looked)], margins, "none")[0]
-    names = cell_names([cells[a.cell_id], cells[b.cell_id]])
-    row = Row(" → ".join(dict.fromkeys((names[a.cell_id], names[b.cell_id]))), read_a, read_b, verdicts)
+    standing = _standing(run, planned)
+    row = _row(run, (a, b), cells, pairs, standing, margins)
     said = [
         *run.manifest.part(ComparisonRecord).remarks,
         *remarks.on_runs({"The run": run}),
         *remarks.on_blocks(run, pairs),
-        *remarks.on_looks(looked),
+        *remarks.on_looks(standing),
         *_on_margins(margins, planned),
         *remarks.on_validation(validation, margins, unpaired=False),
         *remarks.on_rows([row], one_cell=False),
@@ -60,26 +57,43 @@ def comparison_of_ab(
         changes=_changes(a, b),
         validation=validation,
         remarks=tuple(said),
-        blocks=len(pairs if looked is None else looked.pairs),
+        blocks=len(pairs if standing is None else standing.pairs),
         manifests=(run.manifest, run.manifest),
     )
 
 
-def _looked(run: Run, planned: Margins) -> Looked | None:
+def _row(
+    run: Run,
+    sides: tuple[SideRecord, SideRecord],
+    cells: Mapping[str, Cell],
+    pairs: Sequence[Pair],
+    standing: Standing | None,
+    margins: Margins,
+) -> Row:
+    """The two sides as they were measured, with the verdicts by `margins`."""
+    trends = trends_of(run.trials)
+    a, b = (_read(run, side, cells, trends) for side in sides)
+    verdicts = verdicts_of([_compared(run, a, b, pairs, standing)], margins, "none")[0]
+    ids = [side.cell_id for side in sides]
+    names = cell_names([cells[cell_id] for cell_id in ids])
+    return Row(" → ".join(dict.fromkeys(names[cell_id] for cell_id in ids)), a, b, verdicts)
+
+
+def _standing(run: Run, planned: Margins) -> Standing | None:
     record = run.manifest.looks
-    return None if record is None else looked_at(run.trials, range(record.after[-1]), ("a", "b"), record, planned)
+    return None if record is None else standing_of(run.trials, range(record.after[-1]), ("a", "b"), record, planned)
 
 
-def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair], looked: Looked | None) -> Compared:
+def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair], standing: Standing | None) -> Compared:
     reason = why_no_comparison(a, b)
     if reason is not None:
         return Compared(None, reason=reason)
-    if looked is None:
+    if standing is None:
         return _of_stages(run, pairs)
-    if not looked.number:
-        first = looked.looks.after[0]
+    if not standing.number:
+        first = standing.looks.after[0]
         return Compared(None, reason=f"no verdict before the first look, which is after {first} blocks", pending=True)
-    return _estimated(looked.pairs, looked.estimate)
+    return _estimated(standing.pairs, standing.estimate)
 
 
 def _of_stages(run: Run, pairs: Sequence[Pair]) -> Compared:
@@ -94,7 +108,7 @@ def _of_stages(run: Run, pairs: Sequence[Pair]) -> Compared:
 def _estimated(pairs: Sequence[Pair], estimate: Estimator) -> Compared:
     if not pairs:
         return Compared(None, reason="no block gave a pair: A and B were never both measured in one group")
-    return Compared(*by_instrument(pairs, estimate))
+    return Compared(*by_clock(pairs, estimate))
 
 
 def _sides(run: Run) -> tuple[SideRecord, SideRecord]:

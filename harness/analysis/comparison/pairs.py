@@ -67,7 +67,7 @@ def estimate_of(values: Sequence[float], pilot: int | None) -> LogEstimate:
 Estimator = Callable[[Sequence[float]], LogEstimate]
 
 
-def by_instrument(pairs: Sequence[Pair], estimate: Estimator) -> tuple[LogEstimate, LogEstimate | None]:
+def by_clock(pairs: Sequence[Pair], estimate: Estimator) -> tuple[LogEstimate, LogEstimate | None]:
     """Wall and processor time, estimated; the latter None unless its clock saw every pair. Needs pairs."""
     cpu = [value for pair in pairs if (value := pair.cpu) is not None]
     return estimate([pair.wall for pair in pairs]), estimate(cpu) if len(cpu) == len(pairs) else None

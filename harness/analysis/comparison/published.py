@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis.cells import CellTrials, Measured
-from harness.analysis.comparison.instruments import Verdicts
+from harness.analysis.comparison.clocks import Verdicts
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Compared, SideCell, side_cells, verdicts_of
 from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, own_estimate, t_quantile, welch
@@ -19,7 +19,7 @@ from harness.errors import StorageError
 from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import LATER, Cell, TrainingCell
 from harness.spec.work import EXAMPLES
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
@@ -158,10 +158,18 @@ def _pairs(of_a: Sequence[_Item], of_b: Sequence[_Item]) -> list[tuple[_Item, _I
         others: dict[int, list[_Item]] = {}
         for pair in pairs:
             others.setdefault(id(pair[side]), []).append(pair[1 - side])
-        for pair in pairs:
-            if len(same := others[id(pair[side])]) > 1:
-                raise _ambiguous(pair[side], same)
+        for item, same in [(pair[side], others[id(pair[side])]) for pair in pairs]:
+            if len(same) > 1 and len(plain := _at_defaults(item, same)) != 1:
+                raise _ambiguous(item, plain or same)
+            pairs = [pair for pair in pairs if pair[side] is not item or len(same) == 1 or pair[1 - side] is plain[0]]
     return pairs
+
+
+def _at_defaults(item: _Item, same: Sequence[_Item]) -> list[_Item]:
+    """Of several that could be `item` those at the defaults of what the table has no column for."""
+    figure = item.figure or same[0].figure
+    silent = {key: value for key, value in LATER.items() if figure is None or key not in figure.keys}
+    return [other for other in same if all(other.cell.get(key) == value for key, value in silent.items())]
 
 
 def _ambiguous(item: _Item, same: Sequence[_Item]) -> StorageError:

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.analysis.cells import CellTrials
-from harness.analysis.comparison.looked import Looked
 from harness.analysis.comparison.pairs import Pair
 from harness.analysis.comparison.result import Row
+from harness.analysis.comparison.standing import Standing
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.trends import trend_words
 from harness.environment import Change
@@ -142,16 +142,16 @@ def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:
     return [f"{_blocks(blocks)} gave no pair: {reason}." for reason, blocks in reasons.items()]
 
 
-def on_looks(looked: Looked | None) -> list[str]:
+def on_looks(standing: Standing | None) -> list[str]:
     """At which look it stands, and whether more could come; nothing of a plan without looks, or with one look."""
-    if looked is None or len(looked.looks.after) == 1 or not looked.number:
+    if standing is None or len(standing.looks.after) == 1 or not standing.number:
         return []
-    after = looked.looks.after
-    at = f"look {looked.number} of {len(after)}, after {after[looked.number - 1]} blocks"
-    if looked.ended:
-        return [f"Decided at {at}." if looked.decided else f"Not decided at {at}, the last."]
-    more = f", and {looked.blocks} are there" if looked.blocks > after[looked.number - 1] else ""
-    return [f"Not decided at {at}; the next look is after {after[looked.number]}{more}."]
+    after = standing.looks.after
+    at = f"look {standing.number} of {len(after)}, after {after[standing.number - 1]} blocks"
+    if standing.ended:
+        return [f"Decided at {at}." if standing.decided else f"Not decided at {at}, the last."]
+    more = f", and {standing.blocks} are there" if standing.blocks > after[standing.number - 1] else ""
+    return [f"Not decided at {at}; the next look is after {after[standing.number]}{more}."]
 
 
 def _why_no_pair(trials: Sequence[TrialRecord]) -> str:

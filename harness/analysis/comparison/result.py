@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials
-from harness.analysis.comparison.instruments import Verdicts
+from harness.analysis.comparison.clocks import Verdicts
 from harness.analysis.estimates.verdict import Correction, Margins, Verdict
 from harness.environment import Change
 from harness.record.manifest import RunManifest

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, read_cell
-from harness.analysis.comparison.instruments import Verdicts, cpu_sample
+from harness.analysis.comparison.clocks import Verdicts, cpu_sample
 from harness.analysis.estimates.intervals import LogEstimate, Sample, own_estimate, welch
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.verdict import Correction, Judgement, Margins, invalid, judge_all, pending
@@ -46,7 +46,7 @@ class SideCell:
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison before it is judged: the log ratio by each instrument, or why there is none."""
+    """One comparison before it is judged: the log ratio by each clock, or why there is none."""
 
     wall: LogEstimate | None
     cpu: LogEstimate | None = None
@@ -90,7 +90,7 @@ def check_records(run: Run) -> None:
 
 
 def compared(a: SideCell, b: SideCell, layouts: "Layouts | None" = None) -> Compared:
-    """ln(X_b/X_a) by both instruments; only a reason when a side has no measurement.
+    """ln(X_b/X_a) by both clocks; only a reason when a side has no measurement.
 
     `layouts` are those of the run that both are cells of; sides of two runs never met.
     """
@@ -110,7 +110,7 @@ def _apart(a: tuple[SideCell, Sample], b: tuple[SideCell, Sample]) -> LogEstimat
 
 @dataclass(frozen=True)
 class Layouts:
-    """The layouts of one run by both instruments."""
+    """The layouts of one run by both clocks."""
 
     wall: Layout
     cpu: Layout
@@ -126,7 +126,7 @@ class Layouts:
 
 
 def verdicts_of(items: Sequence[Compared], margins: Margins, correction: Correction) -> tuple[Verdicts, ...]:
-    """The verdicts of comparisons that are read together, in their order; each instrument corrected by itself."""
+    """The verdicts of comparisons that are read together, in their order; each clock corrected by itself."""
     walls = _judged([item.wall for item in items], margins, correction)
     cpus = _judged([item.cpu for item in items], margins, correction)
     return tuple(

@@ -25,7 +25,7 @@ class Diagnostics:
     step_time_p95_s: float
     step_time_p99_s: float
     outliers: tuple[int, ...]
-    """Indices of windows beyond Tukey's fences: flagged, never removed."""
+    """Indices of windows beyond Tukey's fences: counted, never removed."""
 
 
 def diagnose(seconds: Sequence[float], steps_per_window: int) -> Diagnostics:

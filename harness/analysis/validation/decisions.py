@@ -5,17 +5,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.analysis.comparison.instruments import Verdicts
-from harness.analysis.comparison.looked import looks_of
+from harness.analysis.comparison.clocks import Verdicts
 from harness.analysis.comparison.pairs import (
     Estimator,
     Pair,
     blocks_wanted,
-    by_instrument,
+    by_clock,
     estimate_of,
     pairs_of,
     took_turns,
 )
+from harness.analysis.comparison.standing import looks_of
 from harness.analysis.estimates.verdict import Margins, invalid, judge
 from harness.record.manifest import ArmRecord, LooksRecord, RoundRecord, RunManifest, ValidationPlan
 from harness.record.trial import Plant, TrialRecord
@@ -125,10 +125,10 @@ def _of_two_stages(of: RoundRecord, pairs: Sequence[Pair], plan: ValidationPlan)
 
 
 def judge_pairs(pairs: Sequence[Pair], estimate: Estimator, margins: Margins) -> Verdicts:
-    """Both instruments' verdicts on pairs."""
+    """Both clocks' verdicts on pairs."""
     if not pairs:
         return Verdicts(invalid("no block gave a pair of good trials", margins))
-    wall, cpu = by_instrument(pairs, estimate)
+    wall, cpu = by_clock(pairs, estimate)
     return Verdicts(judge(wall, margins), None if cpu is None else judge(cpu, margins))
 
 

@@ -44,7 +44,7 @@ class CollectiveTrial(Attempt):
         check_loop(self._request.plant, None)
         self._checks.gate = "collective"
         self._enter("build")
-        buffers = placed(self._request)
+        buffers = replica_buffers(self._request)
         names = buffers.devices.names
         self._outcome.resources = self._resources(buffers.devices)
         received: Sequence[Any] = ()
@@ -86,7 +86,7 @@ class CollectiveTrial(Attempt):
 
 
 @dataclass
-class PlacedBuffers:
+class ReplicaBuffers:
     """Each replica's buffer on its device, and the program that sends them."""
 
     cell: CollectiveCell
@@ -139,7 +139,7 @@ class PlacedBuffers:
         return found if reduces else found.model_copy(update={"differs_from_request": None})
 
 
-def placed(request: Request) -> PlacedBuffers:
+def replica_buffers(request: Request) -> ReplicaBuffers:
     """The buffers of `request` on their devices, filled; Unsupported with what this machine or TensorFlow lacks."""
     import tensorflow as tf
 
@@ -161,7 +161,7 @@ def placed(request: Request) -> PlacedBuffers:
     known = KnownBuffers.of(cell)
     first = 0 if request.member is None else request.member.index * cell.replicas
     devices = kind.devices_of(strategy, devices)
-    buffers = PlacedBuffers(cell, devices, strategy, variable, step, known, kind.agree(strategy), first)
+    buffers = ReplicaBuffers(cell, devices, strategy, variable, step, known, kind.agree(strategy), first)
     buffers.fill(known)
     return buffers
 

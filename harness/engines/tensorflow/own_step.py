@@ -54,16 +54,8 @@ class OwnStep(Attempt):
         self._loss: Any = None
 
         def gate(step: int) -> None:
-            if step < GATE_STEPS:
-                return
-            self._enter("check")
-            self._outcome.resources = self._resources()
-            self._judge("loss_finite", check_losses(clock.losses))
-            self._judge_first(clock.losses, reference)
-            self._judge_own("before timing")
-            gc.enable()
-            forget_peak(self._devices())
-            self._enter("warmup")
+            if step >= GATE_STEPS:
+                self._before_timing(clock.losses, reference)
 
         tracer = tracer_of(self._request, leads=True)
         clock = Clock(self._channel, self._synchroniser(), self._request.window_s, GATE_STEPS, gate, tracer=tracer)
@@ -73,10 +65,25 @@ class OwnStep(Attempt):
                 self._loss = self._one_step()
             clock.end(self._loss)
         self._outcome.trace = tracer.record if tracer else None
+        self._after_timing(clock.losses)
+
+    def _before_timing(self, losses: list[float], reference: OwnReference) -> None:
+        """Judge the gate's steps, all of which were taken."""
         self._enter("check")
-        self._outcome.final_loss = clock.losses[-1]
+        self._outcome.resources = self._resources()
+        self._judge("loss_finite", check_losses(losses))
+        self._judge_first(losses, reference)
+        self._judge_own("before timing")
+        gc.enable()
+        forget_peak(self._devices())
+        self._enter("warmup")
+
+    def _after_timing(self, losses: list[float]) -> None:
+        """Judge what the timed steps came to."""
+        self._enter("check")
+        self._outcome.final_loss = losses[-1]
         self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(self._devices())
-        self._judge("loss_finite", check_losses(clock.losses))
+        self._judge("loss_finite", check_losses(losses))
         self._judge_own("after timing")
 
     def _one_step(self) -> Any:

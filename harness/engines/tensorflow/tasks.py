@@ -1,9 +1,10 @@
 """What a fresh process is asked besides a trial: prepare data, probe the machine, find its limits, load your own."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.collectives import CollectiveTrial, of_strategy
+from harness.engines.tensorflow.collectives import CollectiveTrial, collective_of, of_strategy
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.pipeline import gate_batches
@@ -19,8 +20,8 @@ from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Request
-from harness.spec.collective import CollectiveCell
-from harness.spec.work import OwnStepCell
+from harness.spec.collective import COLLECTIVE
+from harness.spec.work import OWN_STEP, TRAINING
 
 
 def _prepare(request: Request, _: Channel) -> Outcome:
@@ -56,19 +57,18 @@ def _probe(request: Request, _: Channel) -> Outcome:
 def _preflight(request: Request, _: Channel) -> Outcome:
     """Load a user's own step, or model, op and data; a UsageError becomes the reason."""
     try:
-        if isinstance(request.cell, OwnStepCell):
-            build_step(request.cell.step)
-            return Outcome(status="ok")
-        if isinstance(request.cell, CollectiveCell):
-            build_op(of_strategy(request.cell))
-            return Outcome(status="ok")
-        build_op(request.training)
-        workload = load_workload(request.training.model)
-        if workload.input_shape is None:
-            _try_data(request, workload.build((), 0))
+        LOADED[request.cell.tag](request)
     except HarnessError as error:
         return Outcome(status="crashed", reason=str(error))
     return Outcome(status="ok")
+
+
+def _load_training(request: Request) -> None:
+    """Load op and model, and try data where these are the user's own."""
+    build_op(request.training)
+    workload = load_workload(request.training.model)
+    if workload.input_shape is None:
+        _try_data(request, workload.build((), 0))
 
 
 def _try_data(request: Request, model: Any) -> None:
@@ -92,6 +92,12 @@ def _collective(request: Request, channel: Channel) -> Outcome:
     return CollectiveTrial(request, channel, classify).run()
 
 
+LOADED: dict[str, Callable[[Request], object]] = {
+    TRAINING: _load_training,
+    OWN_STEP: lambda request: build_step(request.cell.subject),
+    COLLECTIVE: lambda request: build_op(of_strategy(collective_of(request.cell))),
+}
+"""Loads what may be the user's own, by the cell's tag; a HarnessError says what is wrong with it."""
 TASKS: dict[str, Task] = {
     "prepare": _prepare,
     "probe": _probe,

@@ -14,7 +14,8 @@ from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
-from harness.engines.tensorflow.training import build
+from harness.engines.tensorflow.training import build, own_training
+from harness.errors import Unprovable
 from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
@@ -78,7 +79,7 @@ class TensorFlowTrainer:
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """A second model, on one device, eagerly and without tf.distribute. What it took of a device is not counted."""
-        self._raw.must_be_as_built()
+        self._must_have_a_reference()
         try:
             reference = run_reference(self._training, initial)
         finally:
@@ -87,6 +88,12 @@ class TensorFlowTrainer:
         seen = {fault: share for fault, share in (reference.sight or {}).items() if fault != "delayed"}
         self._hardest = min(seen, key=seen.__getitem__, default=None)
         return reference
+
+    def _must_have_a_reference(self) -> None:
+        """Raises Unprovable where nothing can be held against the step, with the reason."""
+        if not isinstance(self._training.model, StatelessModel) and (own := own_training(self._training.model)):
+            raise Unprovable(f"the model trains by its own {own}, which the reference does not know")
+        self._raw.must_be_as_built()
 
     def run(self, pace: Pace) -> None:
         """The loop; what goes wrong with the data that it reads is told as the source tells it."""
@@ -103,7 +110,7 @@ class TensorFlowTrainer:
 
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
         """As the first updates', but traced; of faults only the one that they would have shown least is tried again."""
-        self._raw.must_be_as_built()
+        self._must_have_a_reference()
         if not self._needs_no_others:
             must_not_need_others(self._training, before)
             self._needs_no_others = True

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import Source, load_source
-from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
+from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.data.text import BYTES
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
@@ -34,6 +34,9 @@ from harness.trial.array_cache import cached_arrays
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
+
+FIT = "fit"
+"""The loop that Keras drives, by the model's own methods."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ def build(request: Request) -> Training:
     batches = _gate_batches(request, source, input_shape, classes, vocabulary)
     loss = loss_of(model)
     check_targets(model, batches[0][1])
+    if (own := own_training(model)) and cell.loop != FIT:
+        raise Unsupported(f"the model has its own {own}, which only Model.fit calls; use --loop {FIT}")
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
@@ -237,6 +242,14 @@ def build_model(
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         optimizer.build(model.trainable_variables)
     return model, optimizer
+
+
+def own_training(model: Any) -> str:
+    """What of Keras' training a model's class has its own of: `train_step`, `compute_loss`; empty without any."""
+    import keras
+
+    names = ("train_step", "compute_loss")
+    return " and ".join(name for name in names if getattr(type(model), name) is not getattr(keras.Model, name))
 
 
 def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:

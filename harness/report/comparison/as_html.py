@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 
 from harness.analysis.comparison import Comparison
-from harness.environment import Change, Fact
+from harness.environment import Fact, fact_words
 from harness.record.manifest import RunManifest
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.comparison.forest import forest_figure
 from harness.report.comparison.notes import notes_of
 from harness.report.comparison.rule import margin_words, methods, rule_sentences
 from harness.report.comparison.table import comparison_table
-from harness.report.comparison.words import headline, sides_line, title, verdict_sentences
+from harness.report.comparison.words import change_row, headline, sides_line, title, verdict_sentences
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
 from harness.report.words.text import NOTHING
@@ -33,7 +33,7 @@ class _Html:
                 sentences=verdict_sentences(comparison),
                 sides=sides_line(comparison),
                 margins=margin_words(comparison.margins),
-                changes=[_change(change) for change in comparison.unasked],
+                changes=[change_row(change) for change in comparison.unasked],
                 notes=notes_of(comparison),
                 picture=forest_figure(comparison, "forest"),
                 table=_unbroken(comparison_table(comparison)),
@@ -69,17 +69,7 @@ def _facts(manifest: RunManifest) -> list[tuple[str, str]]:
         "command": " ".join(manifest.command) or NOTHING,
         **manifest.facts,
     }
-    return [(printable(name), _shown(value)) for name, value in found.items()]
-
-
-def _change(change: Change) -> tuple[str, str, str, bool]:
-    return printable(change.key), _shown(change.a), _shown(change.b), change.severity == "refuse"
-
-
-def _shown(value: Fact) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "not known" if value is None else printable(str(value))
+    return [(printable(name), printable(fact_words(value))) for name, value in found.items()]
 
 
 RENDERER: Renderer = _Html()

@@ -24,7 +24,7 @@ SIDE: Keys = {
 """One side of one comparison, by itself; figures are null unless it was measured. `unproved` says what of it is."""
 
 CPU: Keys = {"verdict": "cpu_verdict", "ratio": "cpu_ratio.value", "ci95": ends("cpu_ratio")}
-"""The second instrument: CPU seconds an example, B over A."""
+"""The second clock: CPU seconds an example, B over A."""
 
 ROW: Keys = {
     "name": "",

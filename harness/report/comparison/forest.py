@@ -3,16 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Margins
 from harness.report.comparison.words import cpu_words, quantity_of_rows, row_words
 from harness.report.export.rows import interval_row
+from harness.report.figures.artists import Axes, Figure, Line2D, Patch
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import listed, plural, shortened
 from harness.visible import printable

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
+from harness.environment import Change, fact_words
 from harness.report.words.text import NOTHING, listed, plural, ratio
 from harness.spec.work import Quantity, quantity_of
 from harness.visible import printable
@@ -30,6 +31,12 @@ def sides_line(comparison: Comparison) -> str:
 def change_lines(comparison: Comparison) -> tuple[str, ...]:
     """How the sides' environments differ beside what was asked, one line each; empty when they do not."""
     return tuple(printable(str(change)) for change in comparison.unasked)
+
+
+def change_row(change: Change) -> tuple[str, str, str, bool]:
+    """A change for a table: what differs, in A, in B, and whether it decides speed by itself."""
+    a, b = (printable(fact_words(value)) for value in (change.a, change.b))
+    return printable(change.key), a, b, change.severity == "refuse"
 
 
 def title(comparison: Comparison) -> str:
@@ -93,7 +100,7 @@ def cpu_words(row: Row) -> str:
 
 
 def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
-    """What must be said of one row: why it is invalid, where the instruments differ, what would decide it."""
+    """What must be said of one row: why it is invalid, where the clocks differ, what would decide it."""
     wall = row.verdicts.wall
     notes = [text.rstrip(".") for text in (wall.reason, row.verdicts.disagreement) if text is not None]
     if wall.verdict == "undecided" and wall.estimate is not None:

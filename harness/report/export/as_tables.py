@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness.analysis import summarise
 from harness.errors import HarnessError, UsageError
 from harness.report.export.base import Exporter, RunData, deliver, write
-from harness.report.export.rows import cell_rows, to_csv, trial_rows
+from harness.report.export.rows import cell_rows, field, to_csv, trial_rows
 from harness.report.tables.frames import trial_frame, window_frame
 
 if TYPE_CHECKING:
@@ -58,6 +58,13 @@ def _cells(run: RunData) -> str:
     return to_csv(cell_rows(summarise(run.manifest, run.trials, run.rank_unproved)))
 
 
+def _windows(run: RunData) -> str:
+    frame = window_frame(run.trials)
+    for name in frame.select_dtypes(["category", "string", "object"]):
+        frame[name] = frame[name].map(field, na_action="ignore")
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
 def _trials_with_windows(run: RunData) -> "pd.DataFrame":
     """A row a trial as in CSV, and each trial's windows as lists."""
     import pandas as pd  # slow to import, and few exporters need it
@@ -77,11 +84,7 @@ EXPORTERS: tuple[Exporter, ...] = (
         lambda run: to_csv(trial_rows(run.trials)),
     ),
     CsvTable("cells", "CSV, one row a cell: status, throughput, speed-ups and efficiencies with intervals", _cells),
-    CsvTable(
-        "windows",
-        "CSV, one row a window, warm-up included, with the cell's axes",
-        lambda run: window_frame(run.trials).to_csv(index=False, lineterminator="\n"),
-    ),
+    CsvTable("windows", "CSV, one row a window, warm-up included, with the cell's axes", _windows),
     ParquetTable("parquet", "one row a trial with its windows as lists (needs pyarrow)", _trials_with_windows),
     ParquetTable("windows-parquet", "Parquet, one row a window (needs pyarrow)", lambda run: window_frame(run.trials)),
 )

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,8 @@ from harness.report.words.headline import varying
 from harness.visible import printable
 
 Row = dict[str, Any]
+FORMULA = re.compile(r"\s*(?:[=@]|[+-](?!\d[^(|!=@]*\Z))")
+"""How text begins that a spreadsheet takes for a formula; `+3 %` and `-2.5 [-3 to -2]` are none."""
 
 
 def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
@@ -55,13 +58,15 @@ def to_csv(rows: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_field(row.get(key)) for key in columns] for row in rows)
+    writer.writerows([field(row.get(key)) for key in columns] for row in rows)
     return text.getvalue()
 
 
-def _field(value: Any) -> Any:
+def field(value: Any) -> Any:
+    """A value as CSV has it: of text what can be shown, with an apostrophe before what a spreadsheet would work out."""
     if isinstance(value, str):
-        return printable(value)
+        text = printable(value)
+        return f"'{text}" if FORMULA.match(text) else text
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

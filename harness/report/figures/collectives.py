@@ -2,14 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
-
 from harness.analysis import Interval
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve
 from harness.report.export.rows import Row, interval_row
+from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.tables.collectives import group_title
 from harness.report.words.text import OWN_INTERVAL, listed, seconds, significant

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Axes, Figure, Patch
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import plural, seconds
 

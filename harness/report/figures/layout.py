@@ -12,13 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.markers import TICKDOWN, TICKLEFT
-from matplotlib.ticker import MaxNLocator
 
 from harness.analysis import Interval
+from harness.report.figures.artists import TICKDOWN, TICKLEFT, Artist, Axes, Figure, MaxNLocator
 from harness.report.figures.svg import GRID, INK, MUTED
 
 POINTS = 72

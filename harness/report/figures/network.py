@@ -3,14 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator, StrMethodFormatter
-
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.export.rows import Row, interval_row
+from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, StrMethodFormatter
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.words.text import OWN_INTERVAL, listed, plural, shortened, significant
 from harness.spec.network import Network

@@ -4,13 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.ops import judge_ops
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import NOT_JUDGED, listed, percent, plural, shortened, significant
@@ -31,13 +29,13 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
         return None
     names = list(dict.fromkeys(item.name for group in groups for item in group.results))
     looks = {op: index for index, op in enumerate(names)}
-    starts = list(accumulate((len(_drawn(group)) + 1 for group in groups), initial=0))
+    starts = list(accumulate((len(_marks(group)) + 1 for group in groups), initial=0))
     with style():
         places = {
-            start + (len(_drawn(group)) - 1) / 2: shortened(group.label)
+            start + (len(_marks(group)) - 1) / 2: shortened(group.label)
             for start, group in zip(starts, groups, strict=False)
         }
-        seen = {looks[item.name] for group in groups for item in _drawn(group)}
+        seen = {looks[item.name] for group in groups for item in _marks(group)}
         figure, (axes,) = row_axes(
             places,
             starts[-1] - 1,
@@ -66,7 +64,7 @@ def _caption(summary: WorkloadSummary, groups: Sequence[OpGroup], verdicts: Mapp
     if any(judgement.verdict == "undecided" for judgement in verdicts.values()):
         text += " A hollow mark is undecided: a difference that counts is as possible as one that does not."
     unproved = {cell.cell_id for cell in summary.cells if cell.trials.status == "unproved"}
-    named = [f"{group.label}, {item.name}" for group in groups for item in _drawn(group) if item.cell_id in unproved]
+    named = [f"{group.label}, {item.name}" for group in groups for item in _marks(group) if item.cell_id in unproved]
     if named:
         text += f" Unproved, so that a fault could have gone unseen: {listed(named)}."
     return text
@@ -82,7 +80,7 @@ def _draw_ops(
     """A dot with its interval for each op, hollow where undecided; all that look alike are one drawn thing."""
     found: defaultdict[tuple[int, bool], list[tuple[int, Interval]]] = defaultdict(list)
     for start, group in zip(starts, groups, strict=False):
-        for row, item in enumerate(_drawn(group), start=start):
+        for row, item in enumerate(_marks(group), start=start):
             interval = (item.relative or Interval(1.0, None, None)).scaled(100)
             decided = item.cell_id not in verdicts or verdicts[item.cell_id].verdict != "undecided"
             found[looks[item.name], decided].append((row, interval))
@@ -133,7 +131,7 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping
     ]
 
 
-def _drawn(group: OpGroup) -> list[OpResult]:
+def _marks(group: OpGroup) -> list[OpResult]:
     return [item for item in group.results if item.relative is not None or item.cell_id == group.reference_id]
 
 
@@ -155,7 +153,7 @@ def _legend(looks: dict[str, int], seen: set[int]) -> list[Line2D]:
 def _describe(groups: list[OpGroup]) -> str:
     parts = []
     for group in groups:
-        for item in _drawn(group):
+        for item in _marks(group):
             value = "the reference" if item.relative is None else f"{significant(100 * item.relative.value)} %"
             parts.append(f"{group.label}, {item.name}: {value}")
     return f"Dot plot of throughput relative to the reference op. {'; '.join(parts)}."

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from harness.analysis import Interval
+from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
 from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Key, PanelDrawing, style

@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch, PathPatch
-from matplotlib.path import Path
-
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Axes, Patch, Path, PathPatch
 from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import PHASE_WORDS, STACKED, plural, seconds, shortened, significant

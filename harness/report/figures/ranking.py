@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, plural, shortened, significant
@@ -32,7 +30,7 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     alike = ", to all cells alike" if summary.linked else ""
     told = _TOLD if summary.judged else ""
     caption = f"{_found(summary)} {_CAPTION.format(alike=alike, told=told)}{cut}"
-    return picture(_drawn(ranking), name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
+    return picture(_plot(ranking), name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
 
 
 def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
@@ -43,7 +41,7 @@ def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     told = "A filled dot may be as fast, a hollow one is slower. " if summary.judged else ""
     caption = f"{told}Limits on the right hold for all together."
     title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else "Every cell"
-    return picture(_drawn(chosen), name, title, _describe(chosen), caption, _rows(chosen))
+    return picture(_plot(chosen), name, title, _describe(chosen), caption, _rows(chosen))
 
 
 def _at_a_glance(ranking: Sequence[CellSummary]) -> list[CellSummary]:
@@ -56,7 +54,7 @@ def _at_a_glance(ranking: Sequence[CellSummary]) -> list[CellSummary]:
     return [cell for cell in ranking if cell.cell_id in first]
 
 
-def _drawn(ranking: Sequence[CellSummary]) -> Figure:
+def _plot(ranking: Sequence[CellSummary]) -> Figure:
     with style():
         comparing = any(cell.place is not None and cell.place.against_best is not None for cell in ranking)
         names = {row: shortened(cell.label) for row, cell in enumerate(ranking)}

@@ -15,12 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-import matplotlib
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
-
 from harness.report.export.rows import Row
+from harness.report.figures.artists import Figure, Line2D, Rectangle, rc_context, rcParams
 from harness.report.figures.compact import compact
 from harness.report.page.downloads import Download, csv_download
 from harness.visible import printable
@@ -117,10 +113,10 @@ class Key:
 @contextmanager
 def style() -> Iterator[None]:
     """Our settings, and quiet about glyphs that matplotlib's own font lacks: the browser's has them."""
-    if matplotlib.rcParams["svg.hashsalt"] == _SETTINGS["svg.hashsalt"]:
+    if rcParams["svg.hashsalt"] == _SETTINGS["svg.hashsalt"]:
         yield  # already so: to set and reset them costs as much as to draw a curve
         return
-    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+    with rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 

@@ -4,10 +4,9 @@ import itertools
 import math
 import statistics
 
-from matplotlib.figure import Figure
-
 from harness.analysis.history.series import Series
 from harness.report.export.rows import Row, interval_row
+from harness.report.figures.artists import Figure
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.history.words import change_percent
 from harness.report.words.text import plural, significant

@@ -174,7 +174,7 @@ def _alone(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         deadline = time.monotonic() + _PATIENCE_S
-        while not _held(descriptor):
+        while not _try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise StorageError(
                     f"'{folder / INDEX_NAME}' is being written by another process for {_PATIENCE_S:g} s: "
@@ -186,7 +186,7 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _held(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

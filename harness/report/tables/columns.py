@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record.trial import FAULTS
+from harness.record.checks import FAULTS
 from harness.report.values import value_at
 from harness.report.words.text import IN_THESE_MINUTES
 from harness.spec.cell import TrainingCell

@@ -14,13 +14,13 @@ def try_lines(tries: Sequence[Try]) -> list[str]:
     """How many held and which; nothing where nothing was tried."""
     if not tries:
         return []
-    judged, held = [one for one in tries if one.judged], [one for one in tries if one.held]
+    judged, faster = [one for one in tries if one.judged], [one for one in tries if one.faster]
     if not judged:
         return ["No lever could be measured."]
     said = f"Of {plural(len(judged), 'lever')} that could be measured"
     names = cell_names([one.cell for one in tries])
-    what = listed(f"{one.record.setting} on {names[one.cell.cell_id]} ({_verdict(one)})" for one in held)
-    return [f"{said} {len(held)} held: {what}." if held else f"{said} none held."]
+    what = listed(f"{one.record.setting} on {names[one.cell.cell_id]} ({_verdict(one)})" for one in faster)
+    return [f"{said} {len(faster)} held: {what}." if faster else f"{said} none held."]
 
 
 def try_tables(tries: Sequence[Try]) -> list[Table]:
@@ -40,8 +40,8 @@ def try_tables(tries: Sequence[Try]) -> list[Table]:
     note = (
         "A is the cell as it is, B the cell with what was tried; each is a run of ab, which `show` and `report` have."
     )
-    held = frozenset(number for number, one in enumerate(tries) if one.held)
-    return [Table("What was tried", heads, tuple(rows), note, held)] if rows else []
+    faster = frozenset(number for number, one in enumerate(tries) if one.faster)
+    return [Table("What was tried", heads, tuple(rows), note, faster)] if rows else []
 
 
 def _verdict(one: Try) -> str:

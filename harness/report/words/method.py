@@ -27,7 +27,8 @@ def methods(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSu
     return (
         *_design(manifest, trials, summary),
         *_timing(manifest, trials, summary),
-        *_estimates(summary),
+        *_estimates(),
+        *_decisions(summary),
         _noise(summary),
     )
 
@@ -96,15 +97,14 @@ def _timing(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSu
         ),
         Method(
             "Outlying windows",
-            f"More than {FENCE} interquartile ranges beyond a quartile of the trial (Tukey): flagged, never removed.",
+            f"More than {FENCE} interquartile ranges beyond a quartile of the trial (Tukey): counted, never removed.",
             f"{outliers:,} of {plural(count, 'measured window')}.",
         ),
     )
 
 
-def _estimates(summary: RunSummary) -> tuple[Method, ...]:
-    rankings = [len(work.ranking) for work in summary.workloads]
-    compared = listed(str(max(0, size - 1)) for size in rankings)
+def _estimates() -> tuple[Method, ...]:
+    """The figures of a cell, and of one against another."""
     return (
         Method(
             "Throughput X",
@@ -124,6 +124,14 @@ def _estimates(summary: RunSummary) -> tuple[Method, ...]:
             "otherwise) and strong scaling (global batch fixed). E_r(n) = X(n)·min(n₀, p) ÷ (min(n, p)·X(n₀)), p the "
             "number of processors that the replicas have between them.",
         ),
+    )
+
+
+def _decisions(summary: RunSummary) -> tuple[Method, ...]:
+    """What is concluded of all cells of a ranking together."""
+    rankings = [len(work.ranking) for work in summary.workloads]
+    compared = listed(str(max(0, size - 1)) for size in rankings)
+    return (
         Method(
             "Order, and cells that cannot be told apart from the fastest",
             "Ordered by ln X = cell + group (least squares), which takes out the machine's drift. A cell is told apart "

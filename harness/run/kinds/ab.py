@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.analysis.comparison.looked import Looked, looked_at
+from harness.analysis.comparison.standing import Standing, standing_of
 from harness.analysis.estimates.verdict import Margins
 from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, LooksRecord, PlanRecord, RunManifest
@@ -90,7 +90,7 @@ class AbRun(TrialRun):
             if not self._plan_up_to(blocks):
                 return
             self.progress.look(number, len(after), blocks)
-            if not self._run() or self._looked().decided:
+            if not self._run() or self._standing().decided:
                 return
 
     def _plan_up_to(self, after: int) -> bool:
@@ -120,7 +120,7 @@ class AbRun(TrialRun):
             if any(map(is_hopeless, ended)):
                 return False
             if self._blocks.failed_in_a_row >= PATIENCE:
-                self.gave_up = not self._looked().ended
+                self.gave_up = not self._standing().ended
                 return False
         return True
 
@@ -138,9 +138,9 @@ class AbRun(TrialRun):
     def _looks(self) -> LooksRecord:
         return sealed_looks(self.store)
 
-    def _looked(self) -> Looked:
+    def _standing(self) -> Standing:
         margins = Margins(self._set_out.delta, self._set_out.epsilon)
-        return looked_at(self.trials, range(self._looks.after[-1]), SIDE_NAMES, self._looks, margins)
+        return standing_of(self.trials, range(self._looks.after[-1]), SIDE_NAMES, self._looks, margins)
 
     def _affordable(self, blocks: int) -> bool:
         """Whether the time left has room for so many blocks at the pace of those that ran in this sitting."""

@@ -19,7 +19,6 @@ from harness.record.explain import (
     WHOLE,
     ExplainPlan,
     FamilyRecord,
-    no_instruments,
 )
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
@@ -27,14 +26,29 @@ from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_t
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
-from harness.spec.cell import TrainingCell
+from harness.spec.axes import TABLE
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import training_base_of
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
 
 ENGINE = "tensorflow"
 SETTINGS = {"window": 0.05, "windows": 24, "max_warmup": 3, "trials": 6}
 """The keys of a spec that `explain` sets where nobody else does; `trials` are blocks."""
 MOST_CELLS = 8
+
+
+def no_instruments(cell: Cell) -> str | None:
+    """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
+    if not isinstance(cell, TrainingCell):
+        return "work: explain takes trainings of a model, whose steps it knows"
+    strategies = catalogue_of(ENGINE).strategies
+    able = sorted((name for name in strategies if strategies[name].instruments), key=TABLE["strategy"].rank)
+    if cell.strategy not in able:
+        return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(able)}"
+    if cell.loop != "custom":
+        return f"loop: '{cell.loop}' has no instruments; expected custom"
+    return None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.analysis.chosen import Chosen, chosen_of
+from harness.analysis.choice import Choice, choice_of
 from harness.analysis.comparison.axis import CELL_KEYS
 from harness.analysis.summary import JUDGED, summarise
 from harness.errors import UsageError
@@ -15,7 +15,7 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import AXES, sweep_from
 
 
-def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.ExplainSettings, Chosen]:
+def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.ExplainSettings, Choice]:
     """What `explain` is to do with cells of `run`, by its own settings, and why with these.
 
     `given` are keys of a spec: axes choose among the run's cells, the rest is laid over its settings. UsageError where
@@ -35,10 +35,10 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
     def fits(cell: Cell) -> bool:
         return all(_value(cell, key) in asked.asked(key) for key in axes)
 
-    chosen = chosen_of(summarise(manifest, run.trials, run.rank_unproved), fits)
+    choice = choice_of(summarise(manifest, run.trials, run.rank_unproved), fits, explain.no_instruments)
     ours = {*explain.SETTINGS, *(key for key, setting in SETTINGS.items() if setting.of_sides), "name"}
     laid_over = {key: getattr(asked, key) for key in ours | given.keys() - axes.keys()}
-    return explain.ExplainSettings(manifest.sweep.model_copy(update=laid_over), list(chosen.cells)), chosen
+    return explain.ExplainSettings(manifest.sweep.model_copy(update=laid_over), list(choice.cells)), choice
 
 
 def _value(cell: Cell, key: str) -> Any:

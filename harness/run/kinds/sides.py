@@ -73,23 +73,19 @@ def sides_of(
     sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
     """
     given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
-    bases = (base, base if base_b is None else base_b)
-    found = [one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True)]
-    check_turns(found[0][0], found[1][0])
-    for sweep, cell in found:
-        must_live_together([cell], sweep.engine)
-    words = _words((found[0][0], found[1][0]), given)
+    sweeps, cells = _asked((base, base if base_b is None else base_b), given)
+    words = _words(sweeps, given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons)
-    commits, states = _commits(revisions, [cell for _, cell in found])
+    commits, states = _commits(revisions, cells)
     labels = [", ".join([*words[i], *titles[i], *states[i]]) for i in range(2)]
-    labels = [labels[0] or found[0][1].label, "the same as a" if labels[0] == labels[1] else labels[1]]
+    labels = [labels[0] or cells[0].label, "the same as a" if labels[0] == labels[1] else labels[1]]
     one, two = (
         Side(
             name=name,
             label=labels[i],
-            cell=found[i][1],
-            sweep=found[i][0],
+            cell=cells[i],
+            sweep=sweeps[i],
             settings=given[i].settings,
             environment=given[i].environment,
             python=paths[i],
@@ -99,6 +95,17 @@ def sides_of(
         for i, name in enumerate(SIDE_NAMES)
     )
     return one, two
+
+
+def _asked(
+    bases: tuple[Mapping[str, Any], Mapping[str, Any]], given: Sequence[Given]
+) -> tuple[tuple[Sweep, Sweep], tuple[Cell, Cell]]:
+    """Every setting and the one cell of each side. UsageError where they cannot take turns."""
+    a, b = (one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True))
+    check_turns(a[0], b[0])
+    for sweep, cell in (a, b):
+        must_live_together([cell], sweep.engine)
+    return (a[0], b[0]), (a[1], b[1])
 
 
 def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress.base import Progress, Quiet
 from harness.spec.axes import SETTINGS
-from harness.spec.spelled import Spelled, keys_of, settings_of
+from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -96,20 +96,12 @@ def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     asked = [key for key in settings_of(sweep) if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
     spelled = [*keys_of(lever.cell, sweep), *asked]
     base: dict[str, Any] = {**WINDOWING, **{key: value for key, _, value in spelled}}
-    command = ["harness", "ab", *(flag for key in spelled for flag in _flag(key)), "--b", lever.setting]
+    command = ["harness", "ab", *(word for one in spelled for word in flag_of(one)), "--b", lever.setting]
     return sides_of(base, [], [lever.setting]), command
 
 
 _OURS = explain.SETTINGS
 """Settings of `explain` that are not for a comparison, which has its own; others were asked for."""
-
-
-def _flag(spelled: Spelled) -> list[str]:
-    key, text, value = spelled
-    name = key.replace("_", "-")
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    return [f"--{name}", text]
 
 
 def _note(path: Path, record: TryRecord) -> None:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.analysis.comparison.looked import Looked, looked_at
+from harness.analysis.comparison.standing import Standing, standing_of
 from harness.analysis.estimates.verdict import Margins
-from harness.engines.tensorflow.plants import PLACEBO
 from harness.errors import HarnessError, UsageError
 from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
@@ -34,6 +33,7 @@ from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.delay import PLACEBO
 
 SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
 """Planted in turn, one a round: those that have a goal twice as often."""
@@ -198,15 +198,15 @@ class ValidationRun(TrialRun):
     def _note_stops(self, number: int) -> None:
         """Write down where each decision of a round stopped, once all have."""
         of = self.plan.rounds[number]
-        looked = {arm.name: self._looked(of, arm) for arm in of.decisions}
-        if all(one.ended for one in looked.values()):
-            stopped = {name: self._looks.after[one.number - 1] for name, one in looked.items()}
+        standings = {arm.name: self._standing(of, arm) for arm in of.decisions}
+        if all(one.ended for one in standings.values()):
+            stopped = {name: self._looks.after[one.number - 1] for name, one in standings.items()}
             self._update(number, of.model_copy(update={"stopped": stopped}), self.store.manifest.plans)
 
-    def _looked(self, of: RoundRecord, arm: ArmRecord) -> Looked:
+    def _standing(self, of: RoundRecord, arm: ArmRecord) -> Standing:
         margins = Margins(self.plan.delta, self.plan.epsilon)
         trials = [trial for trial in self._blocks.trials if trial.block in of.blocks]
-        return looked_at(trials, of.blocks, (arm.against or "", arm.name), self._looks, margins)
+        return standing_of(trials, of.blocks, (arm.against or "", arm.name), self._looks, margins)
 
     def _update(self, number: int, changed: RoundRecord, plans: Sequence[PlanRecord]) -> None:
         rounds = [changed if index == number else of for index, of in enumerate(self.plan.rounds)]

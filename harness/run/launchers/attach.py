@@ -44,11 +44,11 @@ class Attach(AgentLauncher):
         """The agents in the order in which they joined, workers first."""
         agents = self.agents_for(request, zygote)
         session = self.session(request, zygote)
-        private = _placed_privately(request, agents, session.warn_once)
+        private = _private_placement(request, agents, session.warn_once)
         return private if private is not None else place_by_ports(self.name, request, agents)
 
 
-def _placed_privately(request: Request, agents: list[Agent], warn: Callable[[str], None]) -> Placement | None:
+def _private_placement(request: Request, agents: list[Agent], warn: Callable[[str], None]) -> Placement | None:
     """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
     address that they find, and on loopback alone is what was asked for. None where that cannot be had, or is not
     wanted."""

@@ -128,17 +128,17 @@ class HostLinks:
 
 def _on_own_loopback(request: Request, zygote: Zygote) -> Placement:
     """On the machine's own loopback: a port and a fork for each process."""
-    held: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     addresses = {}
     try:
         for task in tasks_of(request.cell):
-            held.append(_port())
-            addresses[task] = f"{LOOPBACK}:{held[-1].getsockname()[1]}"
+            sockets.append(_port())
+            addresses[task] = f"{LOOPBACK}:{sockets[-1].getsockname()[1]}"
     except OSError as error:
-        _close(held)
+        _close(sockets)
         raise NotNow(f"launcher 'local': no port could be taken on {LOOPBACK}: {error.strerror}") from None
     seats = [Seat(_with_devices(request.cell, member), zygote) for member in memberships_of(request, addresses)]
-    return Placement(seats, release=lambda: _close(held))
+    return Placement(seats, release=lambda: _close(sockets))
 
 
 def _with_devices(cell: Cell, member: Membership) -> Membership:
@@ -149,14 +149,14 @@ def _with_devices(cell: Cell, member: Membership) -> Membership:
 
 def _port() -> socket.socket:
     """A socket bound to a free port; it never listens. TensorFlow's server binds the port besides (SO_REUSEPORT)."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind((LOOPBACK, 0))
-    return held
+    port = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    port.bind((LOOPBACK, 0))
+    return port
 
 
-def _close(held: list[socket.socket]) -> None:
-    for taken in held:
+def _close(sockets: list[socket.socket]) -> None:
+    for taken in sockets:
         taken.close()
 
 

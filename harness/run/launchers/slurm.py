@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.files import read_end
 from harness.protocol.messages import LauncherOptions, Request, SlurmShape
 from harness.run.launchers.agents.assignment import first_devices, hosts_of_tasks
 from harness.run.launchers.agents.meeting import facing
@@ -173,9 +174,6 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
     """
     name = f"harness-{secrets.token_hex(4)}"
     output = Path.cwd() / f".{name}.out"
-    step = f"srun --ntasks={hosts} {shlex.join(STEP)}"
-    tidy = f"exec {step} {shlex.join(TIDY)}"
-    script = f"#!/bin/sh\n{step} {shlex.join(agent)}\n[ $? -ne {KILLED} ] || {tidy}\n"
     # without --exclusive a node's agent gets one processor of it; what the user gives may say otherwise, but for the
     # name that the job is cancelled by
     submit = [
@@ -191,7 +189,7 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
     ]
     watchdog = Watchdog(
         first=submit,
-        text=script,
+        text=_script(hosts, agent),
         limit_s=ANSWER_LIMIT_S,
         environment=environment,
         remove=[output],
@@ -206,6 +204,13 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
         watchdog.close()
         raise
     return SlurmWork(watchdog, job=number.partition(";")[0], output=output)
+
+
+def _script(hosts: int, agent: Sequence[str]) -> str:
+    """What a job runs: the step of the agents, and where its srun was killed the one that tidies up after them."""
+    step = f"srun --ntasks={hosts} {shlex.join(STEP)}"
+    tidy = f"exec {step} {shlex.join(TIDY)}"
+    return f"#!/bin/sh\n{step} {shlex.join(agent)}\n[ $? -ne {KILLED} ] || {tidy}\n"
 
 
 def _allocated(hosts: int, nodes: str) -> list[str]:
@@ -250,7 +255,7 @@ def _judged(program: str, answer: WatchdogAnswer) -> str:
 
 def _last_line(path: Path | None) -> str:
     try:
-        lines = path.read_text(errors="replace").strip().splitlines() if path is not None else []
+        lines = read_end(path).strip().splitlines() if path is not None else []
     except OSError:
         return ""
     return lines[-1].strip() if lines else ""

@@ -34,7 +34,7 @@ ETHERNET = 14
 LARGEST = HEADER + ETHERNET + 65535
 BUFFER_BYTES = 32 << 20
 """Of each socket: what arrives while this process waits for a processor, and what the shaper has queued."""
-HELD_BYTES = 256 << 20
+WIRE_BYTES = 256 << 20
 """On the wires at once, at most; frames beyond it are lost."""
 AT_A_TIME = 32
 """Frames read from one host before frames that are due, and the other hosts, have their turn."""
@@ -58,14 +58,14 @@ class Relay:
         self._ports = list(ports.values())
         self._behind = {address: (port,) for address, port in ports.items()}
         self._others = {port: tuple(other for other in self._ports if other is not port) for port in self._ports}
-        self._held: deque[Frame] = deque()
-        self._held_bytes = 0
+        self._frames: deque[Frame] = deque()
+        self._wire_bytes = 0
         self._buffer = memoryview(bytearray(LARGEST))
 
     def serve(self) -> None:
         """For ever. The delay is the same for all, so frames leave in the order in which they came."""
         while True:
-            wait_s = max(0, self._held[0].due_ns - time.monotonic_ns()) / 1e9 if self._held else None
+            wait_s = max(0, self._frames[0].due_ns - time.monotonic_ns()) / 1e9 if self._frames else None
             readable, _, _ = select.select(self._ports, [], [], wait_s)
             self._deliver()
             for port in readable:
@@ -74,9 +74,9 @@ class Relay:
     def _deliver(self) -> None:
         """Pass on what is due."""
         now_ns = time.monotonic_ns()
-        while self._held and self._held[0].due_ns <= now_ns:
-            _, content, targets = self._held.popleft()
-            self._held_bytes -= len(content)
+        while self._frames and self._frames[0].due_ns <= now_ns:
+            _, content, targets = self._frames.popleft()
+            self._wire_bytes -= len(content)
             for target in targets:
                 try:
                     target.send(content)
@@ -98,9 +98,9 @@ class Relay:
             destination = content[HEADER : HEADER + 6]
             # an odd first byte is a broadcast or a multicast
             targets = self._others[port] if destination[0] & 1 else self._behind.get(destination, ())
-            if self._held_bytes + size <= HELD_BYTES:
-                self._held.append(Frame(due_ns, content, targets))
-                self._held_bytes += size
+            if self._wire_bytes + size <= WIRE_BYTES:
+                self._frames.append(Frame(due_ns, content, targets))
+                self._wire_bytes += size
 
 
 def listen(name: str) -> socket.socket:

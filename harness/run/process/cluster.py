@@ -12,7 +12,7 @@ from harness.record.cluster import ClusterRecord
 from harness.run.launchers import CannotPlace, launchers
 from harness.run.launchers.base import Links
 from harness.run.process.cluster_report import Merged, Process
-from harness.run.process.refused import RefusedChild
+from harness.run.process.refusal import RefusedChild
 from harness.run.process.waiting import awaited_words
 from harness.run.process.zygote import Zygote
 

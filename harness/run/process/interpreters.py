@@ -1,16 +1,19 @@
 """Another Python than the one that runs the harness: what it is, what it lacks, and what must not leak into it."""
 
-import json
 import os
 import platform
+import selectors
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
+
+from pydantic import BaseModel, ValidationError
 
 from harness.environment.software import package_versions
 from harness.errors import UsageError
@@ -21,6 +24,8 @@ NEEDED = {"tensorflow": 2, "keras": 3, "pydantic": 2}
 SHOWN = (("tensorflow", "TensorFlow"), ("keras", "Keras"))
 ANSWER_LIMIT_S = 120.0
 """A cold network disk can take long to start even a Python."""
+LARGEST_ANSWER = 2**20
+"""Bytes of it, with what a site's own start-up says."""
 _MARK = "harness:"
 _QUESTION = f"""
 import json, sys
@@ -42,6 +47,13 @@ print({_MARK!r} + json.dumps(answer))
 """Written so that even Python 2 answers with its version. Nothing large is imported."""
 _OURS_ALONE = ("VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PYTHONHOME", "PYTHONEXECUTABLE")
 _INSTALLED = {"site-packages", "dist-packages"}
+
+
+class _Answer(BaseModel):
+    """To the question."""
+
+    version: tuple[int, int, int]
+    packages: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,11 +90,10 @@ def examine(given: str, flag: str) -> Interpreter:
     """
     path = _located(given, flag)
     answer = _asked(path, given, flag)
-    version = tuple(answer["version"])
-    named = ".".join(str(part) for part in version)
-    if version < OLDEST:
+    named = ".".join(map(str, answer.version))
+    if answer.version < OLDEST:
         raise UsageError(f"{flag}: '{given}' is Python {named}, expected {OLDEST[0]}.{OLDEST[1]} or newer")
-    packages: dict[str, str] = answer["packages"]
+    packages = answer.packages
     missing = [name for name in NEEDED if name not in packages]
     install = f"{shlex.quote(given)} -m pip install"
     if missing:
@@ -115,32 +126,54 @@ def _located(given: str, flag: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100  Path.resolve would follow the link out of the venv
 
 
-def _asked(path: str, given: str, flag: str) -> dict[str, Any]:
+def _asked(path: str, given: str, flag: str) -> _Answer:
     wrong = f"{flag}: '{given}' is not a Python interpreter"
     try:
-        done = subprocess.run(
-            [path, "-c", _QUESTION],
-            env=inherited(path),
-            cwd=os.sep,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=ANSWER_LIMIT_S,
-            check=False,
-        )
+        out, errors = _printed([path, "-c", _QUESTION], inherited(path))
     except PermissionError:
         raise UsageError(f"{flag}: '{given}' may not be executed") from None
+    except TimeoutError:
+        raise UsageError(f"{wrong}: no answer within {ANSWER_LIMIT_S:g} s") from None
     except OSError:
         raise UsageError(wrong) from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"{wrong}: no answer within {ANSWER_LIMIT_S:g} s") from None
-    for line in done.stdout.splitlines():  # a site's own start-up may print too
+    for line in out.splitlines():  # a site's own start-up may print too
         if line.startswith(_MARK):
-            answer: dict[str, Any] = json.loads(line.removeprefix(_MARK))
-            return answer
-    said = done.stderr.strip().splitlines()
+            try:
+                return _Answer.model_validate_json(line.removeprefix(_MARK))
+            except ValidationError:
+                raise UsageError(wrong) from None
+    said = errors.strip().splitlines()
     raise UsageError(f"{wrong}: {said[-1]}" if said else wrong)
+
+
+def _printed(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """What a command writes to standard output and standard error until it has closed both, or written too much; it is
+    ended then. Raises OSError where it cannot be started, and TimeoutError."""
+    with subprocess.Popen(
+        command, env=environment, cwd=os.sep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            return [text.decode(errors="replace") for text in _read(process.stdout, process.stderr)]
+        finally:
+            process.kill()
+
+
+def _read(*streams: IO[bytes] | None) -> list[bytes]:
+    deadline = time.monotonic() + ANSWER_LIMIT_S
+    said = {stream.fileno(): b"" for stream in streams if stream is not None}
+    with selectors.DefaultSelector() as waiting:
+        for number in said:
+            waiting.register(number, selectors.EVENT_READ)
+        while waiting.get_map() and max(map(len, said.values())) < LARGEST_ANSWER:
+            ready = waiting.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                chunk = os.read(key.fd, LARGEST_ANSWER)
+                said[key.fd] += chunk
+                if not chunk:
+                    waiting.unregister(key.fd)
+    return list(said.values())
 
 
 def inherited(python: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from harness.protocol.hosting import Child
 from harness.protocol.messages import Request
 from harness.run.launchers import CannotPlace, launchers
 from harness.run.process.cluster import spawn_cluster
-from harness.run.process.refused import RefusedChild
+from harness.run.process.refusal import RefusedChild
 from harness.run.process.zygote import Zygote
 from harness.trial.engines import catalogue_of
 

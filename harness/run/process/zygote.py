@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from harness.environment import Facts
 from harness.errors import HarnessError
+from harness.files import read_end
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Birth, Death, Dismissal, Event, Readiness, Signal, Spawn
 from harness.protocol.engine import IMPORT_S
@@ -27,7 +28,6 @@ from harness.run.process.stacks import excerpt
 from harness.run.process.startup import Startup
 from harness.run.progress.base import say_line
 from harness.trial.engines import TENSORFLOW, engine_of
-from harness.visible import one_line
 
 START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
@@ -72,7 +72,7 @@ class ForkedChild:
     def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:
         """The end of what the trial wrote to standard error and output; of stacks, where each one is."""
         try:
-            return excerpt(self._stderr.read_text(errors="replace"), characters)
+            return excerpt(read_end(self._stderr), characters)
         except OSError:
             return ""
 
@@ -165,7 +165,7 @@ class Zygote:
         self.scratch = str(self._scratch.path)
         """A folder for what trials share, removed with the zygote."""
         self.versions: dict[str, str] = {}
-        self.layout: ZygoteRecord | None = None
+        self.start_record: ZygoteRecord | None = None
         """Which process it is by now, and what each has for itself; None before the first."""
         self._launched = self._ready = 0.0
 
@@ -199,7 +199,7 @@ class Zygote:
     def launch(self) -> None:
         """Start the process and do not wait. Two that are launched one after the other import side by side."""
         self._launched = time.monotonic()
-        environment, self.layout = self._startup.next_environment()
+        environment, self.start_record = self._startup.next_environment()
         ours, theirs = socket.socketpair()
         with theirs, self._log(self._scratch.path / LOG) as stderr:
             try:
@@ -237,7 +237,7 @@ class Zygote:
             line = None
         if line is None:
             self.stop()
-            tail = (self._scratch.path / LOG).read_text(errors="replace").strip().splitlines()
+            tail = read_end(self._scratch.path / LOG).strip().splitlines()
             raise ZygoteError(
                 f"{engine_of(self.engine).title} could not be imported by {self._startup.python}: "
                 f"{tail[-1] if tail else 'no answer'}"
@@ -345,7 +345,7 @@ class Zygote:
         if (child := self._children.get(event.number)) is not None:
             child.hear(event)
         if isinstance(event, Death) and event.left:
-            say_line(f"harness: ended what trials had left running: {one_line(', '.join(event.left))}", sys.stderr)
+            say_line(f"harness: ended what trials had left running: {', '.join(event.left)}", sys.stderr)
         return True
 
     def drain(self) -> None:

@@ -7,6 +7,7 @@ from typing import TextIO
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
+from harness.visible import one_line
 
 
 class Progress:
@@ -78,7 +79,10 @@ def duration(seconds: float) -> str:
 
 
 def say_line(text: str, out: TextIO) -> None:
-    """Write a line. A reader that is gone (head) or a log on a full disk must not cost the measurement."""
+    """Write one line, whatever is in the text.
+
+    A reader that is gone (head) or a log on a full disk must not cost the measurement.
+    """
     with contextlib.suppress(OSError, ValueError):
-        out.write(text + "\n")
+        out.write(one_line(text) + "\n")
         out.flush()

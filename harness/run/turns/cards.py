@@ -54,10 +54,10 @@ class CardWatch:
             for card in self.cards.ids:
                 found[card] = _window([reading[card] for reading in readings], before[card], after[card])
 
-    def held_by(self, pids: Collection[int]) -> dict[str, int]:
+    def process_memory(self, pids: Collection[int]) -> dict[str, int]:
         """Bytes of each card that these processes hold, of the cards of which the driver tells that."""
-        held = {card: self.cards.held_by(card, pids) for card in self.cards.ids}
-        return {card: size for card, size in held.items() if size is not None}
+        sizes = {card: self.cards.process_memory(card, pids) for card in self.cards.ids}
+        return {card: size for card, size in sizes.items() if size is not None}
 
     def _read(self, over: threading.Event, readings: list[dict[str, CardReading]]) -> None:
         while not over.wait(self._period_s):

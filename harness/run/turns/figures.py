@@ -25,7 +25,7 @@ class Taken:
     """Indices of windows before which no other trial had a turn."""
     cards: list[Mapping[str, CardWindow]] = field(default_factory=list)
     """What each GPU of the machine did in each window, by its id; empty where none was watched."""
-    held: dict[str, int] = field(default_factory=dict)
+    process_memory: dict[str, int] = field(default_factory=dict)
     """Bytes that its processes held of each GPU after the last window."""
 
     @property
@@ -63,7 +63,7 @@ def gpus_of(taken: Taken, ids: Sequence[str]) -> list[GpuRecord]:
         lists = {name: [getattr(window, name) for window in of_card] for name in _TOLD}
         told = {name: values for name, values in lists.items() if any(value is not None for value in values)}
         if told:
-            records.append(GpuRecord(id=card, process_memory_bytes=taken.held.get(card), **told))
+            records.append(GpuRecord(id=card, process_memory_bytes=taken.process_memory.get(card), **told))
     return records
 
 

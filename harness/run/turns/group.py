@@ -121,17 +121,17 @@ class TurnGroup:
         while waiting or leaving:
             while waiting and self._may_leave(waiting[0], leaving):
                 trial = waiting.pop(0)
-                self._ask_what_is_held(trial)
+                self._ask_process_memory(trial)
                 trial.company = 1 if trial.timed_at_its_end else self._company(len(waiting) + len(leaving))
                 self._progress.phase(trial.cell, "exit")
                 trial.begin_to_finish()
                 leaving.append(trial)
             self._follow(leaving, LiveTrial.finish_step)
 
-    def _ask_what_is_held(self, trial: LiveTrial) -> None:
+    def _ask_process_memory(self, trial: LiveTrial) -> None:
         """What a trial's processes have taken of each card by its last window, before what proves takes more."""
         if self._cards is not None:
-            trial.taken.held = self._cards.held_by(trial.child.pids)
+            trial.taken.process_memory = self._cards.process_memory(trial.child.pids)
 
     def _may_leave(self, trial: LiveTrial, leaving: Sequence[LiveTrial]) -> bool:
         """Whether a trial may be seen out beside others: one that is timed once more has nobody beside it."""

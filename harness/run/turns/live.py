@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from harness.protocol.messages import PROOF_PHASES, Outcome, Report, Request, Turn
-from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord
+from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord, Windows
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
@@ -291,8 +291,6 @@ class LiveTrial:
         """The trial's record; call once it has ended."""
         outcome = self.outcome or Outcome(status="crashed")
         windows = windows_of(self.taken)
-        ended_well = self.status in MEASURED
-        figures = figures_of(self.cell, windows) if ended_well and windows is not None else {}
         cluster = outcome.cluster or self.child.cluster()
         here = cluster is None and self.child.host is None
         return TrialRecord(
@@ -307,7 +305,7 @@ class LiveTrial:
             side=self.side,
             plant=self.request.plant,
             status=self.status or "crashed",
-            phase=None if ended_well else self.phase,
+            phase=None if self.status in MEASURED else self.phase,
             reason=self.reason,
             may_pass=outcome.may_pass,
             started_utc=self._started_utc,
@@ -321,13 +319,17 @@ class LiveTrial:
             resources=outcome.resources,
             gpus=gpus_of(self.taken, outcome.resources.gpus),
             host=self.child.host,
-            zygote=self.zygote.layout if here else None,
+            zygote=self.zygote.start_record if here else None,
             cluster=cluster,
             updates=outcome.updates,
             trace=outcome.trace,
             evidence=self.evidence,
-            **figures,
+            **self._figures(windows),
         )
+
+    def _figures(self, windows: Windows | None) -> dict[str, float]:
+        """What its windows come to; nothing of a trial that did not end well."""
+        return figures_of(self.cell, windows) if self.status in MEASURED and windows is not None else {}
 
 
 def _signal_name(number: int) -> str:

@@ -74,7 +74,7 @@ def test_processor_time_is_judged_beside_wall_time() -> None:
     assert "waits more" in (verdicts.disagreement or "")
 
 
-def test_without_processor_time_in_every_trial_there_is_no_second_instrument() -> None:
+def test_without_processor_time_in_every_trial_there_is_no_second_clock() -> None:
     run = ab_run(slower_by(0.05))
     first = run.trials[0].model_copy(update={"cpu_seconds_per_example": 0.0})
     verdicts = comparison_of_ab(replace(run, trials=[first, *run.trials[1:]])).rows[0].verdicts

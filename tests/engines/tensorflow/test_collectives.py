@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.engines.tensorflow.collectives import STEPS, PlacedBuffers, lacking
+from harness.engines.tensorflow.collectives import STEPS, ReplicaBuffers, lacking
 from harness.record import TrialRecord, schema
-from harness.record.trial import Checks
+from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
@@ -120,7 +120,7 @@ def test_what_is_lacking_is_said_in_one_line(changes: dict[str, Any], said: str 
 def test_a_replica_that_received_nothing_is_missed() -> None:
     strategy: Any = None
     known = KnownBuffers.of(CELL)
-    buffers = PlacedBuffers(CELL, strategy, strategy, strategy, strategy, known, float)
+    buffers = ReplicaBuffers(CELL, strategy, strategy, strategy, strategy, known, float)
     assert buffers.judge([]) == "0 replicas received something, expected 3"
 
 

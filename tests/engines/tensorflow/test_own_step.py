@@ -14,7 +14,7 @@ from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_losses
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
-from harness.record.trial import Checks
+from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
 from harness.spec.expand import base_of

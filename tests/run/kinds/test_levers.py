@@ -9,7 +9,7 @@ from harness.analysis.explain import Explanation, explanations_of
 from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.one_cell import one_cell
 from harness.spec.cell import Cell
-from harness.spec.spelled import keys_of
+from harness.spec.recipe import keys_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 from tests.explained import RATIOS, explain_run

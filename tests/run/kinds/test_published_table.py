@@ -93,7 +93,7 @@ def test_what_cells_exports_can_be_imported_and_compared_with_its_own_intervals(
     run = load_run(path)
     measured = [cell for cell in summarise(reference().manifest, reference().trials).cells if cell.measured]
     assert run.manifest.imported is not None
-    assert (count, run.manifest.imported.left_out) == (len(measured), 34 - len(measured))
+    assert (count, run.manifest.imported.left_out) == (len(measured), 36 - len(measured))
     for figure, cell in zip(run.manifest.imported.figures, measured, strict=True):
         assert cell.measured is not None
         estimate = log_estimate(figure).interval()
@@ -120,6 +120,12 @@ def test_a_published_figure_is_of_another_machine(tmp_path: Path) -> None:
     run = imported(tmp_path, "strategy,replicas,model,batch_size,hardware,images_per_s\nnone,1,mnist_cnn,32,A100,9\n")
     with pytest.raises(StorageError, match="was not measured here, but on A100; --across-machines"):
         compare_runs(reference(), run, choose_margins(None, unpaired=True))
+
+
+def test_a_figure_is_of_the_defaults_of_what_its_table_has_no_column_for(tmp_path: Path) -> None:
+    run = imported(tmp_path, "strategy,replicas,model,batch_size,data,images_per_s\nnone,1,mnist_cnn,32,digits,99999\n")
+    [row] = compare_runs(reference(), run, choose_margins(None, unpaired=True), across_machines=True).rows
+    assert (row.a.cell.get("batch_size"), row.a.cell.get("intra_op_threads")) == (32, 0), "and not of the whole machine"
 
 
 def test_a_figure_that_could_be_several_cells_names_the_column_that_is_missing(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_three_levers_of_what_binds_the_step_are_measured_beside_the_cell_as_it_
     tried = try_levers(bench.begin())
     assert verdicts(tried) == {HIERARCHICAL: "equivalent", TO_ONE: "faster", BATCH: "slower"}
     assert {one.record.part for one in tried} == {"communication"}
-    assert [one.held for one in tried] == [False, True, False]
+    assert [one.faster for one in tried] == [False, True, False]
 
 
 def test_each_try_is_an_ab_run_that_the_run_of_explain_names(bench: TryBench) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from harness.analysis.validation.decisions import decisions_of
 from harness.analysis.validation.summary import validation_of
-from harness.engines.tensorflow.plants import PLACEBO
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
 from harness.run.progress.base import Quiet
 from harness.run.runner import resume
+from harness.trial.delay import PLACEBO
 from tests.record.examples import cell, manifest
 from tests.run.fakes import Actor, Play
 from tests.run.validated import WILD, ValidateBench, as_planted

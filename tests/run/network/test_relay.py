@@ -113,7 +113,7 @@ def test_a_frame_for_nobody_here_is_dropped(ports: dict[bytes, Port]) -> None:
 
 
 def test_what_no_longer_fits_in_memory_is_dropped(ports: dict[bytes, Port], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "HELD_BYTES", 2 * len(frame(TWO, "a")))
+    monkeypatch.setattr(relay, "WIRE_BYTES", 2 * len(frame(TWO, "a")))
     ports[ONE].arriving = [(100, frame(TWO, each)) for each in "abc"] + [(5000, frame(TWO, "d"))]
     run(ports)
     assert [sent for _, sent in ports[TWO].sent] == [frame(TWO, each) for each in "abd"]

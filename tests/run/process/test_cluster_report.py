@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
-from harness.record.trial import Checks
+from harness.record.checks import Checks
 from harness.run.launchers import Placement, Seat
 from harness.run.process.cluster_report import Merged, Process
 from harness.run.process.waiting import awaited_words

@@ -61,6 +61,13 @@ def test_the_folder_of_a_venv_is_answered_with_the_interpreter_in_it(tmp_path: P
         ("echo Welcome", ""),
         ("echo 'an interpreter: no option -c' >&2; exit 2", ": an interpreter: no option -c"),
         ("kill -9 $$", ""),
+        ("echo harness:{", ""),
+        ("echo harness:[]", ""),
+        ("""printf 'harness:%05000d' 0 | tr 0 '['""", ""),
+        ("""echo 'harness:{"version": "3.11", "packages": {}}'""", ""),
+        ("""echo 'harness:{"version": [3, 11, 4], "packages": {"keras": 3}}'""", ""),
+        ("exec yes", ""),
+        ("exec yes >&2", ": y"),
     ],
 )
 def test_what_is_no_python_is_said(tmp_path: Path, text: str, reason: str) -> None:

@@ -170,6 +170,15 @@ def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:
     assert child.stderr_tail().endswith("ValueError: so be it\n")
 
 
+def test_of_a_log_without_end_the_end_is_read(zygote: Zygote) -> None:
+    child = spawn(zygote, 0)
+    assert child.wait() == 0
+    os.truncate(child._stderr, 2**40)
+    with child._stderr.open("a") as log:
+        log.write("\nlast words\n")
+    assert child.stderr_tail().endswith("\nlast words\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, 40])
 def test_a_trial_that_is_ended_by_a_signal_tells_which(zygote: Zygote, number: int) -> None:
     assert spawn(zygote, number).wait() == -number
@@ -351,14 +360,14 @@ def shown(zygote: Zygote) -> dict[str, str]:
 
 def test_each_process_has_an_environment_of_another_size_and_another_hash_seed_and_says_which(python: str) -> None:
     with Zygote(python=python) as zygote:
-        before = [zygote.layout]
-        assert zygote.layout is not None
+        before = [zygote.start_record]
+        assert zygote.start_record is not None
         environment = shown(zygote)
-        assert len(environment["HARNESS_PADDING"]) == zygote.layout.padding_bytes
-        assert int(environment["PYTHONHASHSEED"]) == zygote.layout.hash_seed
+        assert len(environment["HARNESS_PADDING"]) == zygote.start_record.padding_bytes
+        assert int(environment["PYTHONHASHSEED"]) == zygote.start_record.hash_seed
         for _ in range(3):
             renew([zygote])
-            before.append(zygote.layout)
+            before.append(zygote.start_record)
         spawn(zygote, 0).kill()
     assert len({one.number for one in before if one}) == 4
     assert len({one.padding_bytes for one in before if one}) > 1
@@ -368,8 +377,8 @@ def test_each_process_has_an_environment_of_another_size_and_another_hash_seed_a
 @pytest.mark.parametrize(("given", "known"), [("7", 7), ("random", None)])
 def test_a_hash_seed_that_is_given_stays(python: str, given: str, known: int | None) -> None:
     with Zygote({"PYTHONHASHSEED": given}, python=python) as zygote:
-        assert zygote.layout is not None
-        assert zygote.layout.hash_seed == known
+        assert zygote.start_record is not None
+        assert zygote.start_record.hash_seed == known
         assert shown(zygote)["PYTHONHASHSEED"] == given
 
 

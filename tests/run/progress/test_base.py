@@ -95,6 +95,14 @@ def test_a_pipe_gets_one_plain_line_for_each_trial() -> None:
     ]
 
 
+def test_what_a_record_says_is_visible_and_stays_in_its_line() -> None:
+    out = io.StringIO()
+    lines = PlainLines(out)
+    lines.ended(failed_trial(reason="one\ntwo\x1b[2J\u202e"))
+    [line] = out.getvalue().splitlines()
+    assert line.endswith("crashed: one two\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}")
+
+
 class Broken(io.StringIO):
     def write(self, _: str) -> int:
         raise BrokenPipeError

@@ -54,7 +54,7 @@ class FakeCards:
     def memory(self, card: str) -> CardMemory | None:
         return CardMemory(100 * GIB, 100 * GIB)
 
-    def held_by(self, card: str, pids: Collection[int]) -> int | None:
+    def process_memory(self, card: str, pids: Collection[int]) -> int | None:
         return 9 * GIB if card == "a" and 11 in pids else None
 
     def wait_for(self, readings: int) -> None:

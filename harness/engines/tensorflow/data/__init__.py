@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.named import PREFIX, NamedSource, unknown
 from harness.engines.tensorflow.data.own import OwnSource
+from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource, unknown
 from harness.errors import not_one_of
 from harness.registry import registered
 from harness.spec.axes import is_own_code
@@ -23,7 +23,7 @@ def sources() -> Mapping[str, Source]:
 def data_gives(name: str) -> str:
     """The kind of examples of a data set (`Source.gives`), without importing a user's own."""
     known = sources()
-    return known[name].gives if name in known else (OwnSource if is_own_code(name) else NamedSource).gives
+    return known[name].gives if name in known else (OwnSource if is_own_code(name) else TfdsSource).gives
 
 
 def load_source(name: str) -> Source:
@@ -35,7 +35,7 @@ def load_source(name: str) -> Source:
     if name in known:
         return known[name]
     if name.startswith(PREFIX):
-        return NamedSource(name.removeprefix(PREFIX))
+        return TfdsSource(name.removeprefix(PREFIX))
     if is_own_code(name):
         return OwnSource(name)
     raise not_one_of("data", name, [*known, f"{PREFIX}NAME", "package.module:function"])

@@ -69,22 +69,12 @@ def pipeline(
     buffer = min(own or UNCOUNTED, max(1, CACHE_BYTES // _bytes_each(examples)))
     if buffer == own:
         examples = examples.cache()
-    batches = (
-        examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True)
-        .repeat()
-        .batch(global_batch, drop_remainder=True)
-    )
-    if source.gives == "own":
-        batches = _of_one_shape(batches)
+    shuffled = examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
+    batches = _batched(source, shuffled, global_batch)
     ahead = Axes.model_fields["prefetch"].default if cell is None else cell.prefetch
     if ahead:
         batches = batches.prefetch(ahead)
-    options = tf.data.Options()
-    # The tuner would change the pipeline, and use the processor, while windows are timed.
-    options.autotune.enabled = False
-    if info.examples is None:  # fused, the two look for ever for an example in a pass that has none
-        options.experimental_optimization.shuffle_and_repeat_fusion = False
-    return batches.with_options(options)
+    return batches.with_options(_options(info))
 
 
 def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
@@ -211,6 +201,24 @@ def _fitted(
     # One operation for many images costs less than one each: a third off the time to the first batch.
     block = max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
     return examples.batch(block).map(fit_both, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+
+
+def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data.Dataset":
+    """Batches of `size` examples; those of the user's own are held to the shape that they say."""
+    batches = examples.batch(size, drop_remainder=True)
+    return _of_one_shape(batches) if source.gives == "own" else batches
+
+
+def _options(info: DataInfo) -> "tf.data.Options":
+    """What TensorFlow may change of the pipeline by itself: nothing that a timed window would notice."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    # The tuner would change the pipeline, and use the processor, while windows are timed.
+    options.autotune.enabled = False
+    if info.examples is None:  # fused, the two look for ever for an example in a pass that has none
+        options.experimental_optimization.shuffle_and_repeat_fusion = False
+    return options
 
 
 def _of_one_shape(batches: "tf.data.Dataset") -> "tf.data.Dataset":

@@ -3,16 +3,23 @@
 import contextlib
 import fcntl
 import functools
+import itertools
+import os
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
+from harness.files import descriptor_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 TRAIN = "train"
+WAIT_LIMIT_S = 3000.0
+"""For another process, which may be downloading. The sweep gives the whole an hour, and is to be told why it failed."""
 
 
 def import_tfds() -> Any:
@@ -42,14 +49,33 @@ def behind(error: Exception) -> Exception:
 @contextlib.contextmanager
 def locked(data_dir: Path, name: str) -> Iterator[None]:
     """Hold `name`'s lock under `data_dir` against other processes; the system frees it if we are killed."""
+    path = data_dir
     with contextlib.ExitStack() as stack:
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
-            handle = stack.enter_context((data_dir / f".{name}.lock").open("a"))
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            path = data_dir / f".{name}.lock"
+            lock = descriptor_of(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+            stack.callback(os.close, lock)
+            _await(lock, path)
         except OSError as error:
-            raise unusable(data_dir, error) from error
+            raise unusable(path, error) from error
         yield
+
+
+def _await(lock: int, path: Path) -> None:
+    """Take the lock, and say so where another process has it first. Raises HarnessError where it keeps it."""
+    deadline = time.monotonic() + WAIT_LIMIT_S
+    for tries in itertools.count():
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if tries == 0:
+                sys.stderr.write(f"harness: waiting for another process, which holds '{path}'\n")
+            if time.monotonic() > deadline:
+                held = f"data_dir: another process has held '{path}' for {WAIT_LIMIT_S:g} s"
+                raise HarnessError(f"{held}: wait for it, or stop it") from None
+            time.sleep(0.05)
 
 
 @functools.cache

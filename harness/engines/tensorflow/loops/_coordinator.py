@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import pipeline
+from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.training import added_loss, share_gradients
 from harness.errors import Unsupported

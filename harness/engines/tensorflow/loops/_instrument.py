@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.executed import inspect
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.plants import Planted
+from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
 from harness.errors import Unsupported
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, INSTRUMENTED, NO_INPUT, NO_REDUCTION, NO_UPDATE
+from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_REDUCTION, NO_UPDATE
 from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class InstrumentLoop(CustomLoop):
 
     def __init__(self, training: "Training", name: str) -> None:
         cell = training.cell
-        if cell.strategy not in INSTRUMENTED or cell.loop != "custom" or cell.mesh:
+        if not strategies()[cell.strategy].traits.instruments or cell.loop != "custom" or cell.mesh:
             raise Unsupported(f"instrument '{name}': strategy '{cell.strategy}' in loop '{cell.loop}' has none")
         super().__init__(training)
         self._name = name

@@ -8,7 +8,6 @@ critical path of the step itself and takes the same share of it whatever the mac
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from harness.engines.tensorflow.plants._timed import PLACEBO as PLACEBO
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
 from harness.errors import Unsupported, not_one_of
 from harness.record.trial import Plant

@@ -9,15 +9,6 @@ FIRST_PRODUCTS, FIRST_S = 10, 1e-3
 """Done beforehand: the first call is traced and the first product finds no kernel, which takes what hundreds of steps'
 share does."""
 
-PLACEBO = 0.2
-"""Share of a window that work takes on both sides, so that both call it in every window: a call takes 1.0 to 1.4 ms,
-and what it does by itself is to be no difference. A window of a validation is 20 ms or more."""
-
-
-def above_placebo(share: float) -> float:
-    """The share of a bare window that makes it longer by `share` than the placebo's."""
-    return PLACEBO + share * (1 + PLACEBO)
-
 
 class TimedWork:
     """Called with seconds, all of `devices` multiply matrices until the same moment; it returns when they are done.

@@ -6,9 +6,10 @@ from typing import Any
 from harness.engines.tensorflow.plants._calibration import calibrated_rate
 from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
 from harness.engines.tensorflow.plants._delay import PlantedDelay
-from harness.engines.tensorflow.plants._timed import TimedWork, above_placebo
+from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
 from harness.errors import Unsupported
+from harness.trial.delay import above_placebo
 
 
 class CountedSlowReplica(Planted):

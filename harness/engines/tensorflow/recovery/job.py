@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines.tensorflow.data.pipeline import gate_batches
-from harness.engines.tensorflow.recovery.state import write_state
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training
 from harness.protocol.channel import Channel
@@ -13,6 +12,7 @@ from harness.protocol.messages import JobOrder, JobReport, Report
 from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.trial.array_cache import cached_arrays
+from harness.trial.job_state import write_state
 
 BATCHES = 16
 """Distinct global batches. Step s trains on number s modulo this: the order of the data follows from the step alone,

@@ -25,7 +25,7 @@ class SynchronousJob(Job):
         """Train to the last step from wherever checkpoints let it start."""
         order, training = self.order, self.training
         self._step, place = _step_of(training)
-        self._placed = [place(x, y) for x, y in self.batches]
+        self._on_devices = [place(x, y) for x, y in self.batches]
         checkpoints = Checkpoints(training, order, self.leads, {})
         run: Any = lambda function, *arguments: function(*arguments)  # noqa: E731
         if order.preemption:
@@ -34,7 +34,7 @@ class SynchronousJob(Job):
         done = checkpoints.restore()
         self.teller.tell("training", done)
         while done < order.steps:
-            float(run(self._step, *self._placed[done % len(self._placed)]))
+            float(run(self._step, *self._on_devices[done % len(self._on_devices)]))
             done += 1
             checkpoints.step.assign(done)
             self.teller.tell("step", done)
@@ -64,7 +64,7 @@ class SynchronousJob(Job):
             for saves in (True, False) if pair % 2 == 0 else (False, True):
                 began = time.perf_counter()
                 for _ in range(every):
-                    float(self._step(*self._placed[done % len(self._placed)]))
+                    float(self._step(*self._on_devices[done % len(self._on_devices)]))
                     done += 1
                 if saves:
                     checkpoints.save(done)

@@ -27,13 +27,13 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
     """
     import tensorflow as tf
 
-    if training.cell.workers == 1 or training.cell.asynchronous or not any(kept_apart := _kept_apart(training)):
+    if training.cell.workers == 1 or training.cell.asynchronous or not any(by_replica := _differs_by_replica(training)):
         return
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training)
         taken = device.start([state.copies[0] for state in before])
         own = training.cell.replicas
-        far = [_moved(values, kept_apart) if r >= own else values for r, values in enumerate(taken)]
+        far = [_moved(values, by_replica) if r >= own else values for r, values in enumerate(taken)]
         shares, others = (device.shares(training.late_batch, state) for state in (taken, far))
     tolerance = STATE_TOLERANCE[training.cell.precision]
     for share, other in zip(shares[own:], others[own:], strict=True):
@@ -45,7 +45,7 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
                 )
 
 
-def _kept_apart(training: Training) -> list[bool]:
+def _differs_by_replica(training: Training) -> list[bool]:
     """Of each untrained variable, whether each replica has its own value, which its batches have moved.
 
     What is no number with a fraction counts updates or draws seeds, on all replicas alike.

@@ -17,6 +17,7 @@ class CentralStorage(Strategy):
     traits = StrategyTraits(
         "central_storage",
         "tf.distribute.experimental.CentralStorageStrategy",
+        instruments=True,
         devices=("gpu", "virtual-gpu", "virtual-cpu"),
     )
 

@@ -21,6 +21,9 @@ class Mirrored(Strategy):
         "mirrored",
         "tf.distribute.MirroredStrategy",
         takes_cross_device_op=True,
+        takes_own_op=True,
+        collectives=True,
+        instruments=True,
         devices=("gpu", "virtual-gpu", "virtual-cpu"),
     )
 

@@ -25,6 +25,8 @@ class MultiWorkerMirrored(Strategy):
         takes_cross_device_op=True,
         multi_worker=True,
         packing="bytes_per_pack",
+        collectives=True,
+        instruments=True,
         devices=("gpu", "virtual-cpu"),
     )
 

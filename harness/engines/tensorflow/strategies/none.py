@@ -17,6 +17,7 @@ class NoStrategy(Strategy):
     traits = StrategyTraits(
         "none",
         "a plain tf.function step, no tf.distribute",
+        instruments=True,
         max_replicas=1,
         no_faults="it is one process with one replica, and 'one_device' is that under tf.distribute",
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class OneDevice(Strategy):
     """tf.distribute.OneDeviceStrategy on the first device."""
 
-    traits = StrategyTraits("one_device", "tf.distribute.OneDeviceStrategy", max_replicas=1)
+    traits = StrategyTraits("one_device", "tf.distribute.OneDeviceStrategy", instruments=True, max_replicas=1)
 
     def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """One replica on the first device."""

@@ -45,12 +45,7 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
         elif of_classes and y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
         values = tf.cast(own(y_true, y_pred), tf.float32)
-        if values.shape.rank == 0:
-            raise UsageError(
-                f"model: '{model.name}': its loss gives one value for the whole batch, expected one an example, of the "
-                "shape [batch]"
-            )
-        return _mean_of_each(values)
+        return _mean_of_each(_one_each(values, y_pred, model.name, known=_is_of_keras(own)))
 
     return per_example
 
@@ -72,6 +67,32 @@ def check_targets(model: "keras.Model", targets: "Array") -> None:
             f"model: '{model.name}' has {classes} outputs, and targets are from {targets.min()} to {targets.max()}, "
             f"expected classes from 0 to {classes - 1}"
         )
+
+
+def _one_each(values: "tf.Tensor", y_pred: "tf.Tensor", name: str, known: bool) -> "tf.Tensor":
+    """`values`, which are one an example: UsageError where they are not, or where only a step can tell, an assertion
+    in it, unless it is `known`: what Keras itself computes gets no operation more."""
+    import tensorflow as tf
+
+    def wrong(gives: str) -> str:
+        return f"model: '{name}': its loss gives {gives}, expected one an example, of the shape [batch]"
+
+    rank, batch = values.shape.rank, y_pred.shape[0]
+    count = values.shape[0] if rank else None
+    if rank == 0:
+        raise UsageError(wrong("one value for the whole batch"))
+    if None not in (count, batch) and count != batch:
+        raise UsageError(wrong(f"{count} for a batch of {batch}"))
+    if known or None not in (count, batch):
+        return values
+    first = tf.concat([tf.shape(values), [0]], axis=0)[0]  # 0 of a value without axes
+    told = wrong("another number of values than of examples")
+    with tf.control_dependencies([tf.debugging.assert_equal(first, tf.shape(y_pred)[0], told)]):
+        return tf.identity(values)
+
+
+def _is_of_keras(loss: Callable[..., Any]) -> bool:
+    return str(getattr(loss, "__module__", "")).partition(".")[0] == "keras"
 
 
 def _mean_of_each(values: "tf.Tensor") -> "tf.Tensor":

@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 
-from harness.environment import Change
 from harness.report.comparison.forest import forest_figure
 from harness.report.comparison.notes import notes_of
 from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table
-from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.comparison.words import change_row, headline, sides_line, verdict_sentences
 from harness.report.figures import Picture
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.tables.table import Table
-from harness.report.words.text import NOTHING
 from harness.visible import printable
 
 
@@ -42,18 +40,9 @@ def base_run(source: PageSource) -> Section | None:
         headline=headline(comparison),
         sentences=verdict_sentences(comparison),
         rules=tuple(rule_sentences(comparison)),
-        changes=tuple(_change(change) for change in comparison.changes),
+        changes=tuple(change_row(change) for change in comparison.changes),
         notes=tuple(notes_of(comparison)),
         picture=forest_figure(comparison, "base-forest"),
         table=comparison_table(comparison),
     )
     return Section("base", f"Compared with run {printable(comparison.title_a)}", "against.html.j2", content)
-
-
-def _change(change: Change) -> tuple[str, str, str, bool]:
-    def shown(value: object) -> str:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return NOTHING if value is None else printable(str(value))
-
-    return printable(change.key), shown(change.a), shown(change.b), change.severity == "refuse"

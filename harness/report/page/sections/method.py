@@ -9,6 +9,7 @@ from harness.analysis.estimates.verdict import DELTA, EPSILON
 from harness.analysis.estimates.windows import FENCE
 from harness.analysis.ranking import ALPHA
 from harness.analysis.workers import STRAGGLES
+from harness.environment import Fact, fact_words
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.method import Method, methods, noise_words, recorded_words, validated
@@ -106,14 +107,12 @@ def _facts(manifest: RunManifest) -> list[tuple[str, str]]:
     facts = [("harness", manifest.harness_version), ("command", " ".join(manifest.command) or NOTHING)]
     if manifest.hosts:
         facts.append(("hosts", ", ".join(manifest.hosts)))
-    for name, value in manifest.facts.items():
-        if value is None:
-            shown = "not known"
-        elif isinstance(value, bool):
-            shown = "yes" if value else "no"
-        elif name.endswith("_bytes") and isinstance(value, int):
-            shown = size(value)
-        else:
-            shown = str(value)
-        facts.append((name, shown))
-    return [(printable(name), printable(shown)) for name, shown in facts]
+    facts += [(name, _fact_text(name, value)) for name, value in manifest.facts.items()]
+    return [(printable(name), printable(text)) for name, text in facts]
+
+
+def _fact_text(name: str, value: Fact) -> str:
+    """As everywhere, but bytes in units that are read more easily."""
+    if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
+        return size(value)
+    return fact_words(value)

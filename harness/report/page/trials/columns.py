@@ -114,13 +114,13 @@ def _coded(trials: Sequence[TrialRecord]) -> dict[str, Any]:
 
 
 def _numbers_of(
-    code: Coded[tuple[Any, ...]], parts: Sequence[_Part], shown: Callable[[_Part], tuple[Any, ...]]
+    code: Coded[tuple[Any, ...]], parts: Sequence[_Part], key_of: Callable[[_Part], tuple[Any, ...]]
 ) -> list[int]:
     """The number of each part; the same object, which a run that was read has in many trials, is looked at once."""
     known: dict[int, int] = {}
     for part in parts:
         if id(part) not in known:
-            known[id(part)] = code.number(shown(part))
+            known[id(part)] = code.number(key_of(part))
     return [known[id(part)] for part in parts]
 
 

@@ -2,12 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.spec.cell import Cell
-from harness.spec.spelled import Spelled, keys_of, settings_of
+from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 
 
@@ -30,7 +29,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
     return found
 
 
-def _words(flags: Sequence[Spelled]) -> list[str] | None:
+def _words(flags: Sequence[KeyValue]) -> list[str] | None:
     """The flags as one types them; None where one of them would not be read back as what it says."""
     try:
         faithful = all(value_from(key, text) == value for key, text, value in flags)
@@ -38,11 +37,4 @@ def _words(flags: Sequence[Spelled]) -> list[str] | None:
         return None
     if not faithful or not all(text.isprintable() for _, text, _ in flags):
         return None
-    return [_flag(key, text, value) for key, text, value in flags]
-
-
-def _flag(key: str, text: str, value: Any) -> str:
-    name = key.replace("_", "-")
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {shlex.quote(text)}"
+    return [shlex.join(flag_of(flag)) for flag in flags]

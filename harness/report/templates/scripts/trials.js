@@ -195,7 +195,9 @@
   // ---- CSV of what is filtered ----
 
   const field = (value) => {
-    const words = value === null || value === undefined ? "" : String(value);
+    const given = value === null || value === undefined ? "" : String(value);
+    // what a spreadsheet would work out begins with an apostrophe, as in the export
+    const words = /^\s*([=@]|[+-](?!\d[^(|!=@]*$))/.test(given) && typeof value === "string" ? "'" + given : given;
     return /[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words;
   };
 

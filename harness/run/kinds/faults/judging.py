@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.recovery.state import compare_states, differences, read_state
 from harness.errors import HarnessError
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultStatus, PlannedFault, UpdateCounts, WeightCheck
 from harness.run.kinds.faults.history import History
 from harness.spec.cell import TrainingCell
+from harness.trial.job_state import compare_states, differences, read_state
 
 if TYPE_CHECKING:
-    from harness.engines.tensorflow.recovery.state import Arrays
+    from harness.trial.job_state import Arrays
 
 LARGEST = 1e9
 """JSON has no infinity."""

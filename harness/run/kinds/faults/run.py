@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.engines.tensorflow.recovery.state import read_state
 from harness.protocol.messages import JobOrder, Request
 from harness.record.fault_log import FaultLog, load_faults
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan, PlannedFault
@@ -28,6 +27,7 @@ from harness.run.runner import begin, new_manifest
 from harness.spec.cell import Cell, trained
 from harness.spec.faults import OF_SERVERS, Faults
 from harness.trial.engines import catalogue_of
+from harness.trial.job_state import read_state
 
 COST_PAIRS = 8
 """Pairs of windows, with a checkpoint and without, of an undisturbed job."""

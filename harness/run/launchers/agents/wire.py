@@ -50,7 +50,7 @@ class Wire:
 
     def receive(self, deadline: float | None = None) -> bytes:
         """The next line; WireError when there is none by `deadline` (of time.monotonic), or it is too long."""
-        while (line := self.held_line()) is None:
+        while (line := self.next_line()) is None:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise WireError("no answer in time")
@@ -78,7 +78,7 @@ class Wire:
             raise WireError(CLOSED)
         self._buffer += data
 
-    def held_line(self) -> bytes | None:
+    def next_line(self) -> bytes | None:
         """A line that has arrived, or None; WireError when it is longer than may be."""
         end = self._buffer.find(b"\n")
         if end > self.longest or (end < 0 and len(self._buffer) > self.longest):

@@ -19,7 +19,7 @@ from harness.protocol.messages import Outcome, Report
 from harness.run.launchers.agents.handshake import JoinError, NotHeard, ask
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News, Order
-from harness.run.launchers.agents.ports import close_all, held_ports
+from harness.run.launchers.agents.ports import close_all, reserve_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
 from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
@@ -170,7 +170,7 @@ class WorkerSession:
     def serve(self) -> None:
         """Do what the parent says until it is gone (WireError), or this process is asked to end."""
         while not self._asked.to_end:
-            while (line := self._wire.held_line()) is not None:
+            while (line := self._wire.next_line()) is not None:
                 try:
                     self._obey(Order.model_validate_json(line))
                 except ValidationError:
@@ -212,8 +212,8 @@ class WorkerSession:
             case "hold":
                 self._hold(order)
             case "free":
-                if (held := self._ports.pop(order.base, None)) is not None:
-                    held.close()
+                if (port := self._ports.pop(order.base, None)) is not None:
+                    port.close()
             case _:
                 pass  # about a process that is gone
 
@@ -263,10 +263,10 @@ class WorkerSession:
 
     def _hold(self, order: Order) -> None:
         try:
-            held = held_ports(EVERYWHERE, order.count, order.base)
+            sockets = reserve_ports(EVERYWHERE, order.count, order.base)
         except OSError:
-            held = []
-        ports = {int(taken.getsockname()[1]): taken for taken in held}
+            sockets = []
+        ports = {int(taken.getsockname()[1]): taken for taken in sockets}
         self._ports |= ports
         self._wire.send(News(of="held", number=order.number, ports=list(ports)))
 

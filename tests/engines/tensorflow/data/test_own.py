@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import DataInfo, load_source
-from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
+from harness.engines.tensorflow.data.stages import stages_of
 from harness.errors import UsageError
 
 MODULE = """

@@ -10,8 +10,8 @@ import pytest
 
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data import pipeline as module
-from harness.engines.tensorflow.data.built import stages_of
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.stages import stages_of
 from harness.errors import HarnessError, UsageError
 from tests.record.examples import cell
 

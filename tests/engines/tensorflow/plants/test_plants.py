@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_step
-from harness.engines.tensorflow.plants import PLACEBO, Planted, check_loop, planted, plants
+from harness.engines.tensorflow.plants import Planted, check_loop, planted, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.device_work import CountedDeviceWork
 from harness.engines.tensorflow.plants.slow_replica import CountedSlowReplica
 from harness.errors import Unsupported, UsageError
 from harness.record.trial import Plant
+from harness.trial.delay import PLACEBO
 from tests.record.examples import cell
 
 COUNTED = [CountedDeviceWork, CountedSlowReplica]

@@ -103,11 +103,49 @@ def test_several_losses_are_refused(model_with: Callable[..., Any]) -> None:
         loss_of(model)
 
 
-def test_a_loss_of_one_value_for_the_batch_is_refused_with_what_it_must_give(model_with: Callable[..., Any]) -> None:
+OF_THE_BATCH = {
+    "a number": lambda _, y_pred: y_pred[0, 0] - y_pred[1, 0],
+    "one row": lambda _, y_pred: y_pred[:1],
+    "its axis kept": lambda _, y_pred: (y_pred[:1] - y_pred[1:2])[:, 0],
+    "of an unknown rank": lambda _, y_pred: _hidden(y_pred[0, 0]),
+    "a vector of an unknown rank": lambda _, y_pred: _hidden(y_pred[:1]),
+}
+
+
+def _hidden(tensor: Any) -> Any:
+    """The tensor, of whose shape a graph knows nothing."""
+    import tensorflow as tf
+
+    return tf.numpy_function(lambda value: value, [tensor], tensor.dtype)
+
+
+@pytest.mark.parametrize("batch", [2, None])
+@pytest.mark.parametrize("loss", OF_THE_BATCH.values(), ids=OF_THE_BATCH.keys())
+def test_a_loss_of_one_value_for_the_batch_is_refused_with_what_it_must_give(
+    tf: Any, model_with: Callable[..., Any], loss: Callable[..., Any], batch: int | None
+) -> None:
     model = model_with()
-    model.compile(loss=lambda y_true, y_pred: y_pred[0, 0] - y_pred[1, 0])  # noqa: ARG005
-    with pytest.raises(UsageError, match=r"expected one an example, of the shape \[batch\]"):
-        loss_of(model)(LABELS, LOGITS)
+    model.compile(loss=loss)
+    step = tf.function(loss_of(model), input_signature=[tf.TensorSpec([batch], tf.int32), tf.TensorSpec([batch, 3])])
+    with pytest.raises((UsageError, tf.errors.InvalidArgumentError), match=r"one an example, of the shape \[batch\]"):
+        step(LABELS, LOGITS)
+
+
+def test_a_loss_of_whose_shape_nothing_is_known_counts_where_it_is_one_an_example(
+    tf: Any, model_with: Callable[..., Any]
+) -> None:
+    model = model_with()
+    model.compile(loss=lambda _, y_pred: _hidden(y_pred**2))
+    step = tf.function(loss_of(model), input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, 3])])
+    np.testing.assert_allclose(step(LABELS, LOGITS), (LOGITS**2).mean(axis=1), rtol=1e-6)
+
+
+def test_a_loss_of_keras_own_gets_no_operation_that_checks_it(tf: Any, model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss="mse")
+    step = tf.function(loss_of(model), input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([None, 3])])
+    operations = step.get_concrete_function().graph.get_operations()
+    assert not [one.name for one in operations if one.type in ("Assert", "If", "StatelessIf")]
 
 
 def test_the_loss_of_an_example_with_several_classes_is_their_mean(tf: Any) -> None:  # noqa: ARG001

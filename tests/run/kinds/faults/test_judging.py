@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.recovery.state import read_state, write_state
 from harness.protocol.state import VariableState
 from harness.record.faults import Detection, FaultRecord, PlannedFault, UpdateCounts
 from harness.run.kinds.faults.history import History
 from harness.run.kinds.faults.judging import Case, UndisturbedState, fault_record, unsupported
+from harness.trial.job_state import read_state, write_state
 from tests.record.examples import cell
 
 STEPS = 100

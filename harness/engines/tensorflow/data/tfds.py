@@ -23,7 +23,7 @@ NETWORK_TIMEOUT_S = 5.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-class NamedSource(Source):
+class TfdsSource(Source):
     """The train split of a tensorflow-datasets data set: `mnist`, `cifar10:3.0.2`, `emnist/letters`."""
 
     def __init__(self, dataset: str) -> None:
@@ -137,7 +137,7 @@ def _plain_folder(data_dir: Path, dataset: str) -> Path | None:
     return max(prepared, key=lambda path: [int(part) for part in path.name.split(".")], default=None)
 
 
-def _image_and_label(source: NamedSource, info: Any) -> tuple[str, str]:
+def _image_and_label(source: TfdsSource, info: Any) -> tuple[str, str]:
     """The names of the image and the label feature; UsageError when this is not image classification."""
     tfds = import_tfds()
     image, label = info.supervised_keys if len(info.supervised_keys or ()) == 2 else ("image", "label")
@@ -152,7 +152,7 @@ def _image_and_label(source: NamedSource, info: Any) -> tuple[str, str]:
     raise UsageError(f"data: '{source.name}' is not image classification, expected an image and a class label")
 
 
-def _download(source: NamedSource, data_dir: Path) -> None:
+def _download(source: TfdsSource, data_dir: Path) -> None:
     """Download and prepare, everything that can be told before the download told before it."""
     import tensorflow as tf
 
@@ -172,7 +172,7 @@ def _download(source: NamedSource, data_dir: Path) -> None:
         raise fault from error
 
 
-def _fault(source: NamedSource, data_dir: Path, error: Exception) -> HarnessError | None:
+def _fault(source: TfdsSource, data_dir: Path, error: Exception) -> HarnessError | None:
     """A failed download in a person's words; None for one that they cannot mend."""
     import tensorflow as tf
 
@@ -186,7 +186,7 @@ def _fault(source: NamedSource, data_dir: Path, error: Exception) -> HarnessErro
     return unusable(data_dir, error) if isinstance(error, OSError | tf.errors.OpError) else None
 
 
-def _from_code(source: NamedSource, data_dir: Path) -> Any:
+def _from_code(source: TfdsSource, data_dir: Path) -> Any:
     """The builder that tensorflow-datasets itself has for the source."""
     tfds = import_tfds()
     try:
@@ -204,7 +204,7 @@ def _from_code(source: NamedSource, data_dir: Path) -> Any:
         raise UsageError(f"data: '{source.name}': {reason}") from error
 
 
-def _check_manual_files(source: NamedSource, builder: Any, data_dir: Path) -> None:
+def _check_manual_files(source: TfdsSource, builder: Any, data_dir: Path) -> None:
     """HarnessError when the data set must be downloaded by hand and was not."""
     manual = data_dir / "downloads" / "manual"
     if builder.MANUAL_DOWNLOAD_INSTRUCTIONS and not (manual.is_dir() and any(manual.iterdir())):
@@ -214,7 +214,7 @@ def _check_manual_files(source: NamedSource, builder: Any, data_dir: Path) -> No
         )
 
 
-def _check_network(source: NamedSource, builder: Any) -> None:
+def _check_network(source: TfdsSource, builder: Any) -> None:
     """HarnessError within seconds where there is no network; tensorflow-datasets itself retries for minutes."""
     if urllib.request.getproxies():
         return  # then the proxy looks up names, and this machine may not be able to
@@ -232,12 +232,12 @@ def _check_network(source: NamedSource, builder: Any) -> None:
         raise _no_download(source, failure)
 
 
-def _no_package(source: NamedSource, error: ImportError) -> HarnessError:
+def _no_package(source: TfdsSource, error: ImportError) -> HarnessError:
     reason = str(error).partition("\n")[0]
     return HarnessError(f"data: '{source.name}' needs a package that is not installed: {reason}")
 
 
-def _no_download(source: NamedSource, error: Exception) -> HarnessError:
+def _no_download(source: TfdsSource, error: Exception) -> HarnessError:
     reason = str(error).partition("\n")[0][:200]
     return HarnessError(
         f"data: '{source.name}' cannot be downloaded ({reason}); prepare it where there is a network and name that "

@@ -2,10 +2,11 @@
 
 import pytest
 
-from harness.analysis.chosen import BASE, DEFAULT_OP, DISTRIBUTED, FASTEST, Chosen, chosen_of
+from harness.analysis.choice import BASE, DEFAULT_OP, DISTRIBUTED, FASTEST, Choice, choice_of
 from harness.analysis.summary import summarise
 from harness.errors import UsageError
 from harness.record.trial import TrialRecord
+from harness.run.kinds.explain import no_instruments
 from harness.spec.cell import Cell
 from tests.comparisons import scaled, sweep_run
 from tests.synthetic import make_cell
@@ -15,7 +16,7 @@ AUTO, TO_ONE = (make_cell("mirrored", 2, op=op) for op in ("auto", "reduction_to
 TPU, FIT = make_cell("tpu", 2), make_cell("mirrored", 2, loop="fit")
 
 
-def chosen(*fastest_first: Cell) -> Chosen:
+def choice(*fastest_first: Cell) -> Choice:
     """Of a sweep of these cells, each a tenth slower than the one before it."""
     slower = {cell.cell_id: 1.1**place for place, cell in enumerate(fastest_first)}
 
@@ -24,21 +25,21 @@ def chosen(*fastest_first: Cell) -> Chosen:
         return scaled(record, 0.01 * record.cell.work.amount * slower[record.cell_id] / step_s)
 
     run = sweep_run("swept", fastest_first, change=paced)
-    return chosen_of(summarise(run.manifest, run.trials), lambda _: True)
+    return choice_of(summarise(run.manifest, run.trials), lambda _: True, no_instruments)
 
 
 def test_the_fastest_the_default_op_of_its_strategy_and_the_base_case_are_chosen() -> None:
-    found = chosen(TO_ONE, AUTO, NONE)
+    found = choice(TO_ONE, AUTO, NONE)
     assert dict(found.cells) == {TO_ONE: (FASTEST,), AUTO: (DEFAULT_OP,), NONE: (BASE,)}
     assert not found.passed_over
 
 
 def test_a_cell_that_is_several_of_these_is_chosen_once() -> None:
-    assert dict(chosen(AUTO, TO_ONE, NONE).cells) == {AUTO: (FASTEST, DEFAULT_OP), NONE: (BASE,)}
+    assert dict(choice(AUTO, TO_ONE, NONE).cells) == {AUTO: (FASTEST, DEFAULT_OP), NONE: (BASE,)}
 
 
 def test_where_one_replica_is_fastest_the_fastest_on_several_is_chosen_beside_it() -> None:
-    assert dict(chosen(NONE, TO_ONE, AUTO).cells) == {
+    assert dict(choice(NONE, TO_ONE, AUTO).cells) == {
         NONE: (FASTEST, BASE),
         TO_ONE: (DISTRIBUTED,),
         AUTO: (DEFAULT_OP,),
@@ -46,7 +47,7 @@ def test_where_one_replica_is_fastest_the_fastest_on_several_is_chosen_beside_it
 
 
 def test_what_cannot_be_taken_apart_is_passed_over_with_its_reason() -> None:
-    found = chosen(TPU, FIT, AUTO, NONE)
+    found = choice(TPU, FIT, AUTO, NONE)
     assert list(found.cells) == [AUTO, NONE]
     assert "'tpu' has no instruments" in found.passed_over[TPU]
     assert "loop: 'fit'" in found.passed_over[FIT]
@@ -54,10 +55,10 @@ def test_what_cannot_be_taken_apart_is_passed_over_with_its_reason() -> None:
 
 def test_a_sweep_of_which_nothing_can_be_taken_apart_is_refused_with_the_reason() -> None:
     with pytest.raises(UsageError, match=r"no cell of 'swept' can be taken apart; .*'tpu' has no"):
-        chosen(TPU)
+        choice(TPU)
 
 
 def test_of_several_rankings_the_first_is_taken_and_the_others_are_counted() -> None:
-    found = chosen(AUTO, NONE, make_cell(model="mlp"))
+    found = choice(AUTO, NONE, make_cell(model="mlp"))
     assert list(found.cells) == [AUTO, NONE]
     assert found.other_rankings == 1

@@ -1,4 +1,4 @@
-"""The state that a job ended with, as a file, and how two of them compare. Needs no TensorFlow."""
+"""The state that a job ended with, as a file, and how two of them compare."""
 
 import math
 from collections.abc import Sequence

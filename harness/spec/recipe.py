@@ -8,12 +8,12 @@ from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of
 
-Spelled = tuple[str, str, Any]
+KeyValue = tuple[str, str, Any]
 """A key of a spec, its value as a flag has it, and its value."""
 _DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
 
 
-def keys_of(cell: Cell, sweep: Sweep) -> list[Spelled]:
+def keys_of(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     """What makes the cell: its axes, the buffer of a collective, or the user's own step."""
     fields = type(cell).model_fields
     collective = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in OF_COLLECTIVE if key in fields]
@@ -22,7 +22,7 @@ def keys_of(cell: Cell, sweep: Sweep) -> list[Spelled]:
     return [*collective, *step, *_axes(cell), *_once_settings(cell, sweep)]
 
 
-def _axes(cell: Cell) -> list[Spelled]:
+def _axes(cell: Cell) -> list[KeyValue]:
     """Every axis that it has, whose value is not what a spec that does not say comes to."""
     found = []
     fields = type(cell).model_fields
@@ -36,7 +36,7 @@ def _axes(cell: Cell) -> list[Spelled]:
     return found
 
 
-def _once_settings(cell: Cell, sweep: Sweep) -> list[Spelled]:
+def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     """Axes that were a setting of the run: its spec has the value, no cell has."""
     found = []
     for key in sorted(OF_PROCESS):
@@ -46,7 +46,7 @@ def _once_settings(cell: Cell, sweep: Sweep) -> list[Spelled]:
     return found
 
 
-def settings_of(sweep: Sweep) -> list[Spelled]:
+def settings_of(sweep: Sweep) -> list[KeyValue]:
     """The seed, and every setting that changes what is measured and is not at its default."""
     found = []
     for key, setting in SETTINGS.items():
@@ -54,3 +54,12 @@ def settings_of(sweep: Sweep) -> list[Spelled]:
         if setting.repeated and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
             found.append((key, text_of(key, value), value))
     return found
+
+
+def flag_of(pair: KeyValue) -> list[str]:
+    """The words of a command line that say it."""
+    key, text, value = pair
+    name = key.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", text]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from harness.engines.tensorflow.data import DataInfo, load_source, named
+from harness.engines.tensorflow.data import DataInfo, load_source, tfds
 from harness.engines.tensorflow.data.pipeline import pipeline
 from harness.errors import HarnessError, UsageError
 
@@ -29,7 +29,7 @@ def no_network(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG00
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    named._folder.cache_clear()
+    tfds._folder.cache_clear()
 
 
 def test_a_prepared_data_set_is_read_without_a_network(digits_dir: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_version_may_be_named_and_must_then_be_there(digits_dir: Path) -> None
 def test_of_several_versions_the_highest_is_read(digits_dir: Path, tmp_path: Path) -> None:
     for version in ("1.0.0", "9.0.0", "10.0.0"):
         shutil.copytree(digits_dir / "sklearn_digits" / "1.0.0", tmp_path / "sklearn_digits" / version)
-    assert named._folder(tmp_path, "sklearn_digits") == tmp_path / "sklearn_digits" / "10.0.0"
+    assert tfds._folder(tmp_path, "sklearn_digits") == tmp_path / "sklearn_digits" / "10.0.0"
 
 
 def test_a_file_that_is_missing_is_named(digits_dir: Path, tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def raised_again(cause: Exception) -> RuntimeError:
 def test_a_download_that_fails_half_way_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
-    monkeypatch.setattr(named, "_from_code", lambda *_: fails_with(error))
+    monkeypatch.setattr(tfds, "_from_code", lambda *_: fails_with(error))
     for check in ("_image_and_label", "_check_manual_files", "_check_network"):
-        monkeypatch.setattr(named, check, lambda *_: None)
-    monkeypatch.setattr(named, "_folder", lambda *_: None)
-    monkeypatch.setattr(named._folder, "cache_clear", lambda: None, raising=False)
+        monkeypatch.setattr(tfds, check, lambda *_: None)
+    monkeypatch.setattr(tfds, "_folder", lambda *_: None)
+    monkeypatch.setattr(tfds._folder, "cache_clear", lambda: None, raising=False)
     with pytest.raises(HarnessError, match=message) as caught:
         load_source("tfds:mnist").prepare(tmp_path)
     assert "\n" not in str(caught.value)

@@ -12,8 +12,8 @@ from harness.record.trial import TrialRecord
 
 
 @dataclass(frozen=True)
-class Looked:
-    """The look at which a decision stopped, or the last one that is complete."""
+class Standing:
+    """Where a decision stands: at the look at which it stopped, or at the last one that is complete."""
 
     looks: Looks
     number: int
@@ -35,13 +35,13 @@ class Looked:
         return self.looks.estimate(values, self.number)
 
 
-def looked_at(
+def standing_of(
     trials: Sequence[TrialRecord],
     blocks: Sequence[int],
     sides: tuple[str, str],
     record: LooksRecord,
     margins: Margins,
-) -> Looked:
+) -> Standing:
     """Go through the looks that are complete; `blocks` are the numbers of the decision's blocks, in order.
 
     `margins` are those that it was planned for. A block is complete when both sides took turns in it, however they
@@ -61,7 +61,7 @@ def looked_at(
         number += 1
         used = tuple(pairs[block] for block in blocks[:after] if block in pairs)
         decided = looks.stops([pair.wall for pair in used], number, margins)
-    return Looked(looks, number, decided, used, complete)
+    return Standing(looks, number, decided, used, complete)
 
 
 def looks_of(record: LooksRecord) -> Looks:

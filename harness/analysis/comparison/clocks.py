@@ -1,4 +1,4 @@
-"""Two instruments: wall time decides, processor time beside it says what kind of difference it is.
+"""Two clocks: wall time decides, processor time beside it says what kind of difference it is.
 
 CPU seconds of each example, token or byte (user + system time of all of a trial's processes) are measured in the same
 windows as wall time, and judged by the same rule. Wall time is what a person waits for, so it gives the
@@ -26,7 +26,7 @@ CPU_WORDS: dict[str, CpuVerdict] = {
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What both instruments say of one comparison. `cpu` is None where processor time was not recorded."""
+    """What both clocks say of one comparison. `cpu` is None where processor time was not recorded."""
 
     wall: Judgement
     cpu: Judgement | None = None
@@ -44,7 +44,7 @@ class Verdicts:
 
     @property
     def disagreement(self) -> str | None:
-        """What it means when the instruments differ; None while they agree or one cannot say."""
+        """What it means when the clocks differ; None while they agree or one cannot say."""
         return _DISAGREEMENTS.get((self.wall.verdict, self.cpu_verdict or ""))
 
 
@@ -65,7 +65,7 @@ def cpu_sample(trials: Sequence[TrialRecord], groups: Sequence[str]) -> Sample |
     """x_p = −ln(CPU seconds of each) of each trial; None unless every trial has a positive figure.
 
     On a machine whose clock of processor time is too coarse to see a window the figure is zero, and
-    there is no second instrument.
+    the second clock says nothing.
     """
     figures = [trial.cpu_seconds_each for trial in trials]
     if not figures or any(figure is None or figure <= 0 for figure in figures):

@@ -1,4 +1,4 @@
-"""Two instruments: what processor time adds to the verdict on wall time, and when there is none."""
+"""Two clocks: what processor time adds to the verdict on wall time, and when there is none."""
 
 import math
 from itertools import product
@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from harness.analysis.comparison.instruments import CPU_WORDS, CpuVerdict, Verdicts, cpu_sample
+from harness.analysis.comparison.clocks import CPU_WORDS, CpuVerdict, Verdicts, cpu_sample
 from harness.analysis.estimates.intervals import Sample, log_mean, log_ratio
 from harness.analysis.estimates.verdict import Margins, Verdict, invalid, judge
 from harness.errors import HarnessError
@@ -18,7 +18,7 @@ MEANS: dict[Verdict, float] = {"faster": 0.2, "slower": -0.2, "equivalent": 0.0,
 
 
 def verdicts(wall: Verdict, cpu: Verdict | None) -> Verdicts:
-    """Both instruments, each with the given verdict."""
+    """Both clocks, each with the given verdict."""
     return Verdicts(_judged(wall), None if cpu is None else _judged(cpu))
 
 
@@ -77,7 +77,7 @@ def test_a_disagreement_says_what_kind_of_difference_it_is(wall: Verdict, cpu: V
     assert words in said
 
 
-def test_instruments_that_agree_or_cannot_say_do_not_disagree() -> None:
+def test_clocks_that_agree_or_cannot_say_do_not_disagree() -> None:
     agree = {("faster", "faster"), ("slower", "slower"), ("equivalent", "equivalent")}
     for wall, cpu in product(get_args(Verdict), repeat=2):
         said = verdicts(wall, cpu).disagreement
@@ -102,7 +102,7 @@ def test_less_processor_time_is_judged_faster() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, 0.0])
-def test_without_a_figure_for_every_trial_there_is_no_second_instrument(missing: float | None) -> None:
+def test_without_a_figure_for_every_trial_there_is_no_second_clock(missing: float | None) -> None:
     assert cpu_sample(cpu_trials(0.002, missing), ["0.0", "1.0"]) is None
     assert cpu_sample([], []) is None
 

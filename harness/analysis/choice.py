@@ -5,16 +5,19 @@ from dataclasses import dataclass
 
 from harness.analysis.summary import CellSummary, RunSummary
 from harness.errors import UsageError
-from harness.record.explain import no_instruments
+from harness.spec.axes import TABLE
 from harness.spec.cell import Cell, TrainingCell, trained
 from harness.spec.expand import training_base_of
+from harness.spec.grouping import SIDE_BY_SIDE
 
 FASTEST, DISTRIBUTED = "the fastest", "the fastest on several replicas"
 DEFAULT_OP, BASE = "TensorFlow's default op", "the base case"
+FaultOf = Callable[[Cell], str | None]
+"""Why a cell cannot be taken apart; None where it can."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Choice:
     """Cells of one ranking, the fastest first, and what could not be taken."""
 
     cells: Mapping[TrainingCell, tuple[str, ...]]
@@ -25,8 +28,8 @@ class Chosen:
     """Rankings of the sweep from which nothing is chosen."""
 
 
-def chosen_of(summary: RunSummary, fits: Callable[[Cell], bool]) -> Chosen:
-    """Of the first ranking that has cells which `fits` takes. UsageError where none of these can be taken apart.
+def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: FaultOf) -> Choice:
+    """Of the first ranking that has cells which `fits` takes. UsageError where `fault_of` says something of each.
 
     Where the fastest has one replica, the fastest on several is chosen too: of it one asks why it is not faster.
     """
@@ -38,8 +41,8 @@ def chosen_of(summary: RunSummary, fits: Callable[[Cell], bool]) -> Chosen:
             f"RUN: '{summary.run_id}' has no such cell in a ranking; harness show {summary.run_id} has all"
         )
     passed_over: dict[Cell, str] = {}
-    fastest = _first(found[0], passed_over)
-    distributed = _first([cell for cell in found[0] if cell.devices_in_sync > 1], passed_over)
+    fastest = _first(found[0], fault_of, passed_over)
+    distributed = _first([cell for cell in found[0] if cell.devices_in_sync > 1], fault_of, passed_over)
     if fastest is None:
         [(cell, reason), *_] = passed_over.items()
         raise UsageError(f"RUN: no cell of '{summary.run_id}' can be taken apart; {cell.label}: {reason}")
@@ -47,30 +50,30 @@ def chosen_of(summary: RunSummary, fits: Callable[[Cell], bool]) -> Chosen:
     if distributed is not None and fastest.devices_in_sync == 1:
         roles.append((distributed, DISTRIBUTED))
     about = distributed or fastest
-    plain = about.model_copy(update={"cross_device_op": "auto", "packing": "default"})
+    plain = about.model_copy(update={key: TABLE[key].base for key in SIDE_BY_SIDE})
     for cell, role in ((plain, DEFAULT_OP), (training_base_of(about), BASE)):
         there = summary.by_id.get(cell.cell_id)
-        if there is not None and _is_taken(there, passed_over):
+        if there is not None and _is_taken(there, fault_of, passed_over):
             roles.append((cell, role))
     cells: dict[TrainingCell, tuple[str, ...]] = {}
     for cell, role in roles:
         cells[cell] = (*cells.get(cell, ()), role)
-    return Chosen(cells, passed_over, len(found) - 1)
+    return Choice(cells, passed_over, len(found) - 1)
 
 
-def _first(cells: Iterable[Cell], passed_over: dict[Cell, str]) -> TrainingCell | None:
+def _first(cells: Iterable[Cell], fault_of: FaultOf, passed_over: dict[Cell, str]) -> TrainingCell | None:
     """The first that can be taken apart; of those before it `passed_over` is told."""
     for cell in cells:
-        reason = no_instruments(cell)
+        reason = fault_of(cell)
         if reason is None:
             return trained(cell)
         passed_over[cell] = reason
     return None
 
 
-def _is_taken(found: CellSummary, passed_over: dict[Cell, str]) -> bool:
+def _is_taken(found: CellSummary, fault_of: FaultOf, passed_over: dict[Cell, str]) -> bool:
     """Whether it was measured, and can be taken apart; else `passed_over` is told."""
     reason = None if found.measured is not None else found.trials.status.replace("_", " ")
-    if reason := reason or no_instruments(found.trials.cell):
+    if reason := reason or fault_of(found.trials.cell):
         passed_over[found.trials.cell] = reason
     return not reason

@@ -1,0 +1,123 @@
+"""The record of a trial's correctness gate: what was checked, what was found, and what could not be proved."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.record.bounds import Whole
+from harness.record.model import RecordModel
+from harness.spec.collective import COLLECTIVE
+from harness.spec.work import OWN_STEP, TRAINING
+
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Of what is allowed."""
+
+GateName = Literal["full", "own_step", "collective", "instrument"]
+GATES: dict[str, GateName] = {TRAINING: "full", OWN_STEP: "own_step", COLLECTIVE: "collective"}
+"""The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
+NEEDED = {
+    "reduction": "sums over replicas were not checked",
+    "update": "no update was held against a reference",
+    "replicas_agree": "replicas were not compared with each other",
+    "updates_applied": "updates were not counted",
+    "loss_finite": "no loss was looked at",
+    "sight": "what a fault would have looked like is not known",
+    "late": "no update after the last window was held against a reference",
+    "loss": "the reported loss was not held against the mean over the global batch",
+}
+"""What the full gate must have shown of a trial that is `ok`, and what is said where it did not."""
+FAULTS = {
+    "missing": "a missing replica",
+    "delayed": "a gradient that comes an update late",
+    "doubled": "a gradient that is counted twice",
+    "averaged": "a mean in place of the sum",
+}
+"""The planted faults of `Checks.sight`, in words."""
+
+
+class Checks(RecordModel):
+    """The correctness gate. None: the check was not reached. `detail` holds the evidence in words.
+
+    `gate` says which gate it was. `full` is that of `docs/protocol.md#correctness-gate`; a check of it that could not
+    be made is None, with the reason in `detail`. `own_step` is that of a user's own training step, which shows its
+    losses and nothing else: they are finite, and, where each is not None, `losses_agree` and `own_check`; the checks of
+    the full gate are None. `collective` is that of a collective by itself: every element that any replica received was
+    exact before the first window (`reduction`) and after the last (`late`), and all else is None. `instrument` is that
+    of a step with something left out (`harness.record.explain`), whose first updates were whole.
+    """
+
+    gate: GateName = "full"
+    reduction: bool | None = None
+    update: bool | None = None
+    replicas_agree: bool | None = None
+    updates_applied: Whole | None = None
+    updates_scheduled: Whole | None = None
+    loss_finite: bool | None = None
+    update_error: Share | None = None
+    """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
+    sight: dict[Literal["missing", "delayed", "doubled", "averaged"], Share] | None = None
+    """How many times its limit each planted fault would be, of those that this cell can have: what is not above 1
+    would not have been seen."""
+    late: bool | None = None
+    """An update after the last window is the reference's too."""
+    loss: bool | None = None
+    """The reported loss is the mean over the global batch."""
+    losses_agree: bool | None = None
+    """Own step: its first losses are those of the same step built anew from the same seed and run uncompiled."""
+    own_check: bool | None = None
+    """What the user's own check said, at each time that it was asked; None where there is none."""
+    detail: dict[str, str] = {}
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Names of the checks that failed."""
+        named = {
+            "reduction": self.reduction,
+            "update": self.update,
+            "replicas_agree": self.replicas_agree,
+            "updates_applied": self.updates_applied == self.updates_scheduled,
+            "loss_finite": self.loss_finite,
+            "late": self.late,
+            "loss": self.loss,
+            "losses_agree": self.losses_agree,
+            "own_check": self.own_check,
+        }
+        return tuple(name for name, passed in named.items() if passed is False)
+
+    @property
+    def unproved(self) -> str | None:
+        """What was left unproved, in one line; None where nothing was.
+
+        This is the rule by which a trial that ended well is `ok` or `unproved`: nothing is called ok that the gate
+        could not have called wrong.
+        """
+        if self.gate == "own_step":
+            shown = self.losses_agree or self.own_check
+            return None if shown else "nothing but finite losses could be shown"
+        if self.gate == "collective":
+            return None if self.late else "what was received after the last window was not looked at"
+        if self.gate == "instrument":
+            return "an instrument: something is left out of its step"
+        found = [f"{name}: {self.detail.get(name, why)}" for name, why in NEEDED.items() if getattr(self, name) is None]
+        return "; ".join([*found, *self._unseen]) or None
+
+    @property
+    def _unseen(self) -> list[str]:
+        """The planted faults that the gate would have passed."""
+        seen = (self.sight or {}).items()
+        return [f"sight: {FAULTS[name]} would be {share:.2g} of what is allowed" for name, share in seen if share <= 1]
+
+    @property
+    def complete(self) -> bool:
+        """True when all was made and passed that a trial must show that is `ok`, as of the oldest records.
+
+        Of an own step that is a finite loss, which records from before `unproved` were `ok` by.
+        """
+        if self.failures or self._unseen:
+            return False
+        if self.gate == "own_step":
+            return self.loss_finite is True
+        if self.gate == "collective":
+            return self.reduction is True and self.late is True
+        made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
+        return all(made) and self.updates_applied is not None
