@@ -7,8 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPEC ?= benchmarks/default.toml
-# Processes that tests run in: one more than cores since many tests wait, eight at most since some import TensorFlow.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n > 7 ? 8 : n + 1)))
+# Processes that tests run in: two more than cores since many tests wait, eight at most since some import TensorFlow.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n > 6 ? 8 : n + 2)))
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help

@@ -34,6 +34,9 @@ class TensorFlowTrainer:
         name = request.instrument
         self._loop = InstrumentLoop(self._training, name) if name else loops()[cell.loop].build(self._training)
         self._raw = RawVariables(self._training.model, self._training.optimizer)
+        model = self._training.model
+        self._own = "" if isinstance(model, StatelessModel) else own_training(model)
+        """What of Keras' training the model has its own of."""
         self._needs_no_others = False
         """Whether it was tried that a late update can be proved by what this process knows."""
         self._compiled_anew = False
@@ -91,8 +94,8 @@ class TensorFlowTrainer:
 
     def _must_have_a_reference(self) -> None:
         """Raises Unprovable where nothing can be held against the step, with the reason."""
-        if not isinstance(self._training.model, StatelessModel) and (own := own_training(self._training.model)):
-            raise Unprovable(f"the model trains by its own {own}, which the reference does not know")
+        if self._own:
+            raise Unprovable(f"the model trains by its own {self._own}, which the reference does not know")
         self._raw.must_be_as_built()
 
     def run(self, pace: Pace) -> None:

@@ -43,6 +43,7 @@ def trainer(asynchronous: bool = False) -> TensorFlowTrainer:
     made = object.__new__(TensorFlowTrainer)
     made._request = SimpleNamespace(training=SimpleNamespace(asynchronous=asynchronous))  # type: ignore[assignment]
     made._training = SimpleNamespace(devices=SimpleNamespace(names=GPUS))  # type: ignore[assignment]
+    made._own = ""
     made._raw = SimpleNamespace(must_be_as_built=lambda: None)  # type: ignore[assignment]
     return made
 
