@@ -130,6 +130,7 @@ def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
     assert not lacks & STEPS.keys()
 
 
+@pytest.mark.slow  # it imports TensorFlow
 def test_a_buffer_that_does_not_fit_is_out_of_memory(tmp_path: Path) -> None:
     huge = CELL.model_copy(update={"size": 2**50})
     with handed_in():
