@@ -162,6 +162,8 @@ def test_captions_of_scaling_say_what_a_ratio_is_over_and_give_what_they_chose_n
         r"The largest gain at one batch size is .*: 1\.\d\d× one device, where \d\.\d+× is ideal", fastest.caption
     )
     assert "no strategy on one device" in fastest.caption
+    assert re.search(r"no strategy on all 2 cores does [\d,]+ examples/s \(none ×1 b32 2 threads\)", fastest.caption)
+    assert {row["panel"] for row in fastest.data} == {"batch of a replica 32"}, "which is the same of all that is drawn"
     for picture in (fastest, efficient):
         assert "[" not in picture.caption
         assert "× no strategy" not in picture.caption

@@ -49,7 +49,7 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if any(panel.bound for panel in panels):
         how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
-    return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {how}")
+    return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {_whole_machine(summary)}{how}")
 
 
 def efficiency_figure(
@@ -122,6 +122,8 @@ def _panels(
         of = cell.trials.cell
         if cell.measured is not None and isinstance(of, TrainingCell):
             grouped[training_base_of(of)].append(cell)
+    for base in [base for base, cells in grouped.items() if len({_devices(cell) for cell in cells}) < 2]:
+        del grouped[base]  # no curve: the whole machine has one device, and its threads are in no other panel's title
     told = _in_titles(grouped)
     panels = []
     for base, cells in grouped.items():
@@ -133,6 +135,10 @@ def _panels(
         title = ", ".join([f"{scope} {base.batch_size:,}", *(_title_words(base, key) for key in told)])
         panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
     return panels
+
+
+def _devices(cell: CellSummary) -> int:
+    return cell.trials.cell.devices_in_sync
 
 
 def _hollowed(curve: Curve, unproved: Collection[str]) -> Curve:
@@ -327,6 +333,16 @@ def _found_fastest(summary: WorkloadSummary) -> str:
     if scaling.bound < scaling.ideal:
         text += f" and {significant(scaling.bound, 2)}× is what the processors allow"
     return text + "."
+
+
+def _whole_machine(summary: WorkloadSummary) -> str:
+    """What one process on all cores does, at its best: no curve, and what one would run instead of any."""
+    whole = [cell for cell in summary.cells if cell.trials.all_cores > 1 and cell.measured is not None]
+    best = max(whole, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0, default=None)
+    if best is None or best.measured is None:
+        return ""
+    does = f"{significant(best.measured.throughput.value)} {best.trials.cell.work.quantity.unit}"
+    return f"Instead of any of them, no strategy on all {best.trials.all_cores} cores does {does} ({best.label}). "
 
 
 def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:
