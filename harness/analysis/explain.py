@@ -46,7 +46,6 @@ WITHIN: Mapping[PartName, Weights] = {
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
 }
 """What dispatch, contention and compute together are made of in the order of time."""
-NOT_JUDGED = "not_judged"
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -102,7 +101,7 @@ class Explanation:
         """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed`, `undecided`, or
         `not_judged` of a run that has not finished."""
         if not self.judged:
-            return NOT_JUDGED
+            return "not_judged"
         overheads = [share for share in self.parts if share.name not in ("compute", "unexplained")]
         if not overheads or any(share.low is None for share in overheads):
             return "undecided"
@@ -192,4 +191,4 @@ def _share(name: PartName, values: Sequence[float]) -> StepPart:
     return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
 
 
-__all__ = ["COUNTS", "NOT_JUDGED", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]

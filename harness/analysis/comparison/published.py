@@ -158,10 +158,13 @@ def _pairs(of_a: Sequence[_Item], of_b: Sequence[_Item]) -> list[tuple[_Item, _I
         others: dict[int, list[_Item]] = {}
         for pair in pairs:
             others.setdefault(id(pair[side]), []).append(pair[1 - side])
-        for item, same in [(pair[side], others[id(pair[side])]) for pair in pairs]:
-            if len(same) > 1 and len(plain := _at_defaults(item, same)) != 1:
-                raise _ambiguous(item, plain or same)
-            pairs = [pair for pair in pairs if pair[side] is not item or len(same) == 1 or pair[1 - side] is plain[0]]
+        meant = {}
+        for item in {id(pair[side]): pair[side] for pair in pairs}.values():
+            same = others[id(item)]
+            if len(same) > 1 and len(same := _at_defaults(item, same)) != 1:
+                raise _ambiguous(item, same or others[id(item)])
+            [meant[id(item)]] = same
+        pairs = [pair for pair in pairs if pair[1 - side] is meant[id(pair[side])]]
     return pairs
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.comparison.axis import cell_names
-from harness.analysis.explain import COUNTS, NOT_JUDGED, Explanation, PartName, StepPart
+from harness.analysis.explain import COUNTS, Explanation, PartName, StepPart
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
@@ -60,7 +60,7 @@ def _answer(found: Explanation) -> str:
     step = f"its step of {_ms(found.step_time_s)}"
     overheads = sorted((s for s in found.parts if s.name not in ("compute", "unexplained")), key=lambda s: -s.value)
     match found.bound_by:
-        case bound if bound == NOT_JUDGED:
+        case "not_judged":
             so_far = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads)
             return f": not judged before the run has finished. Of {step} so far: {so_far}"
         case "undecided":
