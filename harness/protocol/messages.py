@@ -242,6 +242,8 @@ class Report(Message):
     window_seconds: float | None = None
     """With `ready`: how long a window of this trial is to last at least, by its own pilot."""
     window: WindowTimes | None = None
+    note: str | None = None
+    """A line for the person, of what it waits for."""
     usage_cpu_seconds: float | None = None
     """Processor seconds so far of a process that was asked for its usage."""
     outcome: Outcome | None = None

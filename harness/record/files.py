@@ -38,6 +38,7 @@ _REMEDIES = {
     errno.EEXIST: "move what is in the way",
     errno.EINVAL: "put a regular file there",
     errno.ENOTDIR: "move the file that is where a folder is needed",
+    errno.ELOOP: "remove that link",
     errno.EISDIR: "move the folder that is where a file is needed",
     errno.ENAMETOOLONG: "shorten the name of the sweep",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
@@ -209,7 +210,7 @@ class FolderLock:
             time.sleep(0.02)
 
     def _try_once(self) -> bool:
-        descriptor = descriptor_of(self._path, os.O_RDWR | os.O_CREAT)
+        descriptor = descriptor_of(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)  # it is emptied below
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The last owner unlinks the file before it lets go: a lock on an unlinked file guards nothing.

@@ -232,7 +232,16 @@ def test_a_lock_that_is_no_file_holds_up_no_verb(harness: Run, stored: Path, wha
         assert harness(*arguments)[0] == 0
     code, _, error = harness("sweep", "--resume", "latest")
     assert (code, error.count("\n")) == (4, 1)
-    assert f".lock': it is a {what}, no regular file; " in error
+    assert {"pipe": "it is a pipe, no regular file; ", "device": "remove that link"}[what] in error
+
+
+def test_a_lock_that_is_a_link_is_refused_and_what_it_names_stays(harness: Run, stored: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("dear")
+    (stored / ".lock").symlink_to(tmp_path / "theirs")
+    code, _, error = harness("sweep", "--resume", "latest")
+    assert (code, error.count("\n")) == (4, 1)
+    assert ".lock': Too many levels of symbolic links; remove that link" in error
+    assert (tmp_path / "theirs").read_text() == "dear"
 
 
 def test_of_a_lock_no_more_is_read_than_a_process_writes_there(harness: Run, stored: Path) -> None:

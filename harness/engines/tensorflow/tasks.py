@@ -8,6 +8,7 @@ from harness.engines.tensorflow.collectives import CollectiveTrial, collective_o
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.pipeline import gate_batches
+from harness.engines.tensorflow.data.store import TELL
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
@@ -19,16 +20,17 @@ from harness.engines.tensorflow.workloads import check_targets, load_workload, l
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
-from harness.protocol.messages import Outcome, Request
+from harness.protocol.messages import Outcome, Report, Request
 from harness.spec.collective import COLLECTIVE
 from harness.spec.work import OWN_STEP, TRAINING
 
 
-def _prepare(request: Request, _: Channel) -> Outcome:
+def _prepare(request: Request, channel: Channel) -> Outcome:
     """Make the cell's data ready on disk, once a run; a step of the user's own brings its own.
 
     A name that nothing has crashes it, as in `_preflight`; data that cannot be had here and now are unsupported.
     """
+    TELL.set(lambda words: channel.send(Report(note=words)))
     try:
         if request.cell.data_set is not None:
             load_source(request.cell.data_set).prepare(Path(request.data_dir))

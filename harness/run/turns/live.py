@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import settled
 from harness.run.process.zygote import Zygote
+from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.cell import Cell
 
@@ -225,6 +227,8 @@ class LiveTrial:
             self.deadline = self._limit()
             if self.watch is not None:
                 self.watch(self.cell, report.phase)
+        if report.note is not None:
+            say_line(f"harness: {report.note}", sys.stderr)
         if report.outcome is not None:
             self._see_out(report.outcome)
         return report

@@ -8,7 +8,7 @@ from harness.analysis.comparison import comparison_of_ab
 from harness.analysis.comparison.pairs import pairs_of
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.protocol.messages import Outcome, Request
+from harness.protocol.messages import Outcome, Report, Request
 from harness.record import Run, RunStore, TrialRecord
 from harness.run.kinds.decision import AbSettings
 from tests.record.examples import cell
@@ -94,6 +94,15 @@ def test_data_that_are_not_there_are_one_line_and_leave_nothing_behind(
     assert str(caught.value) == "data 'digits' is not available: no room"
     assert not bench.results.exists()
     assert bench.spawned() == []
+
+
+def test_what_data_wait_for_is_said_while_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    says = Play(happens=lambda actor: actor.channel.send(Report(note="waiting for another process\x1b[2J")))
+    bench = AbBench(tmp_path, monkeypatch, lambda request: says if request.task == "prepare" else Play())
+    bench.start()
+    assert "harness: waiting for another process\N{REPLACEMENT CHARACTER}[2J\n" in capsys.readouterr().err
 
 
 def test_a_users_own_model_that_cannot_be_loaded_leaves_nothing_behind(

@@ -7,7 +7,8 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 TRAIN = "train"
 WAIT_LIMIT_S = 3000.0
 """For another process, which may be downloading. The sweep gives the whole an hour, and is to be told why it failed."""
+TELL: ContextVar[Callable[[str], None]] = ContextVar("TELL", default=lambda words: print(words, file=sys.stderr))
+"""How a person learns what is waited for: a trial has its parent say it."""
 
 
 def import_tfds() -> Any:
@@ -71,7 +74,7 @@ def _await(lock: int, path: Path) -> None:
             return
         except BlockingIOError:
             if tries == 0:
-                sys.stderr.write(f"harness: waiting for another process, which holds '{path}'\n")
+                TELL.get()(f"waiting for another process, which holds '{path}'")
             if time.monotonic() > deadline:
                 held = f"data_dir: another process has held '{path}' for {WAIT_LIMIT_S:g} s"
                 raise HarnessError(f"{held}: wait for it, or stop it") from None

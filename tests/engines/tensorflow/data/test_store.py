@@ -47,6 +47,6 @@ def test_who_waits_for_a_lock_says_so_and_in_the_end_gives_up(
     monkeypatch.setattr(store, "WAIT_LIMIT_S", 0.0)
     with locked(tmp_path, "x"), pytest.raises(HarnessError, match="another process has held"), locked(tmp_path, "x"):
         pass
-    assert capsys.readouterr().err == f"harness: waiting for another process, which holds '{tmp_path / '.x.lock'}'\n"
+    assert capsys.readouterr().err == f"waiting for another process, which holds '{tmp_path / '.x.lock'}'\n"
     with locked(tmp_path, "x"):
         assert capsys.readouterr().err == ""
