@@ -9,7 +9,8 @@ INSTALLED := $(VENV)/.installed
 SPEC ?= benchmarks/default.toml
 # Processes that tests run in: two more than cores since many tests wait, eight at most since some import TensorFlow.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n > 6 ? 8 : n + 2)))
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
+# Hundreds of processes import the same modules, so they are kept compiled also where Python is told not to.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sweep test test-quick check docs goals clean
