@@ -24,7 +24,7 @@ WRITING = (
     ("export", REFERENCE, "--format", "cells"),
     ("compare", REFERENCE, "--along", "cross_device_op"),
     ("report", REFERENCE),
-    ("history", "--results", str(ROOT / "results")),
+    ("history", "--results", str(ROOT / "results"), "--cell", "central_storage ×3"),
 )
 READING = (
     ("sweep", "{}", "--dry-run"),
