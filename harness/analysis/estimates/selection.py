@@ -16,6 +16,9 @@ from harness.analysis.estimates.dunnett import critical_value
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval
 from harness.analysis.estimates.layout import Array, Layout
 
+LEAST_BLOCKS = 4
+"""Of fewer, the blocks that choose for another one are one or two, and mostly choose other cells than all together."""
+
 
 def fastest_over(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> Interval:
     """X(fastest of `cells`) ÷ X(fastest of `bases`), both in the order of the layout's means and neither empty."""
@@ -27,7 +30,8 @@ def fastest_over(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> 
     if not layout.linked(cells[0], bases[0]):
         return found
     linked = ([name for name in names if layout.linked(name, bases[0])] for names in (cells, bases))
-    value = _from_other_blocks(*(layout.by_block(names) for names in linked))
+    by_block = [layout.by_block(names) for names in linked]
+    value = _from_other_blocks(*by_block) if by_block[0].shape[1] >= LEAST_BLOCKS else None
     return found if value is None else found.at(math.exp(value))
 
 

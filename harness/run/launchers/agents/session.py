@@ -17,7 +17,7 @@ from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
-from harness.run.process.zygote import Zygote
+from harness.run.process.zygote import START_LIMIT_S, Zygote
 
 SLICE_S = 0.2
 MOST_WAITS = 3
@@ -66,9 +66,9 @@ class Session:
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
 
-        NotNow when they are not there `join_timeout` after the last change, or three times that after this
+        NotNow when they have not joined `join_timeout` after the last change, or three times that after this
         began (one that joins and fails over and over changes something each time), or `launcher` knows that they will
-        not come.
+        not come. Once enough have joined, those that still import have as long as any import.
         """
         limit = time.monotonic() + MOST_WAITS * self.launcher_options.join_timeout_s
         while len(living := self.meeting.living()) < hosts:
@@ -77,7 +77,8 @@ class Session:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise NotNow(f"launcher '{self._launcher}': {why}")
-            if time.monotonic() >= min(limit, self.since + self.launcher_options.join_timeout_s):
+            import_limit = self.since + START_LIMIT_S if sum(known) >= hosts else 0.0
+            if time.monotonic() >= max(import_limit, min(limit, self.since + self.launcher_options.join_timeout_s)):
                 raise NotNow(self._missing(hosts, living, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
@@ -87,7 +88,7 @@ class Session:
         there = f" ({', '.join(agent.name for agent in living)})" if living else ""
         text = (
             f"launcher '{self._launcher}': {len(living)} of {hosts} hosts{there} joined at {self.meeting.address()} "
-            f"within {self.launcher_options.join_timeout_s:g} s; {hosts - len(living)} missing"
+            f"within {time.monotonic() - self.since:.0f} s; {hosts - len(living)} missing; --join-timeout waits longer"
         )
         gone = [f"{agent.name} is gone ({agent.gone})" for agent in self.meeting.agents if agent.gone]
         importing = [f"{a.name} still imports TensorFlow" for a in self.meeting.agents if not a.gone and not a.ready]

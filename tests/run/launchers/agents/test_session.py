@@ -13,6 +13,7 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.protocol.messages import LauncherOptions, Request
+from harness.run.launchers.agents import session as session_module
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
 from harness.run.process.zygote import Zygote
@@ -56,13 +57,30 @@ def test_who_did_not_come_is_counted_and_what_is_known_of_them_is_said(session: 
         session.wait(3, lambda: None, Somewhere())
     for part in (
         "launcher 'somewhere': 1 of 3 hosts (agent 1) joined at 127.0.0.1:",
-        "within 0.3 s; 2 missing",
+        "within 0 s; 2 missing; --join-timeout waits longer",
         "the queue is long",
         "agent 3 still imports TensorFlow",
         "agent 2 is gone (it crashed)",
         "10.0.0.9 was refused",
     ):
         assert part in str(caught.value)
+
+
+def test_hosts_that_have_joined_may_import_for_longer_than_one_may_take_to_join(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "START_LIMIT_S", 4 * PATIENT_S)
+    slow = agent("agent 2", ready=False)
+    session.meeting.agents += [agent("agent 1"), slow]
+    began = time.monotonic()
+
+    def imported() -> None:
+        slow.ready = time.monotonic() > began + 2 * PATIENT_S
+
+    assert [one.name for one in session.wait(2, imported, Somewhere())] == ["agent 1", "agent 2"]
+    slow.ready = False
+    with pytest.raises(NotNow, match="agent 2 still imports TensorFlow"):
+        session.wait(2, lambda: None, Somewhere())
 
 
 def test_once_they_are_known_to_be_missing_nobody_waits_for_them_again(session: Session) -> None:
