@@ -81,7 +81,10 @@ def _row(
 
 def _standing(run: Run, planned: Margins) -> Standing | None:
     record = run.manifest.looks
-    return None if record is None else standing_of(run.trials, range(record.after[-1]), ("a", "b"), record, planned)
+    if record is None:
+        return None
+    standing = standing_of(run.trials, range(record.after[-1]), ("a", "b"), record, planned)
+    return standing.over() if run.manifest.status == "finished" and not run.live else standing
 
 
 def _compared(run: Run, a: CellTrials, b: CellTrials, pairs: Sequence[Pair], standing: Standing | None) -> Compared:

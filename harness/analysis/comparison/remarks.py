@@ -144,6 +144,9 @@ def on_blocks(run: Run, pairs: Sequence[Pair]) -> list[str]:
 
 def on_looks(standing: Standing | None) -> list[str]:
     """At which look it stands, and whether more could come; nothing of a plan without looks, or with one look."""
+    if standing is not None and standing.number and standing.looks.after[-1] < standing.planned:
+        there = f"the {standing.looks.after[-1]} pairs it has"
+        return [f"It was over before its first look, after {standing.planned} blocks: {there} are judged, once."]
     if standing is None or len(standing.looks.after) == 1 or not standing.number:
         return []
     after = standing.looks.after

@@ -1,7 +1,7 @@
 """What the looks of a sealed plan say of the blocks that are there: no more than what a completed look shows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.analysis.comparison.pairs import Pair, pairs_of, took_turns
 from harness.analysis.estimates.intervals import LogEstimate
@@ -24,11 +24,24 @@ class Standing:
     """Up to that look, and none after it."""
     blocks: int
     """Blocks that are complete without a gap before them."""
+    so_far: tuple[Pair, ...]
+    """Pairs of all of these."""
+    planned: int
+    """Blocks that the first look was planned after."""
 
     @property
     def ended(self) -> bool:
         """Whether nothing is left to measure."""
         return self.decided or self.number == len(self.looks.after)
+
+    def over(self) -> "Standing":
+        """Of a run that has ended: one whose limit in time came before its first look has that look at what it has.
+
+        No figure was looked at before, and time knows none, so it errs as seldom as a plan of so many blocks.
+        """
+        if self.number or len(self.so_far) < 2:
+            return self
+        return replace(self, looks=Looks.planned((len(self.so_far),)), number=1, pairs=self.so_far)
 
     def estimate(self, values: Sequence[float]) -> LogEstimate:
         """The mean of these values of its pairs, with the intervals of the look."""
@@ -61,7 +74,7 @@ def standing_of(
         number += 1
         used = tuple(pairs[block] for block in blocks[:after] if block in pairs)
         decided = looks.stops([pair.wall for pair in used], number, margins)
-    return Standing(looks, number, decided, used, complete)
+    return Standing(looks, number, decided, used, complete, tuple(pairs.values()), looks.after[0])
 
 
 def looks_of(record: LooksRecord) -> Looks:

@@ -229,7 +229,7 @@ def under_way(differences: list[float], status: str = "interrupted", live: bool 
     return replace(run, manifest=run.manifest.model_copy(update={"status": status}), live=live)
 
 
-@pytest.mark.parametrize(("status", "live"), [("interrupted", False), ("running", True), ("finished", False)])
+@pytest.mark.parametrize(("status", "live"), [("interrupted", False), ("running", True), ("finished", True)])
 def test_before_the_first_look_there_is_no_verdict_however_clear_it_looks(status: str, live: bool) -> None:
     comparison = comparison_of_ab(under_way(CLEAR[:4], status, live))
     wall = comparison.rows[0].verdicts.wall
@@ -237,6 +237,16 @@ def test_before_the_first_look_there_is_no_verdict_however_clear_it_looks(status
     assert wall.reason == "no verdict before the first look, which is after 5 blocks"
     assert comparison.exit_code() == 0
     assert comparison.exit_code(strict=True) == 3
+
+
+def test_a_run_whose_time_was_over_before_its_first_look_is_judged_once_by_what_it_has() -> None:
+    comparison = comparison_of_ab(under_way(CLEAR[:4], "finished"))
+    alone = comparison_of_ab(ab_run(CLEAR[:4], looks=(4,)))
+    assert comparison.rows[0].verdicts == alone.rows[0].verdicts
+    assert (comparison.verdict, comparison.blocks) == ("slower", 4)
+    words = "It was over before its first look, after 5 blocks: the 4 pairs it has are judged, once."
+    assert words in comparison.remarks
+    assert comparison_of_ab(under_way(CLEAR[:1], "finished")).verdict == "undecided"
 
 
 def test_between_two_looks_it_says_what_the_completed_one_did_and_no_more() -> None:

@@ -242,6 +242,6 @@ def test_no_block_begins_once_the_time_is_over_but_one_always_does_and_no_look_t
     assert run.manifest.status == "finished"
     assert sum(len(plan.blocks) for plan in run.manifest.plans) == max(6, measured)
     comparison = comparison_of_ab(run)
-    assert (comparison.verdict, comparison.blocks) == ("undecided", measured if measured > 5 else 0)
+    assert (comparison.verdict, comparison.blocks) == ("undecided", measured if measured > 1 else 0)
     wall = comparison.rows[0].verdicts.wall
-    assert (wall.ratio is None) is (measured < 6), "what no look was taken at has no interval"
+    assert (wall.ratio is None) is (measured < 2), "one pair has no interval"
