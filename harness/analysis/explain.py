@@ -48,6 +48,8 @@ WITHIN: Mapping[PartName, Weights] = {
 """What dispatch, contention and compute together are made of in the order of time."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
+MOST_BLOCKS = 1000
+"""As many --trials as can be asked for."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,20 @@ class Explanation:
         if all(share.high is not None and first.low is not None and share.high < first.low for share in rest):
             return str(first.name)
         return "mixed"
+
+    @property
+    def blocks_needed(self) -> int | None:
+        """Blocks with which each part that may bind would be known to ±COUNTS, were they to scatter as these do; None
+        where one block tells no scatter."""
+        open_ones = [share for share in self.parts if share.name not in ("compute", "unexplained") and share.may_count]
+        widths = [share.high - share.low for share in open_ones if share.low is not None and share.high is not None]
+        if self.blocks < 2 or not widths:
+            return None
+        error = max(widths) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
+        count = self.blocks + 1
+        while t_quantile(count - 1) * error / math.sqrt(count) > COUNTS and count < MOST_BLOCKS:
+            count += max(1, count // 50)
+        return count
 
 
 def explanations_of(run: Run) -> tuple[Explanation, ...]:

@@ -65,7 +65,8 @@ def _answer(found: Explanation) -> str:
             return f": not judged before the run has finished. Of {step} so far: {so_far}"
         case "undecided":
             open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in overheads if s.may_count)
-            return f": undecided. Of {step} take {open_ones}; more --trials would tell whether any takes {COUNTS:.0%}"
+            more = "more --trials" if found.blocks_needed is None else f"about --trials {found.blocks_needed}"
+            return f": undecided. Of {step} take {open_ones}; {more} would tell whether any takes {COUNTS:.0%}"
         case "mixed":
             several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
             return f": bound by several parts of {step}: {several}"

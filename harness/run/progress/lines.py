@@ -40,5 +40,7 @@ def figure(record: TrialRecord) -> str:
     """A trial's throughput, or what went wrong."""
     if record.throughput:
         unproved = f" (unproved: {record.reason})" if record.status == "unproved" else ""
+        if record.checks.gate == "instrument":  # its first updates are proved, and then it is not to be a whole step
+            unproved = ""
         return f"{record.throughput:,.0f} {record.cell.work.quantity.unit}{unproved}"
     return f"{record.status}: {record.reason}"
