@@ -1,8 +1,8 @@
 """The sentence that says why a step is not faster."""
 
 import json
-import shutil
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
