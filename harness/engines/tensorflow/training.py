@@ -58,6 +58,8 @@ class Training:
     """The stages of the input pipeline, once it was built."""
     vocabulary: Vocabulary | None = None
     """Of a model that takes whole numbers."""
+    unprovable: list[str] = field(default_factory=list)
+    """Why no update can be proved, once that is known."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -170,7 +172,7 @@ def build(request: Request) -> Training:
     if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
         vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
     batches = _gate_batches(request, source, input_shape, classes, vocabulary)
-    loss = loss_of(model)
+    loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, batches[0][1])
     if (own := own_training(model)) and cell.loop != FIT:
         raise Unsupported(f"the model has its own {own}, which only Model.fit calls; use --loop {FIT}")

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.reference import arithmetic_of
+from harness.engines.tensorflow.reference.arithmetic import coarsest_arithmetic
+from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.trainer import TensorFlowTrainer
 from harness.record.trial import Executed
 from tests.record.examples import cell
@@ -74,3 +76,30 @@ def test_a_record_without_it_is_written_as_ever() -> None:
     known = executed(training())
     assert known.model_dump()["arithmetic"] == "tf32"
     assert Executed.model_validate_json(known.model_dump_json()) == known
+
+
+@pytest.mark.parametrize(
+    ("policies", "precision", "expected"),
+    [
+        (["float32"], "float32", "float32"),
+        (["mixed_bfloat16", "float32"], "float32", "mixed_bfloat16"),
+        (["float16", "mixed_bfloat16"], "float32", "mixed_bfloat16"),
+        (["mixed_float16"], "float32", "mixed_float16"),
+        (["mixed_float16"], "mixed_bfloat16", "mixed_bfloat16"),
+        (["float64"], "mixed_float16", "mixed_float16"),
+    ],
+)
+def test_what_is_allowed_is_what_the_coarsest_layer_computes_in_however_deep_it_lies(
+    tf: Any,  # noqa: ARG001
+    policies: list[str],
+    precision: str,
+    expected: str,
+) -> None:
+    import keras
+
+    inner = keras.Sequential([keras.Input((4,)), *[keras.layers.Dense(4, dtype=policy) for policy in policies]])
+    of = training("CPU", precision=precision)
+    of.model = keras.Sequential([keras.Input((4,)), inner])
+    assert coarsest_arithmetic(of) == expected
+    of.model = StatelessModel(lambda variable, _: variable, of.model)
+    assert coarsest_arithmetic(of) == expected

@@ -12,7 +12,7 @@ from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.reference.update import SingleDevice
-from harness.engines.tensorflow.server_state import ShardedVariable
+from harness.engines.tensorflow.server_state import FusedOptimizer, ShardedVariable
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import build_model
 from harness.engines.tensorflow.workloads import Workload, loss_of
@@ -33,8 +33,9 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, **options: Any) -
     def build(*_: Any) -> Any:
         model = keras.Sequential([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
         kind = getattr(keras.optimizers, options.get("kind", "SGD"))
-        given = {name: value for name, value in options.items() if name not in ("kind", "precision")}
-        model.compile(kind(0.05, **given), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        given = {name: value for name, value in options.items() if name not in ("kind", "precision", "rate")}
+        rate = options["rate"]() if "rate" in options else 0.05
+        model.compile(kind(rate, **given), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         return model
 
     # one device's sums: several strategies of one process collide on the keys of collectives
@@ -44,6 +45,7 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, **options: Any) -
     cell = types.SimpleNamespace(
         global_batch_size=BATCH,
         replicas_per_update=n,
+        asynchronous=False,
         xla=False,
         optimizer="sgd",
         precision=options.get("precision", "float32"),
@@ -149,6 +151,116 @@ def test_a_layer_may_ask_which_replica_it_is_on(tf: Any, traced: bool) -> None:
             return x if context is None else x * (1 + tf.cast(context.replica_id_in_sync_group, x.dtype))
 
     check(training(tf, lambda: [Apart()], 3), traced=traced)
+
+
+@pytest.mark.parametrize(("n", "traced"), [(2, False), (3, True)])
+def test_whoever_asks_how_many_replicas_are_in_sync_hears_what_the_strategy_says(tf: Any, n: int, traced: bool) -> None:
+    import keras
+
+    def in_sync() -> int:
+        return int(tf.distribute.get_strategy().num_replicas_in_sync)
+
+    class Penalised(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            self.add_loss(0.3 * in_sync() * tf.reduce_mean(x**2))
+            self.add_loss(keras.losses.MeanSquaredError()(tf.ones_like(x), x))  # which Keras divides by the number
+            return x
+
+    class Rate(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+        def __call__(self, _: Any) -> Any:
+            return 0.02 * in_sync()
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    def layers() -> list[Any]:
+        return [keras.layers.Dense(4, activity_regularizer=keras.regularizers.L2(0.1 * in_sync())), Penalised()]
+
+    check(training(tf, layers, n, rate=Rate), traced=traced)
+    assert in_sync() == 1
+
+
+def test_the_reference_has_no_strategy_however_many_replicas_it_speaks_of(tf: Any) -> None:
+    import keras
+
+    asked = []
+
+    class Asking(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            asked.append((tf.distribute.has_strategy(), tf.distribute.get_strategy().num_replicas_in_sync))
+            return x
+
+    of = training(tf, lambda: [Asking()], 2)
+    device = SingleDevice(of)
+    own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+    asked.clear()
+    device.shares(BATCHES[0], own)
+    assert asked == [(False, 2)] * 2
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_share_has_no_replica_context_where_the_step_of_parameter_servers_has_none(tf: Any, traced: bool) -> None:
+    import keras
+
+    asked = []
+
+    class Asking(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            asked.append(tf.distribute.get_replica_context() is None)
+            return x
+
+    of = training(tf, lambda: [Asking()], 1)
+    state = [each.copies[0] for each in capture(of.model, of.optimizer)]
+    for kernels in (False, True):
+        of.cell.asynchronous = kernels
+        of.optimizer = object.__new__(FusedOptimizer) if kernels else of.optimizer
+        device = SingleDevice(of, traced)
+        own = device.start(state)
+        asked.clear()
+        device.shares(BATCHES[0], own)
+        assert asked == [kernels]
+
+
+@pytest.mark.parametrize(("n", "traced", "axis"), [(2, False, 0), (2, True, 0), (3, False, -1)])
+def test_what_a_layer_gathers_of_all_replicas_is_gathered_of_all_shares_and_so_is_its_gradient(
+    tf: Any, n: int, traced: bool, axis: int
+) -> None:
+    import keras
+
+    class Gathering(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            context = tf.distribute.get_replica_context()
+            if context is None:  # a model is built under a strategy
+                return x
+            given = context.all_gather({"all": x, "squares": x**2}, axis=axis)
+            weights = tf.cast(tf.range(tf.size(given["all"])), x.dtype)
+            total = tf.reduce_sum(tf.reshape(given["all"] + given["squares"], [-1]) * weights) / 50.0
+            return x * total
+
+    check(training(tf, lambda: [keras.layers.Dense(4), Gathering()], n), traced=traced)
+
+
+def test_what_only_a_strategy_can_do_leaves_the_reference_unprovable_with_the_reason(tf: Any) -> None:
+    import keras
+
+    class Merging(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            context = tf.distribute.get_replica_context()
+            return x if context is None else context.merge_call(lambda _, value: value, args=(x,))
+
+    class Sparse(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            context = tf.distribute.get_replica_context()
+            if context is not None:
+                context.all_reduce("sum", tf.IndexedSlices(x, tf.range(tf.shape(x)[0])))
+            return x
+
+    for layer, reason in ((Merging, "^a layer merges its replicas"), (Sparse, r"^a layer exchanges tf\.IndexedSlices")):
+        of = training(tf, lambda layer=layer: [layer()], 2)  # type: ignore[misc]
+        device = SingleDevice(of)
+        own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+        with pytest.raises(Unprovable, match=reason):
+            device.shares(BATCHES[0], own)
 
 
 def test_traced_shares_are_runs_of_one_program(tf: Any) -> None:

@@ -16,9 +16,10 @@ X, Y = np.zeros((2, 3), np.float32), np.zeros(2, np.int32)
 WEIGHTS = np.ones((3, 2), np.float32)
 
 
-def key_of(cell: Any, x: Any = X, weights: Any = WEIGHTS) -> bytes:
+def key_of(cell: Any, x: Any = X, weights: Any = WEIGHTS, in_sync: int = 1) -> bytes:
     """What the reference of a trial of `cell` is kept under."""
-    training = types.SimpleNamespace(cell=cell, optimizer=None, batches=[(x, Y)])
+    strategy = types.SimpleNamespace(num_replicas_in_sync=in_sync)
+    training = types.SimpleNamespace(cell=cell, optimizer=None, batches=[(x, Y)], strategy=strategy)
     return _key(training, [VariableState("kernel", "weight", (weights,))])  # type: ignore[arg-type]
 
 
@@ -49,3 +50,8 @@ def test_other_batches_and_other_weights_have_another_reference(change: dict[str
     cell, _ = pair_of("xla")
     assert key_of(cell) == key_of(cell, X.copy(), WEIGHTS.copy())
     assert key_of(cell, **change) != key_of(cell)
+
+
+def test_a_layer_that_hears_of_another_number_of_replicas_has_another_reference() -> None:
+    cell, _ = pair_of("xla")
+    assert key_of(cell, in_sync=2) != key_of(cell)

@@ -12,15 +12,19 @@ few units in the last place, and what changes then is the noise that the compari
 
 import dataclasses
 import functools
-import os
+import gc
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
-from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states, summed_over
+from harness.engines.tensorflow.reference.arithmetic import arithmetic_of, coarsest_arithmetic
+from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, perturbed_start, with_noise
+from harness.engines.tensorflow.reference.replica_context import in_sync
+from harness.engines.tensorflow.reference.runs import must_be_built_alike, run_updates
+from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.training import Training
+from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
@@ -32,6 +36,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Batch = tuple[Array, Array]
 
+__all__ = ["arithmetic_of", "continue_reference", "run_reference"]
+
+FUSED_OTHERWISE = ("mixed_bfloat16", "mixed_float16")
+"""Arithmetics in which a program and eager operations may differ by more than perturbed weights show: seen is the
+gradient of a convolution's bias before batch normalisation, which has no true one, a thousand times larger eagerly."""
 SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""
 _GIVEN, _COUNTED = "the batches themselves are in the key", "the number of an update's shares is in the key"
@@ -67,7 +76,10 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     """
 
     def computed() -> "dict[str, Array]":
-        return _arrays(_compute(training, initial, training.batches))
+        reference = _compute(training, initial, training.batches)
+        if training.workload.input_shape is None:  # a user's own model
+            _must_be_built_alike(training, initial, reference)
+        return _arrays(reference)
 
     arrays = cached_arrays(training.request.scratch, "reference", _key(training, initial), computed)
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
@@ -75,7 +87,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
     losses, noise = arrays["losses"].tolist(), arrays["loss_noise"].tolist()
     sight = {name.removeprefix(SIGHT): float(value) for name, value in arrays.items() if name.startswith(SIGHT)}
-    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, arithmetic_of(training), sight)
+    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, coarsest_arithmetic(training), sight)
 
 
 def continue_reference(training: Training, before: Sequence[VariableState], fault: str | None) -> Reference:
@@ -86,30 +98,15 @@ def continue_reference(training: Training, before: Sequence[VariableState], faul
     half the work: that the step's program does what it does eagerly is shown by the first updates, and it is the same
     program. TPUs would compile it with XLA.
     """
+    if training.unprovable:
+        raise Unprovable(training.unprovable[0])
     return _compute(training, before, [training.late_batch], fault, traced=training.cell.device != "tpu")
 
 
-def arithmetic_of(training: Training) -> str:
-    """The precision, or `tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself.
-
-    NVIDIA_TF32_OVERRIDE=0 forbids that to NVIDIA's libraries, whatever TensorFlow says, and not to kernels of XLA's.
-    """
-    import tensorflow as tf
-
-    cell = training.cell
-    if cell.precision != "float32" or not tf.config.experimental.tensor_float_32_execution_enabled():
-        return cell.precision
-    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" and not cell.xla:
-        return cell.precision
-    gpus = [gpu for gpu in tf.config.list_physical_devices("GPU") if "GPU" in training.devices.names[0]]
-    able = [tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
-    return "tf32" if any(capability >= (8, 0) for capability in able) else "float32"
-
-
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
-    """The initial state, the batches, and all of the cell but what is SHARED."""
+    """The initial state, the batches, what layers may ask the strategy, and all of the cell but what is SHARED."""
     kernels = isinstance(training.optimizer, FusedOptimizer)
-    parts = (apart(training.cell, SHARED), training.cell.replicas_per_update, kernels)
+    parts = (apart(training.cell, SHARED), training.cell.replicas_per_update, kernels, in_sync(training))
     arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)
@@ -136,42 +133,37 @@ def _compute(
     fault: str | None = None,
     traced: bool = False,
 ) -> Reference:
-    """Run once as it is, and again from perturbed weights to learn what rounding alone can do."""
+    """Run once as it is, and again from perturbed weights to learn what rounding alone can do.
+
+    In half precision the last of those is a program: TensorFlow fuses operations there, between which eager ones round.
+    """
     import numpy as np
     import tensorflow as tf
 
     generator = np.random.default_rng(training.request.seed)
-    arithmetic = arithmetic_of(training)
+    arithmetic = coarsest_arithmetic(training)
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training, traced)
-        run = functools.partial(_run, device, initial, batches)
+        run = functools.partial(run_updates, device, initial, batches)
         updates: list[SummedGradients] = []
         exact = run([state.copies[0] for state in initial], updates)
-        perturbed = [run(perturbed_start(initial, arithmetic, generator)) for _ in range(PERTURBED_RUNS)]
+        starts = [perturbed_start(initial, arithmetic, generator) for _ in range(PERTURBED_RUNS)]
+        perturbed = [run(start) for start in starts[:-1]]
+        if arithmetic in FUSED_OTHERWISE and training.cell.device != "tpu":
+            device.trace()
+        perturbed.append(run(starts[-1]))
         reference = with_noise(exact, perturbed, initial, arithmetic)
         return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates, fault), initial, reference))
 
 
-def _run(
-    device: SingleDevice,
-    initial: Sequence[VariableState],
-    batches: "Sequence[Batch]",
-    start: "list[Array]",
-    updates: list[SummedGradients] | None = None,
-) -> ReferenceRun:
-    """Updates on `batches` from the values `start`; `updates` takes in what faults are tried with."""
-    run, values = ReferenceRun(start), start
-    untrained = [state.copies for state in initial if state.kind == "statistic"]
-    # Of the replicas of other processes nothing is known here; they begin alike, and this process compares its own.
-    own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(start)))]
-    for batch in batches:
-        shares = device.shares(batch, own)
-        if updates is not None:
-            updates.append(summed_over(values, shares))
-            run.sizes.append(device.sizes(shares))
-        run.gradients.append(device.apply(shares))
-        own = [share.statistics for share in shares]
-        run.states.append(device.state(own))
-        run.losses.append(sum(float(share.loss) for share in shares))
-        values = [v[0] if s.kind == "statistic" else v for v, s in zip(run.states[-1], initial, strict=True)]
-    return run
+def _must_be_built_alike(training: Training, initial: Sequence[VariableState], reference: Reference) -> None:
+    """As `runs.must_be_built_alike`; no late update of such a training is proved either."""
+    import tensorflow as tf
+
+    gc.collect()  # a third model has room where the second was: a model lies in cycles
+    try:
+        with tf.device(training.devices.reference or training.devices.names[0]):
+            must_be_built_alike(SingleDevice(training), initial, training.batches[0], reference)
+    except Unprovable as error:
+        training.unprovable.append(str(error))
+        raise

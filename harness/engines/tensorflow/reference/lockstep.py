@@ -9,17 +9,15 @@ whose all-reduce waits until every share has come to it. There is no tf.distribu
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from harness.engines.tensorflow.reference.replica_context import Combine, averaged, replica_context, summed
 from harness.errors import Unprovable
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-Combine = Callable[[list[Any]], Any]
-"""What every share gets of what each has brought to a meeting."""
 
 
 class _GivenUp(BaseException):
@@ -84,6 +82,8 @@ class Lockstep:
         self._running: _Share | None = None
         self.traced_apart = False
         """Whether a share was being traced when it came to what one program cannot do for all."""
+        self.refused = ""
+        """Why a share cannot do what its replica does: Keras raises something of its own for what a layer raised."""
 
     def run(self, compute: Callable[[int], Any], own: "Sequence[list[Array]]") -> "list[tuple[Any, list[Array]]]":
         """Of each share what `compute(i)` returns and the untrained variables afterwards, which start as `own[i]`.
@@ -132,6 +132,11 @@ class Lockstep:
             self.traced_apart = True
             raise Unprovable(why)
 
+    def refuse(self, why: str) -> NoReturn:
+        """In the thread of a share: raises Unprovable, and `refused` is the reason."""
+        self.refused = why
+        raise Unprovable(why)
+
     def _put(self, values: "Sequence[Array]") -> None:
         for variable, value in zip(self._variables, values, strict=True):
             variable.value.assign(value)
@@ -144,7 +149,7 @@ class Lockstep:
         import tensorflow as tf
 
         device = tf.zeros(()).device
-        context = _replica_context(self, index, count)
+        context = replica_context(self, index, count)
 
         def run() -> Any:
             with tf.device(device), context:
@@ -155,7 +160,7 @@ class Lockstep:
     @contextlib.contextmanager
     def aggregated(self) -> Iterator[None]:
         """While entered, what is assigned to a variable is aggregated over the shares as it was declared."""
-        combines = {"mean": _mean, "sum": _sum, "only_first_replica": lambda values: values[0]}
+        combines = {"mean": averaged, "sum": summed, "only_first_replica": lambda values: values[0]}
         changed = [v for v in self._variables if v.aggregation in combines and v.synchronization != "on_read"]
         for variable in changed:
             variable._direct_assign = self._assigning(variable, combines[variable.aggregation])
@@ -173,42 +178,3 @@ class Lockstep:
             stored.assign(self.meet(tf.cast(value, stored.dtype), combine))
 
         return assign
-
-
-def _sum(values: list[Any]) -> Any:
-    import tensorflow as tf
-
-    return tf.nest.map_structure(lambda *parts: tf.add_n(list(parts)), *values)
-
-
-def _mean(values: list[Any]) -> Any:
-    import tensorflow as tf
-
-    return tf.nest.map_structure(lambda *parts: tf.add_n(list(parts)) / len(parts), *values)
-
-
-def _replica_context(lockstep: Lockstep, index: int, count: int) -> Any:
-    """The replica context of share `index`, whose all-reduce, and its gradient, are meetings."""
-    import tensorflow as tf
-
-    class ShareContext(tf.distribute.ReplicaContext):  # type: ignore[misc]
-        @property
-        def num_replicas_in_sync(self) -> int:
-            return count
-
-        @property
-        def replica_id_in_sync_group(self) -> Any:
-            lockstep.not_traced("a layer asks which replica it is on, and the one program of the shares cannot say")
-            return tf.constant(index)
-
-        def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-            combine = _mean if str(getattr(reduce_op, "value", reduce_op)).upper() == "MEAN" else _sum
-
-            @tf.custom_gradient  # type: ignore[untyped-decorator]
-            def reduced(*parts: Any) -> Any:
-                # The gradient of a sum over all is itself a sum over all.
-                return lockstep.meet(list(parts), combine), lambda *upstream: self.all_reduce(reduce_op, list(upstream))
-
-            return tf.nest.pack_sequence_as(value, tf.nest.flatten(reduced(*tf.nest.flatten(value))))
-
-    return ShareContext(tf.distribute.get_strategy(), 0)

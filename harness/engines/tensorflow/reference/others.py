@@ -7,6 +7,7 @@ replicas' alone. Mostly that is all it needs: batch normalisation trains by its 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.reference.arithmetic import coarsest_arithmetic
 from harness.engines.tensorflow.reference.update import Share, SingleDevice, dense_gradient
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
@@ -35,7 +36,7 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
         own = training.cell.replicas
         far = [_moved(values, by_replica) if r >= own else values for r, values in enumerate(taken)]
         shares, others = (device.shares(training.late_batch, state) for state in (taken, far))
-    tolerance = STATE_TOLERANCE[training.cell.precision]
+    tolerance = STATE_TOLERANCE[coarsest_arithmetic(training)]
     for share, other in zip(shares[own:], others[own:], strict=True):
         for a, b in zip(_computed(training, share), _computed(training, other), strict=True):
             if not distance(a, b) <= tolerance * length(a):

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.counting import clips
 from harness.engines.tensorflow.reference.lockstep import Lockstep
+from harness.engines.tensorflow.reference.replica_context import in_sync, said_to_be_in_sync
 from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
+from harness.errors import Unprovable
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+ANOTHER_MODEL = (
+    "the model's function builds another model each time it is called, so that no second one can be held against the "
+    "first: draw what is no weight from np.random, random or tf.random, which are seeded before each call, or from a "
+    "generator with a seed that is made within the function"
+)
 
 
 @dataclass(frozen=True)
@@ -45,19 +53,30 @@ class SingleDevice:
     def __init__(self, training: Training, traced: bool = False) -> None:
         self._training = training
         self._traced = traced
-        self._model, self._optimizer = build_model(
-            training.workload, training.cell, training.classes, training.request.seed
-        )
+        with said_to_be_in_sync(in_sync(training)):
+            self._model, self._optimizer = build_model(
+                training.workload, training.cell, training.classes, training.request.seed
+            )
         self._lockstep = Lockstep(self._model.non_trainable_variables)
         self._clip = self._clip_taken_off()
+
+    def trace(self) -> None:
+        """From now on shares are runs of one program, where they may be; what XLA compiled is one already."""
+        if not (self._traced or self._training.cell.xla):
+            self._traced = True
+            self.__dict__.pop("_gradients_of", None)
 
     @property
     def _replicas(self) -> int:
         return self._training.cell.replicas_per_update
 
     def start(self, values: "Sequence[Array]") -> "list[list[Array]]":
-        """Set every variable, in the order of `capture`; returns each replica's untrained state."""
-        for variable, value in zip([*self._model.variables, *self._optimizer.variables], values, strict=True):
+        """Set every variable, in the order of `capture`; returns each replica's untrained state. Raises Unprovable
+        where it has others."""
+        variables = [*self._model.variables, *self._optimizer.variables]
+        if [tuple(variable.shape) for variable in variables] != [value.shape for value in values]:
+            raise Unprovable(ANOTHER_MODEL)
+        for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         return [[variable.numpy() for variable in self._model.non_trainable_variables] for _ in range(self._replicas)]
 
@@ -74,12 +93,14 @@ class SingleDevice:
 
         def share(i: int) -> Any:
             part = slice(i * size, (i + 1) * size)
-            return self._gradients_of(tf.constant(x[part]), tf.constant(y[part]))
+            return self._as_called(self._gradients_of, tf.constant(x[part]), tf.constant(y[part]))
 
-        with self._lockstep.aggregated():
+        with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
             try:
                 computed = self._lockstep.run(share, own)
-            except Exception:  # Keras raises what it likes for what a layer raised
+            except Exception as error:  # Keras raises what it likes for what a layer raised
+                if self._lockstep.refused:
+                    raise Unprovable(self._lockstep.refused) from error
                 if self._training.cell.xla or not (self._traced and self._lockstep.traced_apart):
                     raise
                 self._traced = False
@@ -90,7 +111,8 @@ class SingleDevice:
     def apply(self, shares: Sequence[Share]) -> "list[Array]":
         """One step of the optimizer with the sum of the shares' gradients, which it returns as arrays."""
         summed = [summed_gradient(parts) for parts in zip(*(share.gradients for share in shares), strict=True)]
-        self._optimizer.apply_gradients(zip(summed, self._model.trainable_variables, strict=True))
+        with said_to_be_in_sync(in_sync(self._training)):
+            self._optimizer.apply_gradients(zip(summed, self._model.trainable_variables, strict=True))
         return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
 
     def sizes(self, shares: Sequence[Share]) -> "list[Array]":
@@ -110,6 +132,15 @@ class SingleDevice:
         untrained = iter([np.stack(copies) for copies in zip(*own, strict=True)])
         captured = capture(self._model, self._optimizer)
         return [next(untrained) if state.kind == "statistic" else state.copies[0] for state in captured]
+
+    def _as_called(self, function: Any, *given: Any) -> Any:
+        """`function` where the step calls it: workers of parameter servers run it as no replica's, so that a layer that
+        asks for its replica context gets none."""
+        import tensorflow as tf
+
+        if not (self._training.cell.asynchronous and isinstance(self._training.optimizer, FusedOptimizer)):
+            return function(*given)
+        return tf.distribute.get_replica_context().merge_call(lambda _: function(*given))
 
     @functools.cached_property
     def _gradients_of(self) -> Any:

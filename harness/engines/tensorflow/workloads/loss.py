@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.workloads.shapes import shapes_of
-from harness.errors import UsageError
+from harness.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     import keras
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     PerExampleLoss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def loss_of(model: "keras.Model") -> "PerExampleLoss":
+def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
     """The function (y_true [batch, ...], y_pred [batch, ...]) -> [batch] float32, without reduction.
 
     A compiled model brings its own loss; class numbers are one-hot encoded for the categorical ones. Any other
     model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax. Axes beyond the batch
-    are averaged, as Keras' `sum_over_batch_size` would. Regularisation (`model.losses`) is not part of it. Raises
-    UsageError for a model compiled with several losses, and for one output without a loss that says what it means.
+    are averaged, as Keras' `sum_over_batch_size` would, and what the model's output masks is left out of that, as it is
+    by Keras: each replica divides by what its own share has. Where a step is not `by_share` that is Unsupported.
+    Regularisation (`model.losses`) is not part of it. Raises Unsupported for a model compiled with several losses, and
+    UsageError for one output without a loss that says what it means.
     """
     import keras
     import tensorflow as tf
@@ -35,19 +37,59 @@ def loss_of(model: "keras.Model") -> "PerExampleLoss":
     from_logits = not _ends_in_softmax(model)
 
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
+        mask = _mask_of(y_pred)
+        if mask is not None and not by_share:
+            raise Unsupported(
+                f"model: '{model.name}' masks its output: each replica takes the mean of what its own share has left, "
+                "and the step of a mesh is written for the whole batch"
+            )
         y_pred = tf.cast(y_pred, tf.float32)
         if own is None:
             values = keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
-            return values if values.shape.rank == 1 else _mean_of_each(values)
+            return values if values.shape.rank == 1 else _mean_of_each(_unmasked(values, mask))
         of_classes = len(y_true.shape) < len(y_pred.shape)
         if of_classes and one_hot:
             y_true = tf.one_hot(tf.cast(y_true, tf.int32), y_pred.shape[-1])  # Keras' fit hands over floats
         elif of_classes and y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
-        values = tf.cast(own(y_true, y_pred), tf.float32)
-        return _mean_of_each(_one_each(values, y_pred, model.name, known=_is_of_keras(own)))
+        values = _one_each(tf.cast(own(y_true, y_pred), tf.float32), y_pred, model.name, known=_is_of_keras(own))
+        return _mean_of_each(_unmasked(values, mask))
 
-    return per_example
+    return _as_fit_takes_it(per_example)
+
+
+def _as_fit_takes_it(per_example: "PerExampleLoss") -> "PerExampleLoss":
+    """`per_example`, which Keras' `fit` can be given too: Keras would apply a mask to what it is applied to already."""
+    import keras
+    import tensorflow as tf
+
+    class LossOfEach(keras.losses.Loss):  # type: ignore[misc]
+        def __call__(self, y_true: Any, y_pred: Any, *of_fit: Any) -> Any:
+            if not of_fit:
+                return per_example(y_true, y_pred)
+            if _mask_of(y_pred) is None:
+                return super().__call__(y_true, y_pred, *of_fit)
+            return tf.reduce_mean(per_example(y_true, y_pred)) / tf.distribute.get_strategy().num_replicas_in_sync
+
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return per_example(y_true, y_pred)
+
+    return LossOfEach(name="per_example")
+
+
+def _mask_of(y_pred: "tf.Tensor") -> "tf.Tensor | None":
+    """What Keras hands on with a tensor, as its attribute."""
+    return getattr(y_pred, "_keras_mask", None)
+
+
+def _unmasked(values: "tf.Tensor", mask: "tf.Tensor | None") -> "tf.Tensor":
+    """`values` of places, where there is a `mask` of those, so that their mean is that of the places it leaves."""
+    import tensorflow as tf
+
+    if mask is None or values.shape.rank != mask.shape.rank:
+        return values
+    left = tf.cast(mask, values.dtype)
+    return values * left * tf.math.divide_no_nan(tf.cast(tf.size(left), values.dtype), tf.reduce_sum(left))
 
 
 def check_targets(model: "keras.Model", targets: "Array") -> None:
@@ -110,7 +152,7 @@ def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:
     if compiled is None:
         return None
     if isinstance(compiled, list | tuple | dict):
-        raise UsageError(f"model: '{model.name}' is compiled with {len(compiled)} losses, expected one")
+        raise Unsupported(f"model: '{model.name}' is compiled with {len(compiled)} losses, and a trial trains by one")
     found: Any = keras.losses.get(compiled)
     # Loss.call is what a Loss computes before its reduction; the reduction belongs to the step.
     unreduced: Callable[..., Any] = found.call if isinstance(found, keras.losses.Loss) else found

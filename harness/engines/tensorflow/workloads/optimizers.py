@@ -61,4 +61,7 @@ def optimizer_of(model: "keras.Model", name: str) -> "keras.optimizers.Optimizer
     own = model.optimizer
     if isinstance(own, keras.optimizers.LossScaleOptimizer):
         own = own.inner_optimizer
-    return type(own).from_config(own.get_config())
+    config, rate = own.get_config(), own._learning_rate
+    if "learning_rate" in config and isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        config["learning_rate"] = rate  # a class of the user's own would have to be registered to be found by its name
+    return type(own).from_config(config)

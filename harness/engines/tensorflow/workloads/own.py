@@ -1,11 +1,12 @@
 """A user's own model: `package.module:function`, a function without arguments that returns a Keras model."""
 
+import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.workloads.base import Workload
 from harness.engines.tensorflow.workloads.shapes import shapes_of
-from harness.errors import UsageError
+from harness.errors import Unsupported, UsageError
 from harness.trial.own_function import own_function
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _checked(path: str, model: Any) -> "keras.Model":
     import keras
 
     if isinstance(model, keras.Model):
-        shapes_of(model)  # or why it has none
+        with contextlib.suppress(Unsupported):  # its trials say so, and other models' are run
+            shapes_of(model)  # or why it has none
         return model
     given = f"{type(model).__module__}.{type(model).__qualname__}"
     hint = "; a tf_keras model is Keras 2, build it with `keras`" if given.startswith("tf_keras.") else ""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UsageError
+from harness.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     import keras
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def shapes_of(model: "keras.Model") -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(an example's shape, a prediction's), both without the batch.
 
-    Raises UsageError where the model is not built, or has several inputs or outputs.
+    Raises UsageError where the model is not built, and Unsupported where it has several inputs or outputs.
     """
     given = getattr(model, "input_shape", None) or _built_for(model)
     inputs = _one(model, given)
@@ -34,7 +34,7 @@ def _built_for(model: "keras.Model") -> Any:
 def _given_back(model: "keras.Model", inputs: tuple[int, ...]) -> Any:
     import keras
 
-    return model(keras.KerasTensor((None, *inputs))).shape
+    return [output.shape for output in keras.tree.flatten(model(keras.KerasTensor((None, *inputs))))]
 
 
 def _one(model: "keras.Model", shape: Any) -> tuple[int, ...]:
@@ -44,5 +44,5 @@ def _one(model: "keras.Model", shape: Any) -> tuple[int, ...]:
     if isinstance(shape, list) and len(shape) == 1:
         shape = shape[0]
     if isinstance(shape, list) or (shape and not isinstance(shape[0], int | None)):
-        raise UsageError(f"model: '{model.name}' has {len(shape)} inputs or outputs, expected one of each")
+        raise Unsupported(f"model: '{model.name}' has {len(shape)} inputs or outputs, and a trial trains one of each")
     return tuple(shape[1:])

@@ -49,3 +49,17 @@ def test_loss_scaling_is_left_to_the_caller(model: Any) -> None:
     fresh = optimizer_of(model, "sgd")
     assert isinstance(fresh, keras.optimizers.RMSprop)
     assert float(fresh.learning_rate) == 0.5
+
+
+def test_a_schedule_of_the_users_own_need_not_be_registered(model: Any) -> None:
+    import keras
+
+    class Falling(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+        def __call__(self, step: Any) -> Any:
+            return 0.5 / (1.0 + keras.ops.cast(step, "float32"))
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    model.compile(optimizer=keras.optimizers.SGD(Falling()), loss="mse")
+    assert float(optimizer_of(model, "adam").learning_rate) == 0.5

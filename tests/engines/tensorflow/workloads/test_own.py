@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.workloads import load_workload, shapes_of
-from harness.errors import UsageError
+from harness.errors import Unsupported, UsageError
 
 MODULE = """
     def make():
@@ -52,6 +52,26 @@ MODULE = """
         import keras
         left, right = keras.Input((4,)), keras.Input((4,))
         return keras.Model([left, right], keras.layers.Add()([left, right]))
+
+    def two_outputs():
+        import keras
+        given = keras.Input((4,))
+        return keras.Model(given, {"a": keras.layers.Dense(3)(given), "b": keras.layers.Dense(2)(given)})
+
+    def two_given_back():
+        import keras
+
+        class Mine(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = keras.layers.Dense(3)
+
+            def call(self, x):
+                return self.dense(x), x
+
+        model = Mine()
+        model(keras.ops.zeros((1, 4)))
+        return model
 
     def any_size():
         import keras
@@ -145,8 +165,16 @@ def test_a_subclassed_model_that_was_called_with_an_example_is_a_model_as_any() 
 @pytest.mark.usefixtures("folder", "tf")
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("unbuilt", "is not built"), ("two_inputs", "has 2 inputs"), ("any_size", "(None, None, None, 3)")],
+    [("unbuilt", "is not built"), ("any_size", "(None, None, None, 3)")],
 )
 def test_a_model_that_no_batch_can_be_made_for_is_bad_usage(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         load_workload(f"mine:{name}").build((), 10)
+
+
+@pytest.mark.usefixtures("folder", "tf")
+@pytest.mark.parametrize("name", ["two_inputs", "two_outputs", "two_given_back"])
+def test_a_model_with_several_inputs_or_outputs_is_built_and_its_trials_are_unsupported(name: str) -> None:
+    model = load_workload(f"mine:{name}").build((), 10)
+    with pytest.raises(Unsupported, match="has 2 inputs or outputs, and a trial trains one of each"):
+        shapes_of(model)
