@@ -47,9 +47,9 @@ def test_correlated_runs_alarm_less_than_they_would_if_taken_for_independent(mon
             values[place] = 0.7 * values[place - 1] + math.sqrt(1 - 0.49) * values[place]
         return values
 
-    heeded = sum(bool(change_points(correlated(seed))) for seed in range(40))
+    heeded = sum(bool(change_points(correlated(seed))) for seed in range(20))
     monkeypatch.setattr("harness.analysis.history.change_points._block_length", lambda *_: 1)
-    ignored = sum(bool(change_points(correlated(seed))) for seed in range(40))
+    ignored = sum(bool(change_points(correlated(seed))) for seed in range(20))
     assert heeded < 0.75 * ignored
 
 
