@@ -1,64 +1,131 @@
 """The set that may be the fastest, and the speed-up of a cell that was chosen: what they keep, simulated.
 
-A short form of `benchmarks/goals/best.py`, whose own code runs here; the seeds are fixed. Each rule is also tried with
-limits a fifth shorter, in the same simulation, which has to be found out.
+A short form of `benchmarks/goals/best.py`, whose own code runs here, with the noise that was seen beside its own; the
+seeds are fixed. Each simulation also has the same rule with shorter limits, from the same draws, which has to be found
+out: a fifth shorter wherever the rule is not so wide that even those keep what it promises.
 """
 
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from harness.analysis.estimates import selection
 from harness.analysis.ranking import rank
+from tests.analysis.noises import Chance, cells_as_seen
 from tests.docs.stated import section, states
 from tests.goals import load
 
+Array = NDArray[np.float64]
 GOAL = 0.945
 LEAST, LEAST_NOISY = 0.93, 0.87
 """With all cells equal: whatever their noise, and with a fastest one three times as noisy as the others."""
-ROUNDS = 200
 ROOT = Path(__file__).parents[2]
-NOISES = ("plain", "unequal", "every_other", "heavy", "two_states")
 
 
-@pytest.fixture(scope="module")
-def goal() -> ModuleType:
-    """`best.py`."""
+@functools.cache
+def best() -> ModuleType:
+    """`best.py`, once."""
     return load("best")
 
 
-def least(rounds: int, share: float) -> float:
-    """What a true share comes to at least, in 999 of 1,000 such simulations."""
-    return float(stats.binom.ppf(0.001, rounds, share)) / rounds
+@pytest.fixture
+def goal() -> ModuleType:
+    """The same."""
+    return best()
 
 
-@pytest.mark.parametrize(("noise", "of_bonferroni"), [*((noise, 0.67) for noise in NOISES[:4]), (NOISES[4], 0.82)])
-def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(
-    goal: ModuleType, noise: str, of_bonferroni: float
-) -> None:
-    found = goal.simulated_set(getattr(goal, noise), tied=5, rounds=60)
-    assert found.share >= GOAL
+def noise_of(name: str) -> Callable[[Chance, int, int], Array]:
+    """By its name in `best.py`, or as it was seen."""
+    if name != "as_seen":
+        found: Callable[[Chance, int, int], Array] = getattr(best(), name)
+        return found
+    return lambda chance, cells, groups: cells_as_seen(chance, cells, groups) / best().SPREAD
+
+
+def least(rounds: int, share: float, sure: float = 0.999) -> float:
+    """What a true share comes to at least, in so many of such simulations."""
+    return float(stats.binom.ppf(1 - sure, rounds, share)) / rounds
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """What became of the set, sweep by sweep."""
+
+    kept: Array
+    """The share of the equally fast cells that were in it: each of them is truly the fastest."""
+    shorter: Array
+    """The same with shorter limits."""
+    size: float
+    bonferroni: float
+
+    def least(self, share: float) -> float:
+        """What a true share comes to at least, in 98 of 100 simulations of as many sweeps."""
+        return share - 2 * float(self.kept.std()) / math.sqrt(len(self.kept))
+
+
+def sweeps(noise: str, *, tied: int, groups: int, rounds: int, times: float) -> Sweeps:
+    """Fourteen cells, `tied` of them equally fast; limits are `times` as long in the shorter ones."""
+    goal, chance = best(), np.random.default_rng([1, groups, tied])
+    means = -0.03 * np.maximum(0, np.arange(14) - tied + 1.0)
+    names = goal.names(14)
+    # where every other cell is noisy the fastest is: the others are no worse off
+    equal = set(names[: tied : 2 if noise == "every_other" else 1])
+    found = []
+    for _ in range(rounds):
+        logs = goal.draw(noise_of(noise), chance, means, groups)
+        places = rank(names, goal.layout_of(logs))
+        members = {place.cell_id for place in places if place.with_best}
+        kept, shorter = (len(equal & of) / len(equal) for of in (members, goal.with_limits(places, times)))
+        found.append((kept, shorter, len(members), goal.by_bonferroni(logs)))
+    kept, shorter, sizes, bonferroni = np.array(found).T
+    return Sweeps(kept, shorter, sizes.mean(), bonferroni.mean())
+
+
+@pytest.mark.parametrize(
+    ("noise", "of_bonferroni"),
+    [*((noise, 0.67) for noise in ("plain", "unequal", "every_other", "heavy", "as_seen")), ("two_states", 0.82)],
+)
+def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noise: str, of_bonferroni: float) -> None:
+    # of the thirteen rivals that the limits allow for nine are none here, so that it stays 97 to 99 times in 100, and
+    # with limits a fifth shorter 92 to 98 times: those are found out below. Here limits half as long are, with 76 to 84
+    found = sweeps(noise, tied=5, groups=4, rounds=60, times=0.5)
+    assert found.kept.mean() >= GOAL
+    assert found.shorter.mean() < found.least(GOAL)
     assert found.size <= of_bonferroni * found.bonferroni
     assert found.size - 5 <= 0.4 * (found.bonferroni - 5), "five are truly the fastest"
 
 
-def test_with_all_cells_equal_it_stays_too_and_shorter_limits_would_lose_it(goal: ModuleType) -> None:
-    found = goal.simulated_set(goal.plain, tied=14, rounds=300)
-    assert found.share >= GOAL
-    assert found.shorter < least(300, 0.95)
-
-
-@pytest.mark.parametrize("noise", NOISES[1:])
-def test_with_all_cells_equal_it_stays_in_at_least_93_of_100_whatever_the_noise(goal: ModuleType, noise: str) -> None:
-    assert goal.simulated_set(getattr(goal, noise), tied=14, rounds=100).share >= least(100, LEAST)
+@pytest.mark.parametrize(
+    ("noise", "groups", "promised"),
+    [
+        ("plain", 4, GOAL),
+        ("unequal", 4, GOAL),
+        ("every_other", 4, LEAST),
+        # with heavy tails four trials hardly tell what a slow one is, and the limits are so wide that even a fifth
+        # shorter they keep it 92 to 97 times in 100; of twelve trials no longer
+        ("heavy", 12, GOAL),
+        ("two_states", 12, GOAL),
+        ("as_seen", 12, GOAL),
+    ],
+)
+def test_with_all_cells_equal_it_stays_whatever_the_noise_and_limits_a_fifth_shorter_would_lose_it(
+    noise: str, groups: int, promised: float
+) -> None:
+    found = sweeps(noise, tied=14, groups=groups, rounds=150, times=0.8)
+    assert found.shorter.mean() < found.least(promised) <= found.kept.mean()
 
 
 def test_a_fastest_cell_three_times_as_noisy_as_all_others_is_the_limit_that_is_told(goal: ModuleType) -> None:
-    share = goal.simulated_set(goal.fastest_noisy, tied=14, rounds=100).share
-    assert least(100, LEAST_NOISY) <= share < 0.95
+    found = goal.simulated_set(goal.fastest_noisy, cells=8, tied=8, groups=8, rounds=800)
+    assert found.shorter < LEAST_NOISY <= found.share < 0.95
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
     assert states(section(page, "Many comparisons"), f"{100 * LEAST:g}", f"{100 * LEAST_NOISY:g}")
 
@@ -69,7 +136,7 @@ def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: Modul
     for _ in range(60):
         logs = goal.draw(goal.every_other, chance, -0.02 * np.arange(14), 4)
         places = rank(goal.names(14), goal.layout_of(logs))
-        flags = [place.with_best for place in places]
+        flags = [bool(place.with_best) for place in places]
         assert flags == sorted(flags, reverse=True)
         tied = [place for place in places[1:] if place.with_best]
         alone_out += any((place.against_best.high or 2) < 1 for place in tied if place.against_best)
@@ -78,25 +145,64 @@ def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: Modul
     assert alone_out, "or the rule was not needed"
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_the_speed_up_of_the_best_of_fourteen_holds_the_truth_and_is_not_too_high(goal: ModuleType, noise: str) -> None:
-    found = goal.speed_up(getattr(goal, noise), rounds=ROUNDS)
-    assert found.share >= GOAL
-    error = (0.06 if noise == "every_other" else 0.026) / ROUNDS**0.5  # of the mean of so many sweeps
-    assert abs(found.bias) < 0.003 + error
+@dataclass(frozen=True)
+class Many:
+    """How the speed-up of the best of fourteen over one base is simulated."""
+
+    rounds: int
+    promised: float
+    times: float
+    """How long the shorter interval is."""
+    error: float = 0.026
+    """Of the estimate of one sweep."""
+
+
+# To have been picked makes a cell seem fast, hardly ever slow, so that nearly all misses are those of the lower end,
+# which by itself holds 97.5 times in 100. The interval holds 96 to 99 times, and a fifth shorter 91 to 94: less than
+# the lower end promises. Heavy tails and two states make it wider: a fifth shorter it still holds 95 to 98 times, so
+# there six tenths of it are found out (84 and 87), and where one trial in five is slow four tenths (83).
+SPEED_UPS = {
+    "plain": Many(600, 0.975, 0.8),
+    "unequal": Many(400, 0.975, 0.8),
+    "every_other": Many(400, GOAL, 0.8, 0.06),
+    "heavy": Many(150, GOAL, 0.6),
+    "as_seen": Many(150, GOAL, 0.6, 0.045),
+    "two_states": Many(150, GOAL, 0.4),
+}
+
+
+@pytest.fixture
+def shorter_by(goal: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Has `best.py` look at intervals so many times as long instead of a fifth shorter ones."""
+    holds = goal._holds
+
+    def set_to(times: float) -> None:
+        monkeypatch.setattr(goal, "_holds", lambda *of: holds(*of[:3], *(times for _ in of[3:])))
+
+    return set_to
+
+
+@pytest.mark.parametrize("noise", SPEED_UPS)
+def test_the_speed_up_of_the_best_of_fourteen_holds_the_truth_and_is_not_too_high(
+    goal: ModuleType, noise: str, shorter_by: Callable[[float], None]
+) -> None:
+    many = SPEED_UPS[noise]
+    shorter_by(many.times)
+    found = goal.speed_up(noise_of(noise), rounds=many.rounds)
+    promised = least(many.rounds, many.promised, 0.975) if many.promised > GOAL else many.promised
+    assert found.shorter < promised <= found.share
+    assert abs(found.bias) < 0.003 + many.error / many.rounds**0.5  # of the mean of so many sweeps
     assert found.plain_bias > 0.01, "what the fastest of fourteen seems faster than it is"
+    if noise == "every_other":
+        assert found.plain_share < least(many.rounds, 0.95), "a plain interval would be found out too"
 
 
-def test_bases_that_are_chosen_too_do_no_harm(goal: ModuleType) -> None:
-    found = goal.speed_up(goal.plain, bases=3, rounds=ROUNDS)
-    assert found.share >= GOAL
-    assert abs(found.bias) < 0.004
-
-
-def test_a_plain_interval_and_a_shorter_one_would_be_found_out(goal: ModuleType) -> None:
-    found = goal.speed_up(goal.every_other, rounds=ROUNDS)
-    assert found.plain_share < least(ROUNDS, 0.95)
+def test_bases_that_are_chosen_too_do_no_harm(goal: ModuleType, shorter_by: Callable[[float], None]) -> None:
+    # both ends allow for what was picked, and each is missed more seldom: with 0.8 of it it holds 99 times in 100
+    shorter_by(0.4)
+    found = goal.speed_up(goal.plain, bases=3, rounds=200)
     assert found.shorter < GOAL <= found.share
+    assert abs(found.bias) < 0.004
 
 
 def test_a_cell_that_is_far_ahead_has_its_plain_ratio(goal: ModuleType) -> None:
@@ -107,8 +213,5 @@ def test_a_cell_that_is_far_ahead_has_its_plain_ratio(goal: ModuleType) -> None:
     assert found.value == pytest.approx(layout.ratio(names[0], names[3]).interval().value)
     assert found.method == "Dunnett"
     alone, paired = selection.fastest_over(layout, names[:1], names[3:]), layout.ratio(names[0], names[3]).interval()
-    assert (alone.low, alone.high, alone.method) == (
-        pytest.approx(paired.low),
-        pytest.approx(paired.high),
-        "moderated t",
-    )
+    assert (alone.low, alone.high) == pytest.approx((paired.low, paired.high))
+    assert alone.method == "moderated t"

@@ -1,11 +1,14 @@
 """Coverage of the intervals on synthetic series, and the error rates of the verdict that rest on it.
 
 A short form of `benchmarks/goals/coverage.py`, whose own code runs here; the seeds are fixed. A coverage has to lie in
-the band of 998 of 1,000 such simulations of the stated confidence, and four fifths of the same intervals below it.
+the band of 998 of 1,000 such simulations of the stated confidence, and four fifths of the same intervals below it,
+under each series that an interval is said to hold under.
 """
 
 import functools
 import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -14,12 +17,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from harness.analysis.estimates import intervals
-from harness.analysis.estimates.intervals import log_mean
+from harness.analysis.estimates.intervals import LogEstimate, log_mean
 from harness.analysis.estimates.power import clopper_pearson
-from harness.analysis.estimates.verdict import Margins, judge, judge_all
+from harness.analysis.estimates.verdict import Correction, Margins, Verdict, judge, judge_all
+from tests.analysis.noises import as_seen, normal, scaled
 from tests.goals import load
 
-REPETITIONS = 800
+REPETITIONS = 2000
 
 
 @functools.cache
@@ -36,8 +40,8 @@ def goal() -> ModuleType:
 
 def band(confidence: float) -> tuple[float, float]:
     """What a true coverage of `confidence` lies between in 998 of 1,000 simulations."""
-    low, high = stats.binom.ppf([0.001, 0.999], REPETITIONS, confidence) / REPETITIONS
-    return float(low), float(high)
+    low, high = (float(stats.binom.ppf(share, REPETITIONS, confidence)) for share in (0.001, 0.999))
+    return low / REPETITIONS, high / REPETITIONS
 
 
 BAND, BAND_90 = band(0.95), band(0.90)
@@ -73,37 +77,46 @@ def test_every_method_in_use_is_looked_at(goal: ModuleType) -> None:
     assert {item.name for item in goal.METHODS} == {*IN_USE, "paired t, 90 %"}
 
 
+def would_be_found_out(method: str, blocks: int) -> float:
+    """How long intervals may be that are found to be too short: four fifths of what they are, nearly everywhere."""
+    # Stein's pilot of five blocks is three: t of two degrees of freedom reaches so far that a fifth less holds 92 to 94
+    # times in 100. And of three looks the intervals hold together, each one more often, so that a fifth less holds 95
+    # times (of all of them together `test_looks` finds out the fifth). Six tenths hold 87 to 89 times
+    wide = (method.startswith("Stein") and blocks == 5) or (method.startswith("repeated") and blocks == 12)
+    return 0.6 if wide else 0.8
+
+
 @pytest.mark.parametrize("blocks", [5, 12])
 @pytest.mark.parametrize("method", IN_USE)
-def test_an_interval_covers_95_per_cent_of_a_plain_series(method: str, blocks: int) -> None:
+def test_an_interval_covers_95_per_cent_of_a_plain_series_and_a_shorter_one_would_not(method: str, blocks: int) -> None:
     low, high = BAND
     assert low <= covered(method, "plain", blocks) <= (0.99 if method.startswith("repeated") else high)
+    assert covered(method, "plain", blocks, would_be_found_out(method, blocks)) < low
 
 
-def test_the_interval_of_the_equivalence_test_covers_90_per_cent() -> None:
-    for blocks in (5, 12):
-        assert BAND_90[0] <= covered("paired t, 90 %", "plain", blocks) <= BAND_90[1]
-
-
-ALONE = ("Welch t, trials alternate", "t of one cell")
-"""Without a partner in the same group: what the machine does is in them, so that they hold where it stands still."""
-PAIRED = ("paired t", "paired t, 90 %", "paired t through the base")
-
-
-@pytest.mark.parametrize(
-    ("method", "series"),
-    [*((method, "plain") for method in (*PAIRED, *ALONE)), *((method, "as seen") for method in PAIRED)],
-)
-def test_intervals_that_are_a_fifth_shorter_would_be_found_out(method: str, series: str) -> None:
-    low, _ = BAND_90 if method.endswith("90 %") else BAND
-    assert covered(method, series, 12) >= low
-    assert covered(method, series, 12, shorter=0.8) < low
+@pytest.mark.parametrize("blocks", [5, 12])
+@pytest.mark.parametrize("series", ["plain", "as seen"])
+def test_the_interval_of_the_equivalence_test_covers_90_per_cent_and_a_fifth_shorter_would_not(
+    series: str, blocks: int
+) -> None:
+    low, high = BAND_90
+    assert low <= covered("paired t, 90 %", series, blocks) <= high
+    assert covered("paired t, 90 %", series, blocks, shorter=0.8) < low
 
 
 @pytest.mark.parametrize("series", ["linear drift", "slow sine", "autocorrelated", "spikes", "as seen"])
-@pytest.mark.parametrize("method", ["paired t", "repeated t of pairs", "Stein t of pairs", "paired t through the base"])
-def test_what_the_sides_share_does_no_harm_to_pairs(method: str, series: str) -> None:
-    assert BAND[0] <= covered(method, series, 5) <= 0.98
+@pytest.mark.parametrize(
+    ("method", "blocks"),
+    [
+        *((method, 5) for method in ("paired t", "repeated t of pairs", "paired t through the base")),
+        *(("Stein t of pairs", blocks) for blocks in (5, 12)),
+    ],
+)
+def test_what_the_sides_share_does_no_harm_to_pairs_and_shorter_intervals_would_be_found_out(
+    method: str, series: str, blocks: int
+) -> None:
+    assert BAND[0] <= covered(method, series, blocks) <= 0.98
+    assert covered(method, series, blocks, would_be_found_out(method, blocks)) < BAND[0]
 
 
 def test_the_normal_quantile_in_place_of_students_would_be_found_out(
@@ -191,46 +204,69 @@ def test_half_or_a_fifth_of_the_two_state_trials_are_slow(goal: ModuleType) -> N
 # the verdict's own rates
 
 
-def test_twelve_pairs_at_1_6_per_cent_find_three_per_cent_and_raise_no_false_alarm() -> None:
-    chance = np.random.default_rng(7)
+Draw = Callable[[np.random.Generator, int, int], NDArray[np.float64]]
+each_noise = pytest.mark.parametrize("noise", [normal, as_seen])
+
+
+def values(noise: Draw, seed: int, shape: tuple[int, ...], deviation: float) -> NDArray[np.float64]:
+    """Of pairs, the last axis, that scatter by `deviation` about 0."""
+    *sets, pairs = shape
+    found = noise(np.random.default_rng(seed), math.prod(sets), pairs)
+    return np.asarray(deviation * found / found.std()).reshape(shape)
+
+
+def estimates(rows: Sequence[Sequence[float]], times: float = 1.0) -> list[LogEstimate]:
+    """Of each row, with intervals `times` as long."""
+    return [log_mean(scaled(row, times), "paired t") for row in rows]
+
+
+@each_noise
+def test_twelve_pairs_at_1_6_per_cent_find_three_per_cent_and_raise_no_false_alarm(noise: Draw) -> None:
     rounds, margins = 800, Margins(0.01, 0.03)
+    pairs = values(noise, 7, (rounds, 12), 0.016)
     verdicts = {
-        mean: [judge(log_mean(row, "paired t"), margins).verdict for row in _pairs(chance, mean, rounds)]
-        for mean in (math.log(0.97), 0.0, math.log(1.01), math.log(1.03))
+        mean: [judge(estimate, margins).verdict for estimate in estimates((pairs + mean).tolist())]
+        for mean in (math.log(0.97), 0.0)
     }
-    assert verdicts[math.log(0.97)].count("slower") / rounds >= 0.96
+    assert verdicts[math.log(0.97)].count("slower") / rounds >= 0.94
     assert verdicts[0.0].count("equivalent") / rounds >= 0.98
     assert verdicts[0.0].count("slower") + verdicts[0.0].count("faster") == 0
-    at_delta = verdicts[math.log(1.01)]
-    assert at_delta.count("faster") / rounds == pytest.approx(0.025, abs=0.02), "2.5 % at the margin itself"
-    at_epsilon = verdicts[math.log(1.03)]
-    assert at_epsilon.count("equivalent") / rounds <= 0.07, "equivalence is wrongly claimed at most 5 times in 100"
 
 
-def test_holm_keeps_the_chance_of_any_false_alarm_at_five_per_cent() -> None:
-    chance = np.random.default_rng(12)
-    alarms = {"none": 0, "holm": 0}
-    for _ in range(300):
-        estimates = [log_mean(chance.normal(0, 0.02, 6).tolist(), "paired t") for _ in range(8)]
-        for correction in ("none", "holm"):
-            found = judge_all(estimates, Margins(0.0, 0.001), correction)  # type: ignore[arg-type]
-            alarms[correction] += any(item.verdict in ("faster", "slower") for item in found)
-    assert alarms["none"] / 300 > 0.2
-    assert alarms["holm"] <= stats.binom.ppf(0.95, 300, 0.05)
+@each_noise
+def test_at_the_margins_it_errs_as_seldom_as_it_may_and_with_intervals_a_fifth_shorter_more_often(noise: Draw) -> None:
+    rounds, at = 3000, Margins(0.03, 0.03)
+    rows = (values(noise, 8, (rounds, 12), 0.016) + at.log_delta).tolist()
+    right, shorter = (Counter(judge(one, at).verdict for one in estimates(rows, times)) for times in (1, 0.8))
+    may: dict[Verdict, float] = {"faster": 0.025, "equivalent": 0.05}
+    for verdict, share in may.items():
+        slack = 3 * math.sqrt(share * (1 - share) / rounds)
+        assert share - 2 * slack < right[verdict] / rounds <= share + slack < shorter[verdict] / rounds
 
 
-def test_benjamini_and_hochberg_keep_the_share_of_false_alarms_among_the_alarms_at_five_per_cent() -> None:
-    chance = np.random.default_rng(21)
-    truths = np.array([0.0] * 15 + [0.1] * 5)
-    shares = []
-    for _ in range(400):
-        estimates = [log_mean(chance.normal(truth, 0.02, 6).tolist(), "paired t") for truth in truths]
-        found = judge_all(estimates, Margins(0.0, 0.001), "fdr")
-        alarms = [place for place, item in enumerate(found) if item.verdict in ("faster", "slower")]
-        shares.append(sum(place < 15 for place in alarms) / max(1, len(alarms)))
-    assert 0.01 < np.mean(shares) <= 0.05
+@each_noise
+def test_holm_keeps_the_chance_of_any_false_alarm_at_five_per_cent_and_a_fifth_shorter_would_not(noise: Draw) -> None:
+    sets = values(noise, 12, (500, 8, 6), 0.02).tolist()
+
+    def alarms(correction: Correction, rounds: int, times: float = 1.0) -> int:
+        judged = (judge_all(estimates(rows, times), Margins(0.0, 0.001), correction) for rows in sets[:rounds])
+        return sum(any(item.verdict in ("faster", "slower") for item in found) for found in judged)
+
+    assert alarms("holm", 500) <= stats.binom.ppf(0.95, 500, 0.05) < alarms("holm", 500, times=0.8)
+    assert alarms("none", 100) > 20
 
 
-def _pairs(chance: np.random.Generator, mean: float, rounds: int) -> list[list[float]]:
-    drawn: list[list[float]] = chance.normal(mean, 0.016, (rounds, 12)).tolist()
-    return drawn
+@each_noise
+def test_benjamini_and_hochberg_keep_the_share_of_false_alarms_among_the_alarms_at_five_per_cent(noise: Draw) -> None:
+    sets = (values(noise, 21, (250, 20, 6), 0.02) + np.repeat([0.0, 0.1], [15, 5])[:, None]).tolist()
+
+    def share(times: float) -> float:
+        """With intervals `times` as long."""
+        shares = []
+        for rows in sets:
+            found = judge_all(estimates(rows, times), Margins(0.0, 0.001), "fdr")
+            alarms = [place for place, item in enumerate(found) if item.verdict in ("faster", "slower")]
+            shares.append(sum(place < 15 for place in alarms) / max(1, len(alarms)))
+        return float(np.mean(shares))
+
+    assert 0.01 < share(1) <= 0.05 < share(0.8)

@@ -1,43 +1,30 @@
 """Looks at a decision while it is measured: how often the whole plan errs, whatever the noise, and that this shows.
 
-Everything is simulated with fixed seeds. What is asserted of the boundaries fails for looks at 2.5 % each and for
-intervals that are a fifth shorter; the last tests of a section show it.
+Everything is simulated with fixed seeds. What is asserted of the boundaries fails for looks at 2.5 % each, and, under
+each noise and from the same draws, where t need be only four fifths as large, as of intervals a fifth shorter.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.goals.series import SERIES, THETA, log_throughput, taking_turns
 from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.verdict import Margins, judge, judge_all
 from harness.errors import HarnessError
 from harness.looks import looks_within
+from tests.analysis.noises import as_seen, heavy_tailed, normal, of_a_drifting_machine, scaled
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Array]
 MARGINS = Margins()
-SCHEDULES = [looks_within(12), looks_within(18), (4, 7, 12, 18), (2, 4, 8), (12,)]
-MANY = 120_000
-
-
-def normal(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
-    return chance.standard_normal((rounds, pairs))
-
-
-def heavy_tailed(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
-    return chance.standard_t(3, (rounds, pairs))
-
-
-def of_a_drifting_machine(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
-    """Pairs of windows that resemble their neighbours, on a machine that wanders by 5 %."""
-    [series] = [item for item in SERIES if item.name == "autocorrelated"]
-    logs = log_throughput(series.step_times(chance, rounds // 24, taking_turns(pairs)))
-    return np.asarray(logs[:, 1] - logs[:, 0] - THETA)
+SCHEDULES = [looks_within(12), looks_within(18)]
+OTHERS = [(4, 7, 12, 18), (2, 4, 8), (12,)]
+MANY, FEWER = 120_000, 5000
 
 
 def with_lost_blocks(chance: np.random.Generator, rounds: int, pairs: int) -> Array:
@@ -45,26 +32,51 @@ def with_lost_blocks(chance: np.random.Generator, rounds: int, pairs: int) -> Ar
     return np.where(chance.random((rounds, pairs)) < 1 / 7, np.nan, normal(chance, rounds, pairs))
 
 
-NOISES: list[Draw] = [normal, heavy_tailed, of_a_drifting_machine, with_lost_blocks]
+NOISES: list[Draw] = [normal, heavy_tailed, of_a_drifting_machine, with_lost_blocks, as_seen]
 
 
-def scores(pairs: Array, after: int) -> tuple[Array, Array]:
+def drawn(noise: Draw, seed: int, pairs: int) -> Array:
+    """Many rounds, fewer where each pair is made of its windows."""
+    rounds = FEWER if noise in (of_a_drifting_machine, as_seen) else MANY
+    return noise(np.random.default_rng(seed), rounds, pairs)
+
+
+def score(pairs: Array, after: int) -> tuple[Array, NDArray[np.intp]]:
     """Student's t of the first `after` pairs of each row, and its degrees of freedom; lost pairs are NaN."""
     there = ~np.isnan(pairs[:, :after])
     first, count = np.where(there, pairs[:, :after], 0), there.sum(axis=1)
     mean = first.sum(axis=1) / np.maximum(count, 1)
     variance = ((first**2).sum(axis=1) - count * mean**2) / np.maximum(count - 1, 1)
     enough = count >= 2
-    return np.where(enough, mean / np.sqrt(np.where(enough, variance / np.maximum(count, 1), 1)), 0), count - 1
+    t = np.where(enough, mean / np.sqrt(np.where(enough, variance / np.maximum(count, 1), 1)), 0)
+    return t, np.maximum(count - 1, 0)
 
 
-def errs(after: Sequence[int], limits: Sequence[float], pairs: Array) -> float:
-    """How often pairs whose true mean is at the margin cross some look's boundary."""
-    crossed = np.zeros(len(pairs), bool)
-    for blocks, limit in zip(after, limits, strict=True):
-        t, freedom = scores(pairs, blocks)
-        crossed |= special.stdtr(freedom, -t) <= limit
-    return float(crossed.mean())
+@dataclass(frozen=True)
+class Scored:
+    """Simulated plans with the t that each of their looks has."""
+
+    after: tuple[int, ...]
+    scores: list[tuple[Array, NDArray[np.intp]]]
+
+    @classmethod
+    def of(cls, after: tuple[int, ...], pairs: Array) -> "Scored":
+        return cls(after, [score(pairs, blocks) for blocks in after])
+
+    @property
+    def rounds(self) -> int:
+        return len(self.scores[0][0])
+
+    def errs(self, limits: Sequence[float], times: float = 1.0, sides: int = 1) -> float:
+        """How often pairs whose true mean is at the margin cross some look's boundary, of t `times` as large.
+
+        Of both sides: how often the intervals of all looks, `times` as long as they are, do not all hold the truth.
+        """
+        crossed = np.zeros(self.rounds, bool)
+        for blocks, limit, (t, freedom) in zip(self.after, limits, self.scores, strict=True):
+            bounds = -times * special.stdtrit(np.arange(1, blocks), limit)
+            crossed |= (t if sides == 1 else np.abs(t)) >= np.append(np.inf, bounds)[freedom]
+        return float(crossed.mean())
 
 
 def three_errors(share: float, rounds: int) -> float:
@@ -74,36 +86,49 @@ def three_errors(share: float, rounds: int) -> float:
 # the whole plan errs as seldom as it says
 
 
-@pytest.mark.parametrize("after", SCHEDULES, ids=str)
-def test_a_true_difference_of_delta_is_called_one_in_forty_times_a_side_and_one_of_epsilon_alike_one_in_twenty(
-    after: tuple[int, ...],
+@pytest.fixture(
+    scope="module",
+    params=[*((after, normal) for after in OTHERS), *((after, noise) for after in SCHEDULES for noise in NOISES)],
+    ids=lambda of: f"{of[0]} {of[1].__name__}",
+)
+def plan(request: pytest.FixtureRequest) -> tuple[Scored, Draw]:
+    """A schedule under a noise, simulated."""
+    after, noise = request.param
+    return Scored.of(after, drawn(noise, 2, after[-1])), noise
+
+
+def test_a_true_difference_of_delta_is_called_at_most_one_in_forty_times_a_side_and_one_of_epsilon_alike_one_in_twenty(
+    plan: tuple[Scored, Draw],
 ) -> None:
-    looks = Looks.planned(after)
-    pairs = normal(np.random.default_rng(1), MANY, after[-1])
+    (scored, noise), looks = plan, Looks.planned(plan[0].after)
     for share, limits in ((0.025, looks.different), (0.05, looks.equivalent)):
-        assert errs(after, limits, pairs) == pytest.approx(share, abs=three_errors(share, MANY))
+        slack = three_errors(share, scored.rounds)
+        assert scored.errs(limits) <= share + slack < scored.errs(limits, times=0.8)
+        if noise is normal:
+            assert scored.errs(limits) >= share - slack, "what it may err it does, or it would be too wide"
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("after", [looks_within(12), looks_within(18)], ids=str)
-def test_noise_that_is_not_normal_makes_it_err_no_more(after: tuple[int, ...], noise: Draw) -> None:
-    looks = Looks.planned(after)
-    pairs = noise(np.random.default_rng(2), MANY, after[-1])
-    for share, limits in ((0.025, looks.different), (0.05, looks.equivalent)):
-        assert errs(after, limits, pairs) <= share + three_errors(share, len(pairs))
+def test_the_intervals_of_all_looks_together_hold_the_truth_95_times_in_100_and_a_fifth_shorter_they_would_not(
+    plan: tuple[Scored, Draw],
+) -> None:
+    (scored, noise), limits = plan, Looks.planned(plan[0].after).different
+    slack = three_errors(0.05, scored.rounds)
+    assert scored.errs(limits, sides=2) <= 0.05 + slack < scored.errs(limits, times=0.8, sides=2)
+    if noise is normal:
+        assert scored.errs(limits, sides=2) >= 0.05 - slack
 
 
 @pytest.mark.parametrize("noise", [normal, of_a_drifting_machine])
 def test_looks_that_each_err_as_the_whole_may_would_be_found_out(noise: Draw) -> None:
-    pairs = noise(np.random.default_rng(2), MANY, 12)
+    scored = Scored.of((5, 8, 12), drawn(noise, 2, 12))
     for share in (0.025, 0.05):
-        assert errs((5, 8, 12), [share] * 3, pairs) > share + 2 * three_errors(share, len(pairs))
+        assert scored.errs([share] * 3) > share + 2 * three_errors(share, scored.rounds)
 
 
 def test_boundaries_of_a_mean_of_known_variance_would_be_found_out() -> None:
     of_known_variance = (0.01027, 0.02079, 0.0382)
-    pairs = normal(np.random.default_rng(1), MANY, 12)
-    assert errs((5, 8, 12), of_known_variance, pairs) > 0.05 + three_errors(0.05, MANY)
+    scored = Scored.of((5, 8, 12), drawn(normal, 1, 12))
+    assert scored.errs(of_known_variance) > 0.05 + three_errors(0.05, MANY)
 
 
 def test_the_boundaries_of_twelve_blocks_are_those_that_were_calibrated_by_simulation() -> None:
@@ -112,45 +137,41 @@ def test_the_boundaries_of_twelve_blocks_are_those_that_were_calibrated_by_simul
     assert looks.equivalent == pytest.approx((0.0095, 0.0193, 0.0354), rel=0.02)
 
 
-# intervals
+# the interval that is published
 
 
-def covered(after: tuple[int, ...], pairs: Array, truth: float) -> float:
-    """How often the interval of the look at which each row stops holds the truth."""
+ROUNDS = 2000
+
+
+@pytest.fixture(scope="module", params=[normal, heavy_tailed, of_a_drifting_machine, as_seen])
+def scatter(request: pytest.FixtureRequest) -> Array:
+    """Of pairs about their mean."""
+    pairs = request.param(np.random.default_rng(3), ROUNDS, 12)
+    return np.asarray(0.016 * pairs / pairs.std())
+
+
+def reaches(after: tuple[int, ...], pairs: Array, truth: float) -> Array:
+    """How far out the truth lies in the interval of the look at which each row stops: held at 1 or less."""
     looks = Looks.planned(after)
-    held = []
+    found = []
     for row in (pairs + truth).tolist():
         for number, blocks in enumerate(looks.after, start=1):
             if blocks == after[-1] or looks.stops(row[:blocks], number, MARGINS):
                 estimate = looks.estimate(row[:blocks], number)
                 low, high = estimate.log_bounds() or (math.nan, math.nan)
-                held.append(low <= truth <= high)
+                found.append(2 * abs(truth - estimate.mean) / (high - low))
                 break
-    return float(np.mean(held))
+    return np.array(found)
 
 
-@pytest.mark.parametrize("noise", [normal, heavy_tailed, of_a_drifting_machine])
 @pytest.mark.parametrize("truth", [0.0, 0.01, -0.02, 0.03])
-def test_the_interval_of_the_look_at_which_it_stops_holds_the_truth_95_times_in_100(noise: Draw, truth: float) -> None:
-    pairs = noise(np.random.default_rng(3), 48_000, 12)[:2000]
-    pairs = 0.016 * pairs / pairs.std()
-    assert covered((5, 8, 12), pairs, truth) >= 0.95 - three_errors(0.05, 2000)
-
-
-def all_hold(after: tuple[int, ...], pairs: Array, shorter: float = 1.0) -> float:
-    """How often the intervals of all looks hold the truth, each `shorter` times as long as it is."""
-    missed = np.zeros(len(pairs), bool)
-    for blocks, limit in zip(after, Looks.planned(after).different, strict=True):
-        t, freedom = scores(pairs, blocks)
-        missed |= np.abs(t) > -shorter * special.stdtrit(freedom, limit)
-    return float(1 - missed.mean())
-
-
-@pytest.mark.parametrize("after", [looks_within(12), looks_within(18)], ids=str)
-def test_the_intervals_of_all_looks_together_hold_the_truth_95_times_in_100(after: tuple[int, ...]) -> None:
-    pairs = normal(np.random.default_rng(4), MANY, after[-1])
-    assert all_hold(after, pairs) == pytest.approx(0.95, abs=three_errors(0.05, MANY))
-    assert all_hold(after, pairs, shorter=0.8) < 0.92, "intervals that are a fifth shorter would be found out"
+def test_the_interval_of_the_look_at_which_it_stops_holds_the_truth_95_times_in_100(
+    scatter: Array, truth: float
+) -> None:
+    # because the intervals of all looks hold it together, this one does 97 to 99 times, and a fifth shorter still 94 to
+    # 98: half of it is found out under each noise, with 76 to 91. Of all of them the test above finds out the fifth
+    reach, least = reaches((5, 8, 12), scatter, truth), 0.95 - three_errors(0.05, ROUNDS)
+    assert (reach <= 0.5).mean() < least <= (reach <= 1).mean()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -229,17 +250,25 @@ def test_one_decision_among_several_stops_only_where_holms_correction_could_not_
     assert 20 < stopped < 200
 
 
-def test_holm_over_decisions_with_looks_keeps_the_chance_of_any_false_alarm() -> None:
-    chance, looks = np.random.default_rng(6), Looks.planned((5, 8, 12), among=4)
-    margins = Margins(0.01, 0.03)
-    alarms = 0
-    for _ in range(400):
-        estimates = []
-        for row in chance.normal(math.log1p(margins.delta), 0.01, (4, 12)).tolist():
-            number = next((k for k, n in enumerate(looks.after, 1) if looks.stops(row[:n], k, margins)), 3)
-            estimates.append(looks.estimate(row[: looks.after[number - 1]], number))
-        alarms += any(item.verdict == "faster" for item in judge_all(estimates, margins, "holm"))
-    assert alarms / 400 <= 0.025 + three_errors(0.025, 400)
+@pytest.mark.parametrize("noise", [normal, as_seen])
+def test_holm_over_decisions_with_looks_keeps_the_chance_of_any_false_alarm(noise: Draw) -> None:
+    rounds, looks, margins = 800, Looks.planned((5, 8, 12), among=4), Margins(0.01, 0.01)
+    pairs = noise(np.random.default_rng(6), rounds * 4, 12)
+    sets = (0.01 * pairs / pairs.std() + margins.log_delta).reshape(rounds, 4, 12).tolist()
+
+    def alarms(times: float) -> float:
+        """How often some decision is called faster, of intervals `times` as long."""
+        count = 0
+        for rows in sets:
+            estimates = []
+            for row in rows:
+                so_far = [scaled(row[:after], times) for after in looks.after]
+                number = next((k for k, part in enumerate(so_far, 1) if looks.stops(part, k, margins)), 3)
+                estimates.append(looks.estimate(so_far[number - 1], number))
+            count += any(item.verdict == "faster" for item in judge_all(estimates, margins, "holm"))
+        return count / rounds
+
+    assert alarms(1) <= 0.025 + three_errors(0.025, rounds) < alarms(0.8)
 
 
 # what makes sense
