@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 LARGEST_RECORDS = 2**31
 """Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
+_MORE = 2**16
 END_OF_LOG = 2**20
 """Bytes: the stacks of hundreds of threads."""
 
@@ -41,8 +42,12 @@ def opened(path: Path, largest: int | None = None) -> BinaryIO:
 def read_whole(path: Path, largest: int) -> bytes:
     """All bytes of a regular file of at most `largest`. OSError that says so where it is larger."""
     with opened(path, largest) as stream:
-        data = stream.read(largest + 1)
-    if len(data) > largest:  # it has grown, or tells no size, as files in /proc do not
+        size = os.fstat(stream.fileno()).st_size
+        data = stream.read(size + 1)  # as many bytes as are asked for are set aside, so never `largest` of them
+        while size < len(data) <= largest:  # it has grown, or tells no size, as files in /proc do not
+            size = len(data)
+            data += stream.read(min(max(_MORE, size), largest + 1 - size))
+    if len(data) > largest:
         raise _larger_than(largest)
     return data
 

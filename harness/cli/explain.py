@@ -77,16 +77,19 @@ def _refuse_nothing(found: "Sequence[Explanation]") -> None:
 def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings":
     spec: Path | None = given["spec"]
     keys = {key: value_from(key, text) for key, text in flags.items()}
-    if spec is None or spec.suffix == ".toml" or (spec.exists() and not _is_of_run(spec)):
+    if spec is None or spec.suffix == ".toml" or _is_spec(spec):
         return _settings_of_spec(spec, keys)
     return _settings_of_run(spec, keys, given)
 
 
-def _is_of_run(path: Path) -> bool:
-    """Whether it is a folder, or a file of a run."""
+def _is_spec(path: Path) -> bool:
+    """Whether it is there, and no folder or file of a run."""
     from harness.record.reading import MANIFEST_NAME
 
-    return path.is_dir() or (path.parent / MANIFEST_NAME).is_file()
+    try:
+        return path.exists() and not (path.is_dir() or (path.parent / MANIFEST_NAME).is_file())
+    except OSError:  # nothing can be called so; to look for a run of that name says why
+        return False
 
 
 def _settings_of_run(name: Path, keys: dict[str, Any], given: dict[str, Any]) -> "ExplainSettings":

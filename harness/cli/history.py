@@ -47,11 +47,11 @@ def command(
     from harness.analysis.history.false_alarms import false_alarms
     from harness.analysis.history.series import history
     from harness.errors import UsageError
-    from harness.report.export.base import refuse_own_file, write
+    from harness.report.export.base import refuse_place, write
     from harness.report.history import history_json, history_page
 
     if output is not None:
-        refuse_own_file(output, "FILE.html")
+        refuse_place(output, "FILE.html")
     read: list[str] = []
     series = history(_runs(results, read), cell or ())
     if cell and not series:

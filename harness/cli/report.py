@@ -91,13 +91,13 @@ def _refuse_beside_no_sweep(run: "Run", others: Mapping[str, str | None]) -> Non
 
 
 def _target(output: Path | None, run_id: str) -> Path:
-    """The file of the page. UsageError for one that a run keeps."""
+    """The file of the page. Raises what `refuse_place` does."""
     from harness.cli._index import REPORTS
-    from harness.report.export.base import refuse_own_file
+    from harness.report.export.base import refuse_place
 
     if output is None:
         return REPORTS / f"{_file_name(run_id)}.html"
-    refuse_own_file(output, "FILE.html")
+    refuse_place(output, "FILE.html")
     return output
 
 

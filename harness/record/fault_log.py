@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from harness.record.belonging import Belonging
 from harness.record.faults import FAULTS_NAME, FaultRecord
 from harness.record.log import RecordLog, load_records
+from harness.record.reading import load_manifest
 
 
 class FaultLog(RecordLog):
@@ -14,5 +16,6 @@ class FaultLog(RecordLog):
 
 
 def load_faults(folder: Path) -> list[FaultRecord]:
-    """The records of a run of faults. Raises what `load_records` does."""
-    return load_records(FaultRecord, folder, FAULTS_NAME)
+    """The records of a run of faults. Raises what `load_records` does, also for a job of a cell that the run does
+    not have, or one that is there twice."""
+    return load_records(FaultRecord, folder, FAULTS_NAME, Belonging(None, load_manifest(folder).cells).check)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.record.bounds import Duration, Natural, Positive, Utc
 from harness.record.kind import Kind, Undertaking
@@ -129,6 +129,17 @@ class FaultRecord(RecordModel):
     job_s: Duration = 0.0
     """From the first process's start until the last one is gone."""
     evidence: str | None = None
+
+    @model_validator(mode="after")
+    def _the_cell_is_the_one_named(self) -> "FaultRecord":
+        if self.cell_id != self.cell.cell_id:
+            raise ValueError(f"cell_id {self.cell_id} is not the hash of the cell ({self.cell.cell_id})")
+        return self
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What no other job of its run has: each is done once."""
+        return self.scenario, self.cell_id, self.repeat
 
     @property
     def measured(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _LARGEST_LOCK = 64
 """Bytes of a lock: it holds a pid."""
 _MOST_LINKS = 40
 """As many as the kernel follows."""
+OF_KERNEL = "it is a file of the kernel"
 _LOCK_PATIENCE_S = 0.5
 """A reader that asks whether a run is live holds the lock for microseconds; a writer outwaits it."""
 
@@ -40,7 +42,7 @@ _REMEDIES = {
     errno.ENOTDIR: "move the file that is where a folder is needed",
     errno.ELOOP: "remove that link",
     errno.EISDIR: "move the folder that is where a file is needed",
-    errno.ENAMETOOLONG: "shorten the name of the sweep",
+    errno.ENAMETOOLONG: "shorten the name",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
 }
 
@@ -54,6 +56,28 @@ def storage_error(action: str, path: Path, error: OSError, run: Path | None = No
     remedy = _REMEDIES.get(error.errno or 0, "check the disk")
     text = f"cannot {action} '{path}': {reason}; {remedy}"
     return StorageError(text, run.name) if run else StorageError(f"{text}, or choose another place with --results DIR")
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What goes wrong while `path` is read, as a StorageError: what the system reports, and too little memory."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error("read", path, error) from None
+    except MemoryError:
+        raise StorageError(
+            f"cannot read '{path}': there is not enough memory for what it holds; free some, or raise the limit "
+            "(ulimit -v)"
+        ) from None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether `path` is a folder. A name that the system refuses is none: who then writes there is told why."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def to_json(model: BaseModel, indent: int | None = None) -> bytes:
@@ -103,12 +127,37 @@ def replace_file(path: Path, data: bytes) -> None:
     """Put `data` at `path` durably; whoever reads sees the old content or the new, never a mixture.
 
     A link is followed: what it names gets the data, and its mode stays. A device or a pipe is written to and stays what
-    it is. Raises OSError, and then the old content is untouched.
+    it is; a file of the kernel, which is no place for data, is refused. Raises OSError, and then the old content is
+    untouched.
     """
     path = behind_links(path)
-    if not may_be_replaced(path):
+    if _is_setting(path):
+        raise OSError(errno.EINVAL, OF_KERNEL)
+    if may_be_replaced(path):
+        _put(path, data)
+    else:
         _write_in_place(path, data)
-        return
+
+
+def replace_own_file(path: Path, data: bytes) -> None:
+    """`replace_file` for what a run keeps in its folder: a link there is refused, and what it names is untouched."""
+    refuse_link(path)
+    _put(path, data)
+
+
+def refuse_link(path: Path) -> None:
+    """OSError where `path` is a link: a run writes in its own folder and nowhere else."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link")
+
+
+def own_descriptor(path: Path) -> int:
+    """A descriptor of a file that a run appends to, made where there is none. OSError where a link or no file is."""
+    refuse_link(path)
+    return descriptor_of(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW)
+
+
+def _put(path: Path, data: bytes) -> None:
     temporary, descriptor = _new_file_beside(path)
     try:
         try:
@@ -137,12 +186,13 @@ def _new_file_beside(path: Path) -> tuple[Path, int]:
 
 
 def behind_links(path: Path) -> Path:
-    """What `path` is in the end, which need not exist. An open file (/dev/stdout, /dev/fd/63) stays its name in /proc.
+    """What `path` is in the end, which need not exist. A name in /proc or /sys stays, as that of an open file
+    (/dev/stdout, /dev/fd/63).
 
     Raises OSError for links that lead in a circle.
     """
     for _ in range(_MOST_LINKS):
-        if not path.is_symlink() or _is_open_file(path):
+        if not path.is_symlink() or _is_of_kernel(path):
             return path
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -153,8 +203,23 @@ def may_be_replaced(path: Path) -> bool:
     return not path.exists() or (path.is_file() and not _is_open_file(path))
 
 
+def is_setting(path: Path) -> bool:
+    """Whether writing to `path`, which need not exist, would tell the kernel something: it is a file, or would be a
+    folder, of /proc or /sys, and none that this process has open. OSError for links in a circle."""
+    return _is_setting(behind_links(path))
+
+
+def _is_setting(path: Path) -> bool:
+    return _is_of_kernel(path) and not _is_open_file(path)
+
+
+def _is_of_kernel(path: Path) -> bool:
+    folder = Path(os.path.realpath(path.parent))
+    return any(folder.is_relative_to(system) for system in ("/proc", "/sys"))
+
+
 def _is_open_file(path: Path) -> bool:
-    return Path(os.path.realpath(path.parent)).is_relative_to("/proc")
+    return os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd")
 
 
 def _write_in_place(path: Path, data: bytes) -> None:

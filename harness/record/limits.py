@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, Utc
-from harness.record.files import replace_file, storage_error, to_json
+from harness.record.files import is_folder, reading, replace_file, storage_error, to_json
 from harness.record.manifest import Machine
 from harness.record.model import RecordModel
 from harness.record.proof import ProofRecord
@@ -119,7 +119,7 @@ def newest_limits(results: Path, machine_id: str) -> LimitsRecord | None:
 
     Raises StorageError, of one line, where it cannot be read, is damaged, or is of another machine.
     """
-    if not results.is_dir():
+    if not is_folder(results):
         return None
     path = max(results.glob(f"limits-{machine_id}-*.json"), default=None)
     return None if path is None else _of_machine(path, machine_id)
@@ -127,12 +127,10 @@ def newest_limits(results: Path, machine_id: str) -> LimitsRecord | None:
 
 def _of_machine(path: Path, machine_id: str) -> LimitsRecord:
     remedy = "remove it, or measure anew with doctor --limits --again"
-    try:
+    with reading(path):
         data = read_whole(path, LARGEST_RECORDS)
-    except OSError as error:
-        raise storage_error("read", path, error) from None
     try:
-        record = validated(LimitsRecord, data, str(path))
+        record = validated(LimitsRecord, data, str(path), remedy="")
     except StorageError as error:
         raise StorageError(f"{error}; {remedy}") from None
     if record.machine_id != machine_id:

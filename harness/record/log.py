@@ -1,17 +1,17 @@
 """A file of records that are no trials: a JSON line each, appended durably, read back without a torn end."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from harness.errors import StorageError
-from harness.record.files import append_line, storage_error, to_json
+from harness.record.files import append_line, own_descriptor, reading, storage_error, to_json
 from harness.record.kind import RECORDS_NAME
 from harness.record.packed import plain_file, read_records, records_file
-from harness.record.reading import whole_length
+from harness.record.reading import validated, whole_length
 
 _Record = TypeVar("_Record", bound=BaseModel)
 
@@ -23,8 +23,9 @@ class RecordLog:
         """Open it, without a last line that a kill tore. Raises StorageError."""
         self._path = plain_file(folder / name)
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            data = read_records(self._path)
+            self._descriptor = own_descriptor(self._path)
+            with reading(self._path):
+                data = read_records(self._path)
             if (whole := whole_length(data)) < len(data):
                 os.ftruncate(self._descriptor, whole)
             elif data and not data.endswith(b"\n"):
@@ -48,24 +49,26 @@ class RecordLog:
         os.close(self._descriptor)
 
 
-def load_records(model: type[_Record], folder: Path, name: str = RECORDS_NAME) -> list[_Record]:
+def load_records(
+    model: type[_Record],
+    folder: Path,
+    name: str = RECORDS_NAME,
+    check: Callable[[_Record, Path, int], None] | None = None,
+) -> list[_Record]:
     """The records of a run, without a last line that a kill tore; none when there is no file yet.
 
-    Raises StorageError that names the line and the key of one that is not valid.
+    Raises StorageError that names the line and the key of one that is not valid; `check` may refuse others so.
     """
     path = records_file(folder / name)
-    try:
-        data = read_records(path)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise storage_error("read", path, error) from None
-    records = []
-    for number, line in enumerate(data[: whole_length(data)].splitlines(), start=1):
+    records: list[_Record] = []
+    with reading(path):
         try:
-            records.append(model.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "record"
-            raise StorageError(f"{path}:{number}: {key}: {first['msg']}") from None
+            data = read_records(path)
+        except FileNotFoundError:
+            return records
+        for number, line in enumerate(data[: whole_length(data)].splitlines(), start=1):
+            record = validated(model, line, f"{path}:{number}")
+            if check is not None:
+                check(record, path, number)
+            records.append(record)
     return records

@@ -1,5 +1,6 @@
 """Which files are a run's own: nothing else may take their place."""
 
+import os
 from pathlib import Path
 
 from harness.record.faults import FAULTS_NAME
@@ -19,7 +20,7 @@ TRACES = "traces"
 def is_own_file(path: Path) -> bool:
     """Whether `path`, which need not exist, is where a run keeps a file of its own. OSError for links in a circle."""
     path = behind_links(path)
-    folder = path.parent.resolve()
+    folder = Path(os.path.realpath(path.parent))  # `resolve` of a circle is no OSError
     if path.name in OWN_FILES and (folder / MANIFEST_NAME).exists():
         return True
     return any(at.name == TRACES and (at.parent / MANIFEST_NAME).exists() for at in (folder, *folder.parents))

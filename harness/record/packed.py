@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, opened, read_whole
+from harness.record.files import reading
 
 PACKED = ".gz"
 MOST_TIMES = 100
@@ -22,9 +23,11 @@ ALWAYS_READ = 2**24
 def records_file(path: Path) -> Path:
     """`path`, or where it is not there the compressed file beside it. StorageError where both are: one is stale."""
     packed = path.with_name(path.name + PACKED)
-    if not packed.exists():
-        return path
-    if path.exists():
+    with reading(path):
+        if not packed.exists():
+            return path
+        twice = path.exists()
+    if twice:
         raise StorageError(f"'{path}' is there twice, plain and as {packed.name}: remove the one that is stale")
     return packed
 

@@ -14,12 +14,14 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import NothingMeasured, StorageError, UsageError, nearest
 from harness.files import LARGEST_RECORDS, read_whole
-from harness.record.files import is_locked, storage_error
+from harness.record.belonging import REMEDY, Belonging
+from harness.record.files import is_locked, reading, storage_error
 from harness.record.imported import ImportedRecord
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.packed import PACKED, opened_records, records_file
 from harness.record.trial import TrialRecord
+from harness.spec.cell import Cell
 from harness.visible import one_line
 
 MANIFEST_NAME = "run.json"
@@ -81,49 +83,46 @@ def load_run(path: Path) -> Run:
     Raises StorageError that names the file, and for a bad record its line and key.
     """
     manifest = load_manifest(path)
-    trials, torn = load_trials(path / TRIALS_NAME, manifest.run_id)
+    trials, torn = load_trials(path / TRIALS_NAME, manifest.run_id, manifest.cells)
     return Run(path=path, manifest=manifest, trials=trials, torn=torn, live=is_locked(path))
 
 
 def load_manifest(path: Path) -> RunManifest:
     """Read `run.json` of the run folder `path`. Raises StorageError."""
     file = path / MANIFEST_NAME
-    try:
-        data = read_whole(file, LARGEST_RECORDS)
-    except (FileNotFoundError, NotADirectoryError):
-        if not path.exists():
-            raise StorageError(f"there is no run at '{path}'; `python -m harness list` shows what there is") from None
-        raise StorageError(
-            f"'{path}' is not a run: it has no {MANIFEST_NAME}; `python -m harness list` shows the runs there are"
-        ) from None
-    except OSError as error:
-        raise storage_error("read", file, error) from None
-    return validated(RunManifest, data, str(file))
+    with reading(file):
+        try:
+            return validated(RunManifest, read_whole(file, LARGEST_RECORDS), str(file))
+        except (FileNotFoundError, NotADirectoryError):
+            there = path.exists()
+    if not there:
+        raise StorageError(f"there is no run at '{path}'; `python -m harness list` shows what there is")
+    raise StorageError(
+        f"'{path}' is not a run: it has no {MANIFEST_NAME}; `python -m harness list` shows the runs there are"
+    )
 
 
-def load_trials(file: Path, run_id: str) -> tuple[list[TrialRecord], bool]:
+def load_trials(file: Path, run_id: str, cells: Iterable[Cell] = ()) -> tuple[list[TrialRecord], bool]:
     """The records of `trials.jsonl`, compressed or not, and whether a torn last line was left out.
 
     A file that does not exist yet holds no trials: a run may be killed before its first one.
-    Raises StorageError that names the line and the key of a record that is not valid.
+    Raises StorageError that names the line and the key of a record that is not valid, or that is none of the run
+    (`Belonging`); with `cells`, those of the manifest, one of another cell too.
     """
     trials: list[TrialRecord] = []
+    of_run = Belonging(run_id, cells)
     file = records_file(file)
-    try:
-        # A line at a time: the whole file beside its records would double what a large run needs.
-        with opened_records(file) as stream, _without_collector():
-            for number, line, last in _numbered_lines(stream):
-                if last and not _is_json(line):
-                    return trials, True
-                record = validated(TrialRecord, line, f"{file}:{number}")
-                if record.run_id != run_id:
-                    given = _excerpt(record.run_id)
-                    raise StorageError(f"{file}:{number}: run_id: '{given}' is not this run's ('{_excerpt(run_id)}')")
-                trials.append(record)
-    except FileNotFoundError:
-        return [], False
-    except OSError as error:
-        raise storage_error("read", file, error) from None
+    with reading(file):
+        try:
+            # A line at a time: the whole file beside its records would double what a large run needs.
+            with opened_records(file) as stream, _without_collector():
+                for number, line, last in _numbered_lines(stream):
+                    if last and not _is_json(line):
+                        return trials, True
+                    of_run.check(record := validated(TrialRecord, line, f"{file}:{number}"), file, number)
+                    trials.append(record)
+        except FileNotFoundError:
+            return [], False
     return trials, False
 
 
@@ -255,17 +254,16 @@ def _counted(file: Path) -> tuple[int, int]:
     """Lines, and those of unproved trials: within a text of the record its quotes would be escaped."""
     file = records_file(file)
     lines = unproved = 0
-    try:
-        with opened_records(file) as stream:
-            before = b""
-            for chunk in iter(lambda: stream.read(1 << 20), b""):
-                lines += chunk.count(b"\n")
-                unproved += (before + chunk).count(_UNPROVED)
-                before = (before + chunk)[1 - len(_UNPROVED) :]
-    except FileNotFoundError:
-        return 0, 0
-    except OSError as error:
-        raise storage_error("read", file, error) from None
+    with reading(file):
+        try:
+            with opened_records(file) as stream:
+                before = b""
+                for chunk in iter(lambda: stream.read(1 << 20), b""):
+                    lines += chunk.count(b"\n")
+                    unproved += (before + chunk).count(_UNPROVED)
+                    before = (before + chunk)[1 - len(_UNPROVED) :]
+        except FileNotFoundError:
+            return 0, 0
     return lines, unproved
 
 
@@ -293,14 +291,16 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def validated(model: type[_Model], data: bytes, where: str) -> _Model:
-    """`data` as a record of that kind. StorageError of one line that names `where` and the key."""
+def validated(model: type[_Model], data: bytes, where: str, remedy: str = f": {REMEDY}") -> _Model:
+    """`data` as a record of that kind. StorageError of one line that names `where`, the key and, but for a record of a
+    newer version, the remedy."""
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        raise StorageError(f"{where}: {_version_problem(data) or _first_problem(error.errors()[0])}") from None
+        problem = _version_problem(data) or _first_problem(error.errors()[0]) + remedy
+        raise StorageError(f"{where}: {problem}") from None
     except UsageError as error:  # of a spec that the record holds
-        raise StorageError(f"{where}: {_excerpt(str(error))}") from None
+        raise StorageError(f"{where}: {_excerpt(str(error))}{remedy}") from None
 
 
 def _version_problem(data: bytes) -> str | None:
@@ -320,7 +320,7 @@ def _version_problem(data: bytes) -> str | None:
 
 def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "json_invalid":
-        return f"not valid JSON ({error['ctx']['error']}): mend or remove it"
+        return f"not valid JSON ({error['ctx']['error']})"
     key = _excerpt(".".join(str(part) for part in error["loc"]) or "record")
     if error["type"] == "missing":
         return f"{key}: missing"

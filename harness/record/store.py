@@ -14,9 +14,22 @@ from typing import Literal, Self
 
 from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
-from harness.record.files import LOCK_NAME, FolderLock, append_line, replace_file, storage_error, sync_folder, to_json
+from harness.record.files import (
+    LOCK_NAME,
+    FolderLock,
+    append_line,
+    is_setting,
+    own_descriptor,
+    reading,
+    refuse_link,
+    replace_own_file,
+    storage_error,
+    sync_folder,
+    to_json,
+)
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
+from harness.record.own_files import OWN_FILES
 from harness.record.packed import plain_file
 from harness.record.reading import (
     MANIFEST_NAME,
@@ -47,14 +60,14 @@ class RunStore:
     """
 
     def __init__(self, path: Path, manifest: RunManifest, lock: FolderLock, trials: tuple[TrialRecord, ...]) -> None:
-        """Use `create` or `open_for_resume`. Raises OSError when trials.jsonl cannot be opened."""
+        """Use `create` or `open_for_resume`. Raises OSError when trials.jsonl cannot be opened, or is a link."""
         self.path = path
         self.manifest = manifest
         self.earlier_trials = trials
         """Records that were there when the run was opened for resuming."""
         self._lock = lock
         self._made: list[Path] = []
-        self._descriptor: int | None = os.open(path / TRIALS_NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        self._descriptor: int | None = own_descriptor(path / TRIALS_NAME)
 
     @classmethod
     def create(cls, results: Path, manifest: RunManifest) -> Self:
@@ -72,7 +85,7 @@ class RunStore:
                 undo.callback(_undo, path, made, manifest.what.kind.log)
                 lock = FolderLock(path)
                 undo.callback(lock.release)
-                replace_file(path / MANIFEST_NAME, data)
+                replace_own_file(path / MANIFEST_NAME, data)
                 store = cls(path, manifest, lock, ())
                 store._made = made
                 undo.callback(store.close)
@@ -88,7 +101,7 @@ class RunStore:
         """Open a run that ended early, hold its lock, and cut off a last line that a kill tore.
 
         `earlier_trials` then holds what was measured. Raises StorageError when another live process
-        writes the run (it names the pid), or when the run cannot be read or written.
+        writes the run (it names the pid), or when the run cannot be read or written, or a file of its own is a link.
         """
         load_manifest(path)  # before the lock, which would otherwise be left in a folder that is no run
         try:
@@ -97,9 +110,10 @@ class RunStore:
             raise storage_error("lock", path / LOCK_NAME, error, path) from None
         with contextlib.ExitStack() as undo:
             undo.callback(lock.release)
+            _refuse_links(path)
             # Read under the lock: until then another process may have been writing.
             manifest = load_manifest(path)
-            trials, _ = load_trials(plain_file(path / TRIALS_NAME), manifest.run_id)
+            trials, _ = load_trials(plain_file(path / TRIALS_NAME), manifest.run_id, manifest.cells)
             try:
                 store = cls(path, manifest, lock, tuple(trials))
                 undo.callback(store.close)
@@ -123,7 +137,7 @@ class RunStore:
         """Replace `run.json` durably. Raises StorageError; the old manifest is then intact."""
         self._open_descriptor()
         try:
-            replace_file(self.path / MANIFEST_NAME, to_json(manifest, indent=2) + b"\n")
+            replace_own_file(self.path / MANIFEST_NAME, to_json(manifest, indent=2) + b"\n")
         except OSError as error:
             raise storage_error("write", self.path / MANIFEST_NAME, error, self.path) from None
         self.manifest = manifest
@@ -159,9 +173,10 @@ class RunStore:
         return self._descriptor
 
     def _mend_the_end(self) -> None:
-        """Leave whole, terminated lines only, so that the next line starts a line. Raises OSError."""
+        """Leave whole, terminated lines only, so that the next line starts a line. Raises OSError, StorageError."""
         descriptor = self._open_descriptor()
-        data = read_whole(self.path / TRIALS_NAME, LARGEST_RECORDS)
+        with reading(self.path / TRIALS_NAME):
+            data = read_whole(self.path / TRIALS_NAME, LARGEST_RECORDS)
         whole = whole_length(data)
         if whole < len(data):
             os.ftruncate(descriptor, whole)
@@ -170,12 +185,25 @@ class RunStore:
             append_line(descriptor, b"")
 
 
+def _refuse_links(folder: Path) -> None:
+    """StorageError where one of a run's own files is a link, before hours are measured for one that is written last."""
+    for file in (folder / name for name in sorted(OWN_FILES)):
+        try:
+            refuse_link(file)
+        except OSError as error:
+            raise storage_error("resume", file, error, folder) from None
+
+
 def _make_folders(path: Path) -> list[Path]:
-    """Make `path` and its missing parents; return those made, the outermost first. Raises OSError.
+    """Make `path` and its missing parents; return those made, the outermost first. Raises OSError, StorageError.
 
     `path` itself must be new: a folder that exists belongs to another run.
     """
     made: list[Path] = []
+    if is_setting(path):  # to make a folder there may set up something, such as a control group
+        raise StorageError(
+            f"cannot make '{path}': it is a folder of the kernel; choose another place with --results DIR"
+        )
     missing = [folder for folder in reversed(path.parents) if not folder.is_dir()]
     try:
         for folder in missing:

@@ -247,6 +247,12 @@ class TrialRecord(RecordModel):
     """Stacks or the end of standard error, for a trial that hung or crashed."""
 
     @property
+    def identity(self) -> tuple[int, str, int, str, str | None]:
+        """What no other trial of its run has. Arms that memory had parted go again within an attempt, in another group;
+        and what was left without its data is of block 0, though that may have been measured before."""
+        return self.block, self.group, self.attempt, self.cell_id, self.side
+
+    @property
     def measured(self) -> bool:
         """Whether it was timed to its end and nothing was found wrong."""
         return self.status in MEASURED

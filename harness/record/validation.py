@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import MachineFact, Natural, Utc
-from harness.record.files import replace_file, storage_error, to_json
+from harness.record.files import is_folder, reading, replace_own_file, storage_error, to_json
 from harness.record.model import RecordModel
 from harness.spec.cell import MOST, Cell
 
@@ -222,7 +222,7 @@ def write_validation(folder: Path, record: ValidationRecord) -> None:
     """Write `validation.json` in a run's folder, whole or not at all. Raises StorageError."""
     path = folder / VALIDATION_NAME
     try:
-        replace_file(path, to_json(record, indent=1) + b"\n")
+        replace_own_file(path, to_json(record, indent=1) + b"\n")
     except OSError as error:
         raise storage_error("write", path, error) from None
 
@@ -239,9 +239,8 @@ def load_validation(folder: Path) -> ValidationRecord:
     """Read `validation.json` of a run. StorageError, of one line, when it is missing or no such record."""
     path = folder / VALIDATION_NAME
     try:
-        return ValidationRecord.model_validate(json.loads(read_whole(path, LARGEST_RECORDS)))
-    except OSError as error:
-        raise storage_error("read", path, error) from None
+        with reading(path):
+            return ValidationRecord.model_validate(json.loads(read_whole(path, LARGEST_RECORDS)))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the whole"
@@ -261,7 +260,7 @@ def find_validation(results: Path, machine_id: object) -> ValidationRecord | Non
     comparison, which then says that no validation was found.
     """
     found: list[ValidationRecord] = []
-    if not isinstance(machine_id, str) or not results.is_dir():
+    if not isinstance(machine_id, str) or not is_folder(results):
         return None
     for path in sorted(results.glob(f"*/{VALIDATION_NAME}")):
         try:

@@ -5,6 +5,7 @@ What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
 
 import contextlib
 import datetime
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +56,7 @@ def begin(
     the last leaves nothing behind; of every other the error says how to go on.
     """
     data_dir_of(manifest.sweep)  # a home that nobody knows is told before anything is written or imported
-    new = not results.exists()
+    new = not os.path.lexists(results)  # which takes any name: making the run's folder says what is wrong with one
     with RunStore.create(results, manifest) as store:
         if new and (words := unignored_words(results, store.path)):
             say_line(words, sys.stderr)

@@ -189,7 +189,7 @@ def test_an_edited_or_old_record_is_one_line_and_never_a_verdict(
 def test_a_record_that_stands_twice_is_not_counted_twice(harness: Harness, results: Path) -> None:
     trials = results / "same" / "trials.jsonl"
     trials.write_text(trials.read_text() * 2)
-    fault(harness, "a same", 4, "2 good trials of one cell")
+    fault(harness, "a same", 4, "record: repeats line 1: remove one of the two")
 
 
 def test_an_ab_run_alone_shows_its_verdict_again(harness: Harness, results: Path) -> None:

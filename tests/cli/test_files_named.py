@@ -62,11 +62,47 @@ def test_a_link_to_what_does_not_exist_yet_makes_it(harness: Run, tmp_path: Path
     assert (tmp_path / "new.csv").is_file()
 
 
-def test_links_in_a_circle_are_an_error_of_one_line(harness: Run, tmp_path: Path) -> None:
+ODD = ("a", "a/below", "x" * 300 + ".html", "x" * 300 + "/below")
+"""Names that lead nowhere: links in a circle, and more characters than a name may have."""
+
+
+@pytest.mark.parametrize("name", ODD, ids=["circle", "in a circle", "long", "in a long one"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((*verb, "--output") for verb in WRITING),
+        *(("export", REFERENCE, "--format", form, "--output") for form in ("tensorboard", "asv", "json")),
+        ("sweep", "--strategy", "none", "--replicas", "1", "--results"),
+        ("list", "--results"),
+        ("show", "latest", "--results"),
+        ("explain",),
+        ("show",),
+        ("sweep", "--resume"),
+        ("sweep", "--dry-run"),
+    ],
+    ids=lambda given: "-".join((given[0], *given[-2:][-1:])),
+)
+def test_a_name_that_leads_nowhere_is_an_error_of_one_line(
+    harness: Run, tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    code, _, error = harness(*WRITING[0], "--output", "a")
-    assert (code, error.count("\n")) == (4, 1)
+    code, out, error = harness(*arguments, name)
+    assert (code, out, error.count("\n")) == (4 if arguments[-1] in ("--output", "--results") else 2, "", 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_an_output_that_is_a_file_of_the_kernel_is_refused_by_every_verb(harness: Run) -> None:
+    """Of a name that nobody can write to."""
+    for arguments in (*WRITING, ("export", REFERENCE, "--format", "tensorboard")):
+        code, out, error = harness(*arguments, "--output", "/proc/self/no-such-file")
+        assert (code, out, error.count("\n")) == (4, "", 1)
+        assert "'/proc/self/no-such-file': it is a file of the kernel; choose another place with --output" in error
+    code, out, error = harness("sweep", "--strategy", "none", "--replicas", "1", "--results", "/proc/no-such-folder")
+    assert (code, out, error.count("\n")) == (4, "", 1)
+    assert "it is a folder of the kernel; choose another place with --results" in error
+    with pytest.raises(OSError, match="it is a file of the kernel"):
+        replace_file(Path("/proc/self/no-such-file"), b"")
 
 
 @pytest.mark.parametrize("arguments", WRITING, ids=lambda given: given[0])

@@ -1,6 +1,7 @@
 """Reading runs back: what is wrong is named by file, line and key; names find their runs."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,10 @@ from harness.errors import StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
 from harness.record.limits import keep_sheet, make_place
 from tests.limits import limits
-from tests.record.examples import RUN_ID, failed_trial, manifest, trial
+from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
+
+RESULTS = Path(__file__).parents[2] / "results"
+KEPT = [RESULTS / "reference" / "run.json", *sorted((RESULTS / "validation").glob("*/run.json"))]
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def edit_line(run: Path, number: int, change: Callable[[dict[str, Any]], object]
         (lambda r: r.update(cell_id="0" * 12), "record: cell_id 000000000000 is not the hash of the cell"),
         (lambda r: r.update(status="crashed"), "record: status is crashed but a throughput is given"),
         (lambda r: r["checks"].update(reduction=False), "record: status is ok but the correctness gate"),
-        (lambda r: r.update(run_id="x"), "run_id: 'x' is not this run's"),
+        (lambda r: r.update(run_id="x"), f"run_id: 'x' is not this run's ('{RUN_ID}')"),
         (lambda r: r.update(schema_version=2, new=[]), "schema_version: 2 was written by a newer version"),
         (lambda r: r.update(throughput_examples_per_s=float("nan")), "throughput_examples_per_s: given nan"),
     ],
@@ -59,10 +63,55 @@ def test_an_edited_record_is_refused_by_file_line_and_key(
     with pytest.raises(StorageError) as caught:
         load_run(run)
     assert str(caught.value).startswith(f"{run}/trials.jsonl:2: {expected}")
+    remedy = "update the harness to read it" if "newer" in expected else ": mend or remove it"
+    assert str(caught.value).endswith(remedy)
     assert "\n" not in str(caught.value)
     with pytest.raises(StorageError, match=r"trials\.jsonl:2"):
         RunStore.open_for_resume(run)
     assert not load_run_is_live(run)
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        ({}, 4),
+        ({"status": "crashed", "reason": "a copy that was changed"}, 4),
+        ({"side": "a"}, None),
+        ({"side": "a", "group": "1.1"}, None),
+        ({"attempt": 2}, None),
+        ({"group": "prepare"}, None),
+    ],
+    ids=["twice", "twice and edited", "side", "group of a side", "attempt", "left without its data"],
+)
+def test_a_trial_that_is_there_twice_is_refused_by_file_and_line_and_what_differs_in_what_identifies_it_is_not(
+    run: Path, other: dict[str, Any], line: int | None
+) -> None:
+    """A copy would count as a measurement of its own, and make every interval narrower."""
+    again = (failed_trial if "status" in other else trial)(1, **other)
+    with (run / "trials.jsonl").open("ab") as file:
+        file.write(again.model_dump_json().encode() + b"\n")
+    if line is None:
+        assert load_run(run).trials[-1] == again
+        return
+    for read in (load_run, RunStore.open_for_resume):
+        with pytest.raises(StorageError) as caught:
+            read(run)
+        assert str(caught.value) == f"{run}/trials.jsonl:{line}: record: repeats line 2: remove one of the two"
+
+
+def test_a_trial_of_a_cell_that_the_manifest_does_not_list_is_refused_by_file_line_and_key(run: Path) -> None:
+    other = cell(replicas=3, global_batch_size=96)
+    with (run / "trials.jsonl").open("ab") as file:
+        file.write(trial(3, cell=other, cell_id=other.cell_id).model_dump_json().encode() + b"\n")
+    said = f"trials.jsonl:4: cell_id: '{other.cell_id}' is none of the cells of this run: mend or remove it"
+    for read in (load_run, RunStore.open_for_resume):
+        with pytest.raises(StorageError, match=re.escape(said)):
+            read(run)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.parent.name)
+def test_every_run_that_is_kept_holds_each_trial_once_and_of_its_own_cells(kept: Path) -> None:
+    assert load_run(kept.parent).trials
 
 
 def test_a_plan_that_was_edited_after_it_was_sealed_is_refused(run: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from harness.errors import StorageError
 from harness.record import RunManifest, RunStore, load_run, new_run_id
+from harness.record.files import is_locked
 from tests.record.examples import RUN_ID, failed_trial, manifest, trial
 
 WRITER = """
@@ -190,6 +191,57 @@ def test_a_last_line_that_only_lacks_its_newline_is_kept(tmp_path: Path) -> None
     with RunStore.open_for_resume(store.path) as resumed:
         resumed.append(trial(1))
     assert [record.block for record in load_run(store.path).trials] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "run.json", "validation.json", "faults.jsonl", "records.jsonl"])
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_a_run_with_a_link_among_its_own_files_is_not_written_and_what_the_link_names_stays(
+    tmp_path: Path, name: str, there: bool
+) -> None:
+    """Its end would be taken for a torn line and cut off, and records appended to it."""
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        store.append(trial(0))
+    theirs, own = tmp_path / "theirs", store.path / name
+    kept = own.read_bytes() if own.exists() else b""
+    if name != "run.json":
+        kept += b'{"torn'
+    if there:
+        theirs.write_bytes(kept)
+    own.unlink(missing_ok=True)
+    own.symlink_to(theirs)
+    with pytest.raises(StorageError) as caught:
+        RunStore.open_for_resume(store.path)
+    if there or name != "run.json":
+        remedy = f"it is a link; remove that link, then go on with --resume {RUN_ID}"
+        assert str(caught.value) == f"cannot resume '{own}': {remedy}"
+        assert not is_locked(store.path)
+    assert theirs.exists() == there
+    assert not there or theirs.read_bytes() == kept
+
+
+def test_a_link_that_is_put_in_the_place_of_a_manifest_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("dear")
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        (store.path / "run.json").unlink()
+        (store.path / "run.json").symlink_to(theirs)
+        with pytest.raises(StorageError, match=r"cannot write .*run\.json': it is a link; remove that link, then"):
+            store.end("finished")
+    assert theirs.read_text() == "dear"
+
+
+def test_a_run_may_be_read_through_links_and_its_folder_may_be_one(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path / "elsewhere", manifest()) as store:
+        store.append(trial(0))
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for name in ("run.json", "trials.jsonl"):
+        (linked / name).symlink_to(store.path / name)
+    assert load_run(linked).trials == [trial(0)]
+    (tmp_path / "folder").symlink_to(store.path)
+    with RunStore.open_for_resume(tmp_path / "folder") as resumed:
+        resumed.append(trial(1))
+    assert len(load_run(store.path).trials) == 2
 
 
 def test_a_writer_killed_again_and_again_loses_no_line_that_append_returned_from(tmp_path: Path) -> None:

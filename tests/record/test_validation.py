@@ -118,6 +118,23 @@ def test_writing_where_there_is_no_folder_is_a_storage_error_of_one_line(tmp_pat
     assert "\n" not in str(caught.value)
 
 
+def test_a_link_in_the_place_of_the_file_is_refused_and_what_it_names_stays(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("dear")
+    (tmp_path / "run").mkdir()
+    for name in ("theirs", "new"):
+        (tmp_path / "run" / VALIDATION_NAME).unlink(missing_ok=True)
+        (tmp_path / "run" / VALIDATION_NAME).symlink_to(tmp_path / name)
+        with pytest.raises(StorageError, match="it is a link; remove that link"):
+            write_validation(tmp_path / "run", validation())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "theirs"]
+    assert (tmp_path / "theirs").read_text() == "dear"
+
+
+def test_in_a_place_whose_name_is_too_long_there_is_no_validation(tmp_path: Path) -> None:
+    """Whoever then writes there is told why that cannot be."""
+    assert find_validation(tmp_path / ("x" * 300), MACHINE) is None
+
+
 def test_a_folder_without_a_validation_is_a_storage_error_that_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot read .*validation\.json"):
         load_validation(tmp_path)

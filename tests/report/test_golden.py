@@ -52,12 +52,7 @@ RUNS: dict[str, Callable[[], Made]] = {
             }
         ),
     ),
-    "the same trial twice": lambda: _twice(make_run([make_cell(), make_cell("mirrored", 2)], blocks=2, faults=False)),
 }
-
-
-def _twice(made: Made) -> Made:
-    return made[0], [*made[1], *made[1]]
 
 
 def written(folder: Path, made: Made) -> Path:

@@ -1,12 +1,14 @@
 """What an exporter is, and writing its output whole or not at all."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import errno
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.record.files import replace_file
+from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.manifest import RunManifest
 from harness.record.own_files import is_own_file
 from harness.record.trial import TrialRecord
@@ -64,8 +66,10 @@ def measured_cells(summary: RunSummary, name: str) -> list[CellSummary]:
 
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     """Write `files`, by path relative to `target`, each whole or not at all; others there stay. Raises StorageError."""
-    if target.exists() and not target.is_dir():
-        raise StorageError(f"cannot write '{target}': it is a file; name a folder with --output DIR")
+    refuse_place(target, "DIR")
+    with _told(target, "DIR"):
+        if target.exists() and not target.is_dir():
+            raise StorageError(f"cannot write '{target}': it is a file; name a folder with --output DIR")
     for name, data in files.items():
         write(target / name, data, "DIR")
 
@@ -78,23 +82,36 @@ def deliver(content: str, target: Path | None) -> str | None:
     return None
 
 
-def refuse_own_file(target: Path, example: str) -> None:
-    """UsageError for a file that a run keeps. Who takes long to make what is written asks before that."""
-    if is_own_file(target):
-        raise UsageError(f"--output: '{target}' is a file that a run keeps; name another with --output {example}")
+def refuse_place(target: Path, example: str) -> None:
+    """UsageError for a file that a run keeps, StorageError for one of the kernel and for a name that leads nowhere.
+
+    Who takes long to make what is written asks before that; `example` is what the remedy says to name.
+    """
+    with _told(target, example):
+        if is_own_file(target):
+            raise UsageError(f"--output: '{target}' is a file that a run keeps; name another with --output {example}")
+        if is_setting(target):
+            raise OSError(errno.EINVAL, OF_KERNEL)
 
 
 def write(target: Path, data: bytes, example: str = "FILE") -> None:
     """Write `data` whole or not at all: what every verb that writes a file of one's choice ends with.
 
-    Raises StorageError; `example` is what its remedy says to name. UsageError for a file that a run keeps.
+    Raises what `refuse_place` does, and StorageError.
     """
-    try:
-        refuse_own_file(target, example)
+    refuse_place(target, example)
+    with _told(target, example):
         if target.is_dir():
             raise StorageError(f"cannot write '{target}': it is a folder; name a file with --output {example}")
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_file(target, data)
+
+
+@contextlib.contextmanager
+def _told(target: Path, example: str) -> Iterator[None]:
+    """What the system says against writing `target`, as a StorageError with another place for its remedy."""
+    try:
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise StorageError(f"cannot write '{target}': {reason}; choose another place with --output {example}") from None

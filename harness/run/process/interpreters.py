@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.environment.software import package_versions
 from harness.errors import UsageError
+from harness.visible import quoted
 
 OLDEST = (3, 11)
 NEEDED = {"tensorflow": 2, "keras": 3, "pydantic": 2}
@@ -112,6 +113,12 @@ def examine(given: str, flag: str) -> Interpreter:
 
 def _located(given: str, flag: str) -> str:
     path = Path(given).expanduser()
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a longer name than there may be, a circle of links
+        raise UsageError(f"{flag}: {quoted(given)}: {error.strerror}") from None
     if os.sep not in given:
         found = shutil.which(given)
         if found is None and not path.exists():

@@ -1,0 +1,79 @@
+"""What is read of a file and what may be written to, told by the file alone."""
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StorageError
+from harness.files import LARGEST_RECORDS, read_whole
+from harness.record import RunStore, load_run
+from harness.record.fault_log import load_faults
+from harness.record.files import is_setting
+from tests.record.examples import manifest, trial
+
+KERNEL = (
+    "/proc/sys/kernel/core_pattern",
+    "/proc/self/oom_score_adj",
+    "/proc/thread-self/comm",
+    "/proc/1/fd/1",
+    "/proc/self/fd/../comm",
+    "/proc/self/exe",
+    "/proc/self/cwd",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/fs/cgroup/new/cells.csv",
+)
+
+
+@pytest.mark.parametrize("name", KERNEL)
+def test_a_file_of_the_kernel_is_no_place_for_an_output_however_it_is_named(tmp_path: Path, name: str) -> None:
+    """Only the question is asked: nothing may be written there, not even by a test that fails."""
+    (tmp_path / "link").symlink_to(name)
+    (tmp_path / "folder").symlink_to(Path(name).parent)
+    for path in (Path(name), tmp_path / "link", tmp_path / "folder" / Path(name).name):
+        assert is_setting(path)
+
+
+def test_what_this_process_has_open_may_be_an_output_and_so_may_what_proc_only_leads_to(tmp_path: Path) -> None:
+    for name in ("/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1", "/dev/null", "/proc/self/cwd/cells.csv"):
+        assert not is_setting(Path(name))
+    assert not is_setting(tmp_path / "proc" / "cells.csv")
+
+
+def test_of_a_small_file_no_more_memory_is_taken_than_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"{}" * 1000)
+    tracemalloc.start()
+    try:
+        assert read_whole(tmp_path / "run.json", LARGEST_RECORDS) == b"{}" * 1000
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_tells_no_size_is_read_to_its_end_and_refused_where_that_is_too_far() -> None:
+    maps = Path("/proc/self/maps")
+    assert maps.stat().st_size == 0
+    assert read_whole(maps, LARGEST_RECORDS).endswith(b"\n")
+    assert len(read_whole(maps, LARGEST_RECORDS)) > 5000
+    with pytest.raises(OSError, match="it is larger than 4 KiB"):
+        read_whole(maps, 4096)
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl", "faults.jsonl"])
+def test_records_that_memory_has_no_room_for_are_one_line_with_file_and_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial(0))
+    (store.path / "faults.jsonl").touch()
+    read: dict[str, Callable[[Path], object]] = {"faults.jsonl": load_faults}
+
+    def no_room(*_: object) -> bytes:
+        raise MemoryError
+
+    where = {"run.json": "reading.read_whole", "trials.jsonl": "reading.opened_records"}
+    monkeypatch.setattr(f"harness.record.{where.get(name, 'log.read_records')}", no_room)
+    with pytest.raises(StorageError) as caught:
+        read.get(name, load_run)(store.path)
+    assert str(caught.value).startswith(f"cannot read '{store.path / name}': there is not enough memory for what it")
