@@ -1,13 +1,34 @@
-"""`python -m harness`."""
+"""`python -m harness`, and the command `harness`."""
 
+import contextlib
+import os
+import signal
 import sys
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background of a script
+    if heeded:
+        signal.signal(signal.SIGINT, _leave)
     from harness.cli import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:  # all is closed and said; Python itself would end by the signal, or by one that comes now
+        os._exit(code)
+    if heeded:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
+def _leave(*_: object) -> None:
+    """Ctrl-C while modules are imported: nothing has been begun, and an exception might be lost in an import."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.write(2, b"harness: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,19 @@ The columns of the frames, their units and types are those of `docs/exports.md`.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
+import numbers
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from harness.errors import UsageError
+from harness.looks import MOST_BLOCKS
+from harness.visible import message, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +35,79 @@ Name = str | os.PathLike[str]
 Folder = str | os.PathLike[str]
 RESULTS = Path("results")
 """Where runs are looked for unless a folder is named."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that the system takes as an argument or as a name."""
+    return isinstance(value, str) and _is_name(value)
+
+
+def _is_name(value: Any) -> bool:
+    try:
+        return isinstance(os.fspath(value), str) and b"\0" not in os.fsencode(value)
+    except (TypeError, ValueError):  # no path; a letter that no encoding has
+        return False
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and abs(int(value)) < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "Name": (_is_name, "a name or a path"),
+    "Folder": (_is_name, "a path"),
+    "str": (_is_text, "a text"),
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "int": (_is_count, "a whole number of 64 bits at most"),
+    "float": (_is_number, "a finite number"),
+    "Sequence[int]": (
+        lambda value: isinstance(value, Sequence) and all(map(_is_count, value)),
+        "whole numbers such as (5, 8, 12)",
+    ),
+    "Mapping[str, Any]": (
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
+        "keys of a spec with their values, such as {'replicas': 2}",
+    ),
+    "tuple[str | None, str | None]": (
+        lambda value: isinstance(value, tuple) and len(value) == 2 and all(v is None or _is_text(v) for v in value),
+        "A's and B's, such as (None, 'main')",
+    ),
+}
+"""What an argument is to be, by its annotation: whether a value is that, and what it is called."""
+
+
+def _checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function`, which refuses an argument that is not what its annotation says: UsageError names it.
+
+    `Any` is checked by who reads it. An annotation of which nothing is known is a KeyError when this is imported.
+    """
+    signature = inspect.signature(function)
+    kinds = {key: str(parameter.annotation) for key, parameter in signature.parameters.items()}
+    known = {key: _EXPECTED[kind.removesuffix(" | None")] for key, kind in kinds.items() if kind != "Any"}
+
+    @functools.wraps(function)
+    def checking(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        given = signature.bind(*args, **kwargs).arguments
+        for key, (is_one, expected) in known.items():
+            several = signature.parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
+            for value in given.get(key, ()) if several else (given[key],) if key in given else ():
+                if not (is_one(value) or (value is None and kinds[key].endswith(" | None"))):
+                    raise UsageError(f"{key}: given {quoted(value)}, expected {expected}")
+        return function(*args, **kwargs)
+
+    return checking
+
+
+@_checked
 def load(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     """The trials of one run or of several, one row a trial, failed ones included.
 
@@ -41,6 +120,7 @@ def load(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     return trial_frame([trial for run in _read(runs, results) for trial in run.trials])
 
 
+@_checked
 def load_windows(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     """The windows of every trial that took any, one row a window, warm-up included (`measured` tells them apart).
 
@@ -51,6 +131,7 @@ def load_windows(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     return window_frame([trial for run in _read(runs, results) for trial in run.trials])
 
 
+@_checked
 def load_cells(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     """The cells of one run or of several with their estimates: 95 % intervals, speed-ups, ranks; one row a cell.
 
@@ -61,6 +142,7 @@ def load_cells(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
     return cell_frame(_read(runs, results, trials=False))
 
 
+@_checked
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
     """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
     from harness.record.reading import list_runs
@@ -69,6 +151,7 @@ def runs(results: Folder = RESULTS) -> pd.DataFrame:
     return listing_frame(list_runs(Path(results)))
 
 
+@_checked
 def read(run: Name = "latest", results: Folder = RESULTS) -> Run:
     """The run as recorded: `manifest` and `trials`, typed. Raises what `load` does."""
     from harness.record.reading import load_run, resolve_run
@@ -76,6 +159,7 @@ def read(run: Name = "latest", results: Folder = RESULTS) -> Run:
     return load_run(resolve_run(os.fspath(run), Path(results)))
 
 
+@_checked
 def summary(run: Name = "latest", results: Folder = RESULTS) -> RunSummary:
     """Everything that the report says of a run: cells, rankings, answers, noise. Raises what `load` does."""
     from harness.analysis.summary import summarise
@@ -84,6 +168,7 @@ def summary(run: Name = "latest", results: Folder = RESULTS) -> RunSummary:
     return summarise(found.manifest, found.trials)
 
 
+@_checked
 def sweep(
     spec: Name | None = None,
     *,
@@ -104,7 +189,6 @@ def sweep(
     from harness.report.notebook import SweepResult
     from harness.run.kinds.measure import measure_asked
     from harness.spec.sweep import laid_over, sweep_from
-    from harness.visible import message
 
     if resume is not None:
         path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
@@ -113,10 +197,11 @@ def sweep(
         path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
     result = SweepResult(load_run(path))
     if (nothing := result.run.unmeasured) is not None:
-        warnings.warn(message(str(nothing)), stacklevel=2)
+        warnings.warn(message(str(nothing)), stacklevel=3)  # past what checks the arguments
     return result
 
 
+@_checked
 def ab(
     spec: Name | None = None,
     *,
@@ -148,6 +233,8 @@ def ab(
 
     plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": max_blocks}
     where = {"pythons": pythons if any(pythons) else None, "revisions": revisions if any(revisions) else None}
+    if max_blocks is not None and not 2 <= max_blocks <= MOST_BLOCKS:
+        raise UsageError(f"max_blocks: given {max_blocks}, expected 2 to {MOST_BLOCKS}")
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
     if resume is not None:
         run = load_run(_resumed("ab", resume, results, given, quiet))
@@ -168,15 +255,16 @@ def _sides(
     """Sides A and B: what `spec` and `keys` give both, with each one's `own` keys laid over it. Raises UsageError."""
     from harness.run.kinds.decision import WINDOWING
     from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
-    from harness.run.kinds.sides import sides_of
+    from harness.run.kinds.sides import SIDE_NAMES, sides_of
     from harness.spec.sweep import load_sweep
 
     refuse_what_is_of_the_comparison(keys)
     base = {**WINDOWING, **({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
-    a, b = map(_texts, own)
+    a, b = map(_texts, SIDE_NAMES, own)
     return sides_of(base, a, b, pythons=pythons, revisions=revisions)
 
 
+@_checked
 def compare(
     a: Name,
     b: Name | None = None,
@@ -210,7 +298,6 @@ def _compared(
     results: Folder,
 ) -> Comparison:
     from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab
-    from harness.errors import UsageError
 
     of_ab = other is None and along is None and a.manifest.kind == "ab"
     if not of_ab and (other is None) == (along is None):
@@ -244,7 +331,6 @@ def _progress(quiet: bool) -> Progress:
 
 def _resumed(kind: str, run: Name, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
     """Complete the run, of that kind; its folder."""
-    from harness.errors import UsageError
     from harness.record.reading import resolve_run
     from harness.run import runner
 
@@ -257,27 +343,31 @@ def _resumed(kind: str, run: Name, results: Folder, beside: dict[str, Any], quie
 
 def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
     """As TOML has them: lists, and folders as text."""
-    return {
-        key: list(value) if isinstance(value, tuple) else os.fspath(value) if isinstance(value, os.PathLike) else value
-        for key, value in keys.items()
-    }
+    folders = {key: os.fspath(value) for key, value in keys.items() if not isinstance(value, str) and _is_name(value)}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()} | folders
 
 
-def _texts(of_side: Mapping[str, Any] | None) -> list[str]:
-    """`KEY=VALUE` of each key of a side, as the command line has them."""
+def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
+    """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
+    from harness.run.kinds.one_cell import ENVIRONMENT
+    from harness.spec.sweep import typed
     from harness.spec.text import text_of
 
-    return [f"{key}={text_of(key, value)}" for key, value in _listed(of_side or {}).items()]
+    keys = _listed(given or {})
+    variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}
+    for key, value in variables.items():
+        if not (_is_text(value) or _is_number(value)):
+            raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
+    read = typed({key: value for key, value in keys.items() if key not in variables}, f"--{side}")
+    return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
 
 
-def _call(name: str, **given: Any) -> list[str]:
+def _call(name: str, /, **given: Any) -> list[str]:
     """What was asked, for the record."""
     return [f"harness.{name}", *(f"{key}={value!r}" for key, value in given.items() if value is not None)]
 
 
 def _read(given: tuple[Name, ...], results: Folder, *, trials: bool = True) -> list[Run]:
-    from harness.errors import UsageError
-
     found = [read(run, results) for run in given or ("latest",)]
     for run in found:
         if trials and not run.manifest.what.kind.measured:

@@ -1,9 +1,11 @@
 """The Python API: fast to import, without TensorFlow, typed frames."""
 
+import inspect
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -200,6 +202,7 @@ def test_two_sides_are_decided_from_python_and_read_again_from_their_records(tmp
         ({"resume": "latest", "b": {"batch_size": 1}}, "resume: goes on with a run as it was planned; it takes no b"),
         ({"resume": "latest", "max_blocks": 9}, "resume: goes on with a run as it was planned; it takes no max_blocks"),
         ({"looks": (5, 8), "max_blocks": 9}, "looks: given beside max_blocks"),
+        ({"max_blocks": 1}, "max_blocks: given 1, expected 2 to 1000"),
         ({"looks": (5, 2000)}, "looks: given 5,2000, expected rising numbers of blocks such as 5,8,12, from 2 to 1000"),
     ],
 )
@@ -209,3 +212,59 @@ def test_a_decision_that_makes_no_sense_is_refused_before_anything_is_recorded(
     with pytest.raises(UsageError, match=re.escape(said)):
         harness.ab(**ONE, **keys, results=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+WRONG = {
+    "Name": (3, "\0", b"a", ["a"], "\ud800"),
+    "Folder": (None, 3, "\0", {}),
+    "str": (3, b"a", "a\0", ["a"]),
+    "bool": (1, "yes", None),
+    "int": (True, 2.0, "2", 10**5000),
+    "float": (True, "0.1", float("nan"), float("inf"), 10**400),
+    "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
+    "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),
+    "tuple[str | None, str | None]": ("main", None, ("a",), (1, 2), ("\0", None)),
+}
+"""Of each annotation what an argument must not be."""
+
+
+def arguments() -> list[tuple[str, str, Any]]:
+    """(function, argument, a wrong value) of all that the API offers."""
+    found = []
+    for name in sorted(set(harness.__all__) - {"__version__"}):
+        for key, parameter in inspect.signature(getattr(harness, name)).parameters.items():
+            kind = str(parameter.annotation).removesuffix(" | None")
+            found += product([name], [key], WRONG[kind] if kind != "Any" else ())
+    return found
+
+
+def test_an_argument_of_another_type_is_bad_usage_that_names_it_in_every_function(tmp_path: Path) -> None:
+    for name, key, value in arguments():
+        function = getattr(harness, name)
+        given = {} if key == "results" else {"results": tmp_path}
+        given |= {"a": REFERENCE} if name == "compare" and key != "a" else {}
+        with pytest.raises(UsageError) as caught:
+            function(value, **given) if key == "runs" else function(**given, **{key: value})
+        assert str(caught.value).startswith(f"{key}: given "), (name, key, value)
+        assert ", expected " in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"replicas": object()}, "--a: replicas: given <object object at"),
+        ({"mesh": [1]}, "--a: mesh: given 1, expected a valid string"),
+        ({"seed": 10**5000}, "--a: seed: given a number of about"),
+        ({"env.A": object()}, "a: env.A: given <object object at"),
+        ({"env.A": "\0"}, "a: env.A: given '\\x00', expected a text"),
+    ],
+)
+def test_a_value_of_another_type_of_one_side_is_bad_usage_that_names_its_key(own: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        harness.ab(**ONE, a=own)
+
+
+def test_a_sweep_from_python_may_have_a_name(tmp_path: Path) -> None:
+    found = harness.sweep(**{**SPEC, "trials": 1, "strategy": "none"}, name="mine", results=tmp_path, quiet=True)
+    assert "name='mine'" in found.run.manifest.command

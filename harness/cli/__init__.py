@@ -111,9 +111,12 @@ def _run(arguments: Sequence[str]) -> int:
     app = build(arguments or _completed_verb())
     command = typer.main.get_command(app)
     given = list(arguments) or ["--help"]
+    from harness.run.interrupts import Raised
+
     try:
-        code = command.main(given, prog_name="harness", standalone_mode=False)
-        sys.stdout.flush()
+        with Raised():
+            code = command.main(given, prog_name="harness", standalone_mode=False)
+            sys.stdout.flush()
     except HarnessError as error:
         return _fail(str(error), error.exit_code)
     except UsageFault as error:
@@ -125,6 +128,8 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(error.__context__, BrokenPipeError):
             return 0
         raise
+    if code == 130:  # some versions of the option parser make this of KeyboardInterrupt, and say nothing
+        return _fail("interrupted", 130)
     return code if isinstance(code, int) else 0
 
 

@@ -111,13 +111,12 @@ def _settings_of_spec(spec: Path | None, keys: dict[str, Any]) -> "ExplainSettin
     from harness.run.request import asked_matrix
     from harness.spec.cell import trained
 
-    asked = {} if spec is None else {key: of for key, of in load_sweep(spec).items() if key not in IGNORED}
-    asked |= keys
+    asked = ({} if spec is None else load_sweep(spec)) | keys
     source = VERB if spec is None else str(spec)
     for key in ("work", "step"):
         if asked.get(key, default := Sweep.model_fields[key].default) != default:
             raise UsageError(f"{source}: {key}: explain takes trainings of a model, whose steps it knows; leave it out")
-    sweep = sweep_from({**SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source)
+    sweep = sweep_from({**SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=IGNORED)
     matrix = asked_matrix(sweep)
     return ExplainSettings(sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base])
 

@@ -7,11 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from harness.errors import UsageError, nearest, not_one_of
 from harness.spec.axes import Count, Devices, Natural, Seconds
+from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
 from harness.spec.entry import settings as settings_of
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
-from harness.spec.sweep import in_one_line
+from harness.spec.sweep import in_one_line, without_nul
 from harness.visible import quoted
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
@@ -57,6 +58,11 @@ class Faults(BaseModel):
     def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
         return [value] if info.field_name in LISTS and not isinstance(value, list) else value
 
+    @field_validator("*")
+    @classmethod
+    def _no_text_has_a_nul(cls, value: Any) -> Any:
+        return without_nul(value)
+
     @field_validator(*LISTS)
     @classmethod
     def _lists_are_of_different_values(cls, value: list[Any]) -> list[Any]:
@@ -100,6 +106,8 @@ def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")
+    lists = {key: len(getattr(settings, key)) for key in LISTS}
+    check_product(source, {**lists, "repeats": settings.repeats}, "jobs", MOST_JOBS)
     return settings
 
 

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
+from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, SIZES, UNASKED, CollectiveCell
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.visible import quoted
@@ -86,6 +87,13 @@ if not TYPE_CHECKING:  # a type checker cannot know keys that a table makes; `Sw
     )
 
 
+def without_nul(value: Any) -> Any:
+    """`value`; ValueError where it is or has a text with a NUL, which no path and no process's argument can have."""
+    if any(isinstance(text, str) and "\0" in text for text in (value if isinstance(value, list) else [value])):
+        raise ValueError("expected a text without NUL characters")
+    return value
+
+
 class Sweep(Settings, _Lists):
     """Every key of a spec. Lists are axes; the matrix is their product. Times are in seconds."""
 
@@ -113,6 +121,11 @@ class Sweep(Settings, _Lists):
     def _is_split_as_a_shell_does(cls, value: str) -> str:
         shlex.split(value)  # ValueError: No closing quotation
         return value
+
+    @field_validator("*")
+    @classmethod
+    def _no_text_has_a_nul(cls, value: Any) -> Any:
+        return without_nul(value)
 
     @field_validator("*")
     @classmethod
@@ -172,17 +185,33 @@ LARGEST_SPEC = 2**20
 BOOLEAN = "a valid boolean, unable to interpret input"
 
 
-def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
-    """Validate `values` into a Sweep; raise UsageError with one line that names the key."""
+def sweep_from(values: Mapping[str, Any], source: str = "spec", unused: Collection[str] = ()) -> Sweep:
+    """Validate `values` into a Sweep; raise UsageError with one line that names the key.
+
+    Keys that are `unused` by the caller are validated like all others and then left out: a spec that one verb refuses
+    is a wrong one for every verb.
+    """
+    sweep = _whole(dict(values), source)
+    used = {key: value for key, value in values.items() if key not in unused}
+    return sweep if len(used) == len(values) else _whole(used, source)
+
+
+def typed(values: Mapping[str, Any], source: str) -> Sweep:
+    """`values`, each of its key's type, whether or not they go together; UsageError names the key."""
     for key in values:
         if key not in Sweep.model_fields:
             raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Sweep.model_fields)}")
     try:
-        sweep = Sweep.model_validate(values)
+        return Sweep.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"{source}: {in_one_line(error)}") from None
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
+
+
+def _whole(values: dict[str, Any], source: str) -> Sweep:
+    """`values` as a Sweep whose keys go together."""
+    sweep = typed(values, source)
     for key in OWN_FUNCTIONS:
         if (path := getattr(sweep, key)) and not re.fullmatch(OWN_PATTERN, path):
             raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function")
@@ -193,13 +222,25 @@ def sweep_from(values: dict[str, Any], source: str = "spec") -> Sweep:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
     if sweep.time and sweep.half_width:
         raise UsageError(f"{source}: time: a sweep with half_width is as long as its spread asks for; leave one out")
-    return _of_own_step(_of_collective(sweep, values, source), values, source)
+    sweep = _of_own_step(_of_collective(sweep, values, source), values, source)
+    counts = _counts(sweep)
+    check_product(source, counts, "combinations", MOST_COMBINATIONS)
+    check_product(source, {**counts, "trials": sweep.trials}, "trials", MOST_TRIALS)
+    return sweep
+
+
+def _counts(sweep: Sweep) -> dict[str, int]:
+    """How many values each axis of the product has, 1 where the strategy chooses. An axis of several keys has those
+    of all, and their names."""
+    axes = [axis.kinds or (key,) for key, axis in TABLE.items()] + [(key,) for key in OF_COLLECTIVE]
+    given = [[key for key in keys if sweep.asked(key)] for keys in axes]
+    return {" and ".join(keys): sum(len(sweep.asked(key)) for key in keys) for keys in given if keys}
 
 
 def load_sweep(path: Path) -> dict[str, Any]:
     """The raw keys of a TOML spec, for `sweep_from` (flags are laid over them first)."""
     try:
-        text = read_whole(path, LARGEST_SPEC).decode()
+        text = read_whole(path, LARGEST_SPEC).decode("utf-8-sig")  # editors on Windows begin with a mark
     except FileNotFoundError:
         raise UsageError(f"SPEC: no file at '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:

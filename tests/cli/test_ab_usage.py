@@ -78,6 +78,28 @@ def test_bad_usage_is_one_line_and_nothing_is_measured_or_written(
 
 
 @pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ('trials = "x"', "side a: trials: given 'x', expected a valid integer"),
+        ("trials = nan", "side a: trials: given nan"),
+        ("time = -1", "side a: time: given -1"),
+        ("half_width = 2", "side a: half_width: given 2"),
+        ("live_trials = []", "side a: live_trials: given []"),
+        ("trace = 7", "side a: trace: given 7, expected true or false"),
+    ],
+)
+def test_a_spec_that_a_sweep_refuses_is_refused_also_for_a_key_that_a_comparison_has_no_use_for(
+    harness: Harness, tmp_path: Path, toml: str, says: str
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text(toml)
+    code, out, error = harness("spec.toml")
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert says in error
+    assert list(tmp_path.iterdir()) == [spec]
+
+
+@pytest.mark.parametrize(
     ("verb", "own"),
     [("ab", ("--python-a", "--rev-b", "--time", "--looks", "--strict")), ("validate", ("--quick", "--rounds"))],
 )

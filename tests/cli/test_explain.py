@@ -69,6 +69,16 @@ def test_what_a_spec_says_of_a_sweep_alone_is_left_out(
     assert (settings.sweep.time, settings.sweep.live_trials, settings.sweep.trace) == (0, 0, False)
 
 
+def test_a_value_that_a_sweep_refuses_is_refused_also_for_a_key_that_it_has_no_use_for(
+    harness: Harness, tmp_path: Path
+) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text("live_trials = -1")
+    code, _, error = harness("explain", str(path))
+    assert (code, error.count("\n")) == (2, 1)
+    assert "live_trials: given -1" in error
+
+
 @pytest.mark.parametrize("flag", ["--work", "--size", "--step", "--trace", "--time", "--half-width", "--live-trials"])
 def test_a_flag_that_it_has_no_use_for_is_none_of_its_flags(harness: Harness, flag: str) -> None:
     code, _, error = harness("explain", flag, "1")

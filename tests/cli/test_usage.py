@@ -16,6 +16,7 @@ from harness.record import RunStore
 from tests.record.examples import RUN_ID, manifest, trial
 
 Run = Callable[..., tuple[int, str, str]]
+FEW = list(range(1, 201))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,8 @@ def test_an_empty_value_is_bad_usage(harness: Run, tmp_path: Path, argument: str
         ('"a\\nb" = 1', "unknown key 'a\\nb'"),
         ("replicas = [1", "not valid TOML"),
         ('name = "x\\ny"', "name: given 'x\\ny'"),
+        ('data_dir = "\\u0000"', "data_dir: given '\\x00': expected a text without NUL characters"),
+        (f"replicas = {FEW}\nbatch_size = {FEW}\nprefetch = {FEW}", "given 16,000,000 combinations (2 × 200 × 200"),
     ],
 )
 def test_a_bad_spec_is_exit_code_two_and_one_line_that_names_the_file(

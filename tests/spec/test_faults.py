@@ -88,3 +88,16 @@ def test_every_key_has_the_help_of_its_flag_which_is_a_sweeps_where_nothing_else
     assert set(HELP) == set(Faults.model_fields)
     assert all(HELP.values())
     assert {key for key in HELP if HELP[key] == HELP_OF_SWEEP.get(key)} == {"model", "data", "optimizer", "data_dir"}
+
+
+def test_more_jobs_than_anybody_runs_are_refused_before_any_is_planned() -> None:
+    with pytest.raises(UsageError) as caught:
+        faults_from({"fault": "kill_worker", "checkpoint_every": list(range(2000)), "steps": 3000, "repeats": 1000})
+    assert str(caught.value) == (
+        "spec: strategy, checkpoint_every, repeats: given 6,000,000 jobs (3 × 2,000 × 1,000), expected at most 100,000"
+    )
+
+
+def test_a_text_with_a_nul_is_no_value() -> None:
+    with pytest.raises(UsageError, match=r"data_dir: given .* expected a text without NUL characters"):
+        faults_from({"data_dir": "a\0b"})

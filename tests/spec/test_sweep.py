@@ -14,6 +14,7 @@ from harness.spec.faults import faults_from
 from harness.spec.sweep import ASKED, AXES, PATTERNS
 
 NAN, INFINITY = float("nan"), float("inf")
+HUNDRED, MANY = list(range(1, 101)), list(range(4, 4008, 4))
 
 
 def error_of(**values: Any) -> str:
@@ -180,3 +181,55 @@ def test_a_spec_that_is_not_there_a_folder_not_text_or_not_toml_is_named(tmp_pat
 def test_every_spec_that_comes_with_the_project_is_valid(spec: Path) -> None:
     of_faults = spec.stem == "faults"  # the one spec of another verb
     (faults_from if of_faults else sweep_from)(load_sweep(spec), str(spec))
+
+
+def test_more_combinations_than_anybody_measures_are_refused_before_any_is_made() -> None:
+    values = list(range(1, 2001))
+    assert error_of(batch_size=values, replicas=values, prefetch=values, strategy="mirrored") == (
+        "spec: replicas, batch_size, prefetch: given 8,000,000,000 combinations (2,000 × 2,000 × 2,000), "
+        "expected at most 100,000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"strategy": "mirrored", "replicas": 1, "batch_size": HUNDRED, "num_packs": [0, 1], "bytes_per_pack": MANY},
+            "batch_size, num_packs and bytes_per_pack: given 100,300 combinations (100 × 1,003)",
+        ),
+        ({"work": "collective", "replicas": HUNDRED, "size": MANY}, "replicas, size: given 100,100 combinations"),
+        ({"step": "a.b:c", "intra_op_threads": list(range(100_001))}, "intra_op_threads: given 100,001 combinations,"),
+    ],
+)
+def test_the_bound_is_on_the_product_of_all_lists_that_the_work_has(values: dict[str, Any], said: str) -> None:
+    assert said in error_of(**values)
+
+
+def test_as_many_combinations_as_the_bound_are_a_sweep() -> None:
+    values = {"strategy": "mirrored", "replicas": HUNDRED, "batch_size": MANY[:-1]}
+    assert sweep_from(values).asked("replicas") == HUNDRED
+
+
+def test_more_trials_than_a_plan_holds_are_refused() -> None:
+    many = list(range(1, 1002))
+    assert error_of(strategy="none", replicas=1, batch_size=many, trials=1000) == (
+        "spec: batch_size, trials: given 1,001,000 trials (1,001 × 1,000), expected at most 1,000,000"
+    )
+
+
+def test_keys_that_a_caller_has_no_use_for_are_validated_and_left_out() -> None:
+    assert sweep_from({"trials": 7, "seed": 3}, unused=["trials"]) == Sweep(seed=3)
+    with pytest.raises(UsageError, match="spec: trials: given 'x', expected a valid integer"):
+        sweep_from({"trials": "x"}, unused=["trials"])
+
+
+@pytest.mark.parametrize("key", ["data_dir", "engine", "model", "tpu", "slurm_args"])
+def test_a_text_that_no_path_and_no_argument_can_be_is_refused(key: str) -> None:
+    assert "expected a text without NUL characters" in error_of(**{key: "a\0b"})
+
+
+def test_a_spec_may_begin_with_the_mark_that_editors_put_before_utf_8(tmp_path: Path) -> None:
+    spec = tmp_path / "marked.toml"
+    spec.write_text('name = "größe"\n', encoding="utf-8-sig")
+    assert load_sweep(spec) == {"name": "größe"}

@@ -19,7 +19,7 @@ FLAGS = {
     "replicas": "1,2,4",
     "workers": "1",
     "ps": "1,2",
-    "partitioner": "none,fixed",
+    "partitioner": "fixed",
     "updates": "locked,keras",
     "network": "none,rate=1gbit,delay=0.5ms,rate=100mbit",
     "mesh": "batch:4,batch:2,model:2",
@@ -30,10 +30,10 @@ FLAGS = {
     "bytes_per_pack": "1024",
     "model": "mlp",
     "data": "digits,tfds:mnist",
-    "precision": "float32,mixed_bfloat16",
+    "precision": "mixed_bfloat16",
     "xla": "false,TRUE",
     "optimizer": "adam",
-    "loop": "custom,fit",
+    "loop": "fit",
     "trials": "3",
     "seed": "7",
     "timeout": "12.5",
@@ -78,10 +78,10 @@ num_packs = [0, 2]
 bytes_per_pack = 1024
 model = "mlp"
 data = ["digits", "tfds:mnist"]
-precision = ["float32", "mixed_bfloat16"]
+precision = "mixed_bfloat16"
 xla = [false, true]
 optimizer = "adam"
-loop = ["custom", "fit"]
+loop = "fit"
 trials = 3
 seed = 7
 timeout = 12.5
@@ -103,7 +103,7 @@ listen = "10.0.0.1:7000"
 join_timeout = 600
 slurm_args = "--partition=gpu --time=30"
 ps = [1, 2]
-partitioner = ["none", "fixed"]
+partitioner = "fixed"
 updates = ["locked", "keras"]
 network = ["none", "rate=1gbit,delay=0.5ms", "rate=100mbit"]
 isolate = false

@@ -80,10 +80,9 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
     An axis that nobody gave takes the first of its default values. UsageError, which names the side,
     when a key is wrong, an axis was given several values, or the combination makes no sense.
     """
-    chosen = {key: value for key, value in base.items() if key not in OF_THE_COMPARISON}
     with _naming(side):
-        chosen |= {key: value_from(key, text) for key, text in settings.items()}
-    sweep = sweep_from(chosen, f"side {side}")
+        chosen = {**base, **{key: value_from(key, text) for key, text in settings.items()}}
+    sweep = sweep_from(chosen, f"side {side}", unused=OF_THE_COMPARISON)
     with _naming(side):
         for axis in (key for key in Sweep.model_fields if key in AXES and key in chosen):
             if len(sweep.asked(axis)) > 1:

@@ -54,12 +54,14 @@ class WorkerSettings:
 
 
 class EndRequest:
-    """Whether somebody asked this process to end (SIGINT, SIGTERM, SIGHUP); `read` becomes readable then."""
+    """Whether somebody asked this process to end (SIGINT, SIGTERM, and SIGHUP but under nohup); `read` becomes readable
+    then."""
 
     def __init__(self) -> None:
         self.read, self._write = socket.socketpair()
         self.to_end = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        lost_terminal = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
+        for number in (signal.SIGINT, signal.SIGTERM, *lost_terminal):
             signal.signal(number, self._ask)
 
     def _ask(self, *_: object) -> None:
