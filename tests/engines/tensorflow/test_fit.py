@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.engines.tensorflow.devices import Devices
 from harness.engines.tensorflow.loops.custom import CustomLoop
 from harness.engines.tensorflow.loops.fit import FitLoop
 from harness.engines.tensorflow.training import Training
+from harness.trial.examples import random_batch
 from tests.record.examples import cell
 
 SHAPE, CLASSES, BATCH = (4,), 10, 8

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 from harness.protocol.state import VariableState
 from harness.trial.judgement import check_update
+from harness.trial.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 
 Array = np.ndarray[Any, Any]
 SEEDS = range(8)

@@ -16,6 +16,7 @@ from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.store import behind, forget, import_tfds, locked, read, unusable
 from harness.errors import HarnessError
 from harness.files import read_whole
+from harness.trial.examples import handwritten_digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,7 @@ class Digits(Source):
         with locked(data_dir, NAME):
             if _is_whole(_folder(data_dir)):  # another process was first
                 return
-            images, labels = _load()
+            images, labels = handwritten_digits()
             _write(data_dir, images, labels)
             forget()
 
@@ -63,20 +64,6 @@ class Digits(Source):
 
 def _folder(data_dir: Path) -> Path:
     return data_dir / NAME / VERSION
-
-
-def _load() -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-    """Images [1797, 8, 8, 1] uint8 over the whole range 0 to 255, labels [1797] int64."""
-    import numpy as np
-
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise HarnessError(
-            f"data: 'digits' comes with scikit-learn, which cannot be imported ({error}); pip install scikit-learn"
-        ) from error
-    digits = load_digits()
-    return np.round(digits.images * (255 / 16)).astype(np.uint8)[..., np.newaxis], digits.target
 
 
 def _write(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.images import check_input_shape, fit
-from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
+from harness.trial.examples import GATE_SEED, random_batch, shifted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +32,6 @@ BLOCK_BYTES = 2**25
 
 HOST = "/device:CPU:0"
 """Where an input pipeline makes its batches."""
-
-GATE_SEED = 20_220_101
 
 
 def pipeline(
@@ -128,16 +126,9 @@ def _shifted(
     source: Source, data_dir: Path, needed: int, inputs: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]"
 ) -> "Batch":
     """`needed` examples made of those there are: in each further pass the inputs are moved by one element more."""
-    import numpy as np
-
     if not len(inputs):
         raise HarnessError(f"data: '{source.name}' has no examples under '{data_dir}'; delete it and run again")
-    passes, position = np.divmod(np.arange(needed), len(inputs))
-    x, y = inputs[position], labels[position]
-    flat = x.reshape(needed, -1)
-    for number in range(1, int(passes[-1]) + 1):
-        flat[passes == number] = np.roll(flat[passes == number], number, axis=1)
-    return flat.reshape(x.shape), y
+    return shifted(needed, inputs, labels)
 
 
 def _checked(

@@ -1,15 +1,13 @@
 """Random examples that already lie on the device: what training costs without any input."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.trial.examples import random_batch
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
-
-    from harness.engines.tensorflow.workloads.base import Vocabulary
 
 CLASSES = 10
 IMAGE_SHAPE = (32, 32, 3)
@@ -38,26 +36,6 @@ class Synthetic(Source):
 
         images, labels = random_batch(IMAGE_SHAPE, CLASSES, EXAMPLES, SEED)
         return tf.data.Dataset.from_tensor_slices((images, labels.astype("int64")))
-
-
-def random_batch(
-    input_shape: tuple[int, ...], classes: int, size: int, seed: int, vocabulary: "Vocabulary | None" = None
-) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-    """x float32 [size, *input_shape], standard normal, and y int32 [size], uniform over the classes, from `seed`.
-
-    A model with one output is a binary classifier: its labels are 0 and 1. With a vocabulary x is int32, uniform over
-    it, and y a class for each token where the model tells the next one.
-    """
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    x: np.ndarray[Any, Any]
-    if vocabulary is None:
-        x = generator.standard_normal((size, *input_shape), dtype=np.float32)
-    else:
-        x = generator.integers(vocabulary.size, size=(size, *input_shape), dtype=np.int32)
-    places = input_shape if vocabulary is not None and vocabulary.next_token else ()
-    return x, generator.integers(max(classes, 2), size=(size, *places), dtype=np.int32)
 
 
 SOURCE = Synthetic()

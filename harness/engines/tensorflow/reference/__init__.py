@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.arithmetic import arithmetic_of, coarsest_arithmetic
-from harness.engines.tensorflow.reference.noise import PERTURBED_RUNS, perturbed_start, with_noise
 from harness.engines.tensorflow.reference.replica_context import in_sync
 from harness.engines.tensorflow.reference.runs import must_be_built_alike, run_updates
 from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states
@@ -29,6 +28,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import sight_of
+from harness.trial.noise import PERTURBED_RUNS, perturbed_start, with_noise
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.reference.noise import ReferenceRun
 from harness.engines.tensorflow.reference.sight import SummedGradients, summed_over
 from harness.engines.tensorflow.reference.update import ANOTHER_MODEL, SingleDevice
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
+from harness.trial.noise import ReferenceRun
 
 if TYPE_CHECKING:
     import numpy as np

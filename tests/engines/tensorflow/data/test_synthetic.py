@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.engines.tensorflow.workloads import Vocabulary
+from harness.trial.examples import random_batch
 
 
 def test_a_seed_gives_the_same_batch_and_another_seed_another() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.data.synthetic import random_batch
 from harness.engines.tensorflow.workloads import Workload, load_workload, workloads
 from harness.errors import UsageError
+from harness.trial.examples import random_batch
 
 DENSE = ["alexnet", "gpt", "lenet", "mlp", "mnist_cnn", "resnet20", "transformer"]
 SPARSE = {"bert": 1, "lstm": 1, "recommender": 4}
