@@ -23,7 +23,7 @@ what batch size and which cross-device op is fastest on this machine, with proof
 
 Start with `harness sweep`, then `harness report latest`."""
 GROUPS = {
-    "Measure": ("sweep", "faults", "validate", "doctor", "worker"),
+    "Measure": ("sweep", "faults", "validate", "doctor", "worker", "engine"),
     "Decide": ("ab", "compare", "explain"),
     "Look": ("report", "show", "history", "list"),
     "Keep": ("export", "import"),

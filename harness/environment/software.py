@@ -26,6 +26,8 @@ PACKAGES = (
     "nvidia-cudnn-cu13",
     "nvidia-nccl-cu13",
     "libtpu",
+    "jax",
+    "jaxlib",
 )
 _VARIABLES = re.compile(
     r"(?!TF_CLI_)(TF|OMP|XLA|KERAS|CUDA|NCCL|FI|UCX|TPU|KMP|MKL|OPENBLAS|MALLOC|TCMALLOC|NVIDIA|DTENSOR)_.*"

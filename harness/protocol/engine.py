@@ -7,6 +7,7 @@ Its module must not import the framework at the top: the parent reads the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, SupportsFloat
 
 from harness.protocol.channel import Channel
@@ -26,6 +27,17 @@ Ending = tuple[Literal["unsupported", "out_of_memory", "crashed"], str]
 """How a trial that raised has ended, and the reason in one line."""
 Task = Callable[[Request, Channel], Outcome]
 """Something that a fresh process is asked to do."""
+
+
+class Environment(NamedTuple):
+    """What an engine needs of an interpreter beside this harness, and how one is made that has it."""
+
+    needs: Mapping[str, str]
+    """What is imported, each a module and a package of one name, and the least version."""
+    installs: tuple[str, ...]
+    """What `python -m harness engine install` asks for; their versions, and those of all that they need, are pinned."""
+    constraints: Path
+    """The file of the pins, as `pip install --constraint` reads it."""
 
 
 class KnownStep(NamedTuple):
@@ -136,7 +148,11 @@ class Clusters(Protocol):
 
 
 class Engine(Protocol):
-    """A framework that trains. Only `catalogue` and the attributes are used in the parent."""
+    """A framework that trains. Only `catalogue` and the attributes are used in the parent.
+
+    One that may have an interpreter of its own says so by an attribute `environment`, an `Environment`. The trials of
+    any other run in the interpreter of the harness.
+    """
 
     @property
     def name(self) -> str:

@@ -268,6 +268,10 @@ class Settings(BaseModel):
         help="what trains: {names}, or your own as package.module:function", changes_timings=True,
         registry=("harness.engines", "ENGINE"),
     )] = "tensorflow"
+    engine_python: Annotated[str, Setting(
+        help="the interpreter of an engine other than TensorFlow, NAME=PATH; empty is this one where it has what the "
+        "engine needs, else the one of `harness engine install NAME`", changes_timings=True,
+    )] = ""
     launcher: Annotated[str, Setting(
         help="who starts the processes of a cluster: {names}", registry=("harness.run.launchers", "LAUNCHER"),
     )] = "local"

@@ -2,9 +2,11 @@
 
 import contextlib
 import shlex
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from harness.environment.software import other_versions
@@ -14,7 +16,8 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
-from harness.run.process.zygote import Zygote, renew
+from harness.run.process.engines import python_for
+from harness.run.process.zygote import Zygote, packages_of, renew
 from harness.run.progress.base import Progress
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
@@ -23,6 +26,8 @@ from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
 Listener = TypeVar("Listener")
+OF_ENGINE = "engine."
+"""What the facts of a run begin with that its engine's own interpreter tells."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,24 @@ class LiveRun(ABC, Generic[Listener]):
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
         manifest = self.store.manifest
         preloads = not must_import_in_trials(manifest.cells, manifest.sweep.engine)
-        with Zygote(engine=manifest.sweep.engine, preloads=preloads) as zygote:
-            yield {"": zygote}
+        python = python_for(manifest.sweep)
+        # Another one must find this harness, and not our packages beside it.
+        path = None if python is None else [Path.cwd()]
+        with Zygote(python=python or sys.executable, path=path, engine=manifest.sweep.engine, preloads=preloads) as one:
+            if python is not None:
+                self._note_versions(packages_of(one))
+            yield {"": one}
+
+    def _note_versions(self, versions: Mapping[str, str]) -> None:
+        """Keep what an engine's own interpreter tells of its packages; UsageError where it was another at the start."""
+        manifest = self.store.manifest
+        found = {f"{OF_ENGINE}{name}": version for name, version in versions.items()}
+        then = {name: fact for name, fact in manifest.machine.facts.items() if name.startswith(OF_ENGINE)}
+        if then and then != found:
+            words = ", ".join(f"{name} {then.get(name)} → {found.get(name)}" for name in sorted({*then, *found}))
+            raise UsageError(f"--resume: the engine's packages are others than at the start ({words}); begin a new run")
+        machine = manifest.machine.model_copy(update={"facts": {**manifest.machine.facts, **found}})
+        self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
 
     def arms(self) -> Sequence[Arm]:
         """At least one for each model, launcher and data set: they are tried, opened and prepared beforehand."""

@@ -18,6 +18,7 @@ from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
 from harness.run.kinds.arms import must_live_together
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
+from harness.run.process.engines import needed_by, python_for
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote, packages_of
@@ -76,7 +77,7 @@ def sides_of(
     sweeps, cells = _asked((base, base if base_b is None else base_b), given)
     words = _words(sweeps, given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
-    paths, titles = _interpreters(pythons)
+    paths, titles = _interpreters(pythons, sweeps)
     commits, states = _commits(revisions, cells)
     labels = [", ".join([*words[i], *titles[i], *states[i]]) for i in range(2)]
     labels = [labels[0] or cells[0].label, "the same as a" if labels[0] == labels[1] else labels[1]]
@@ -124,13 +125,13 @@ def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str
     ]
 
 
-def _interpreters(pythons: Both) -> tuple[list[str | None], list[list[str]]]:
+def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | None], list[list[str]]]:
     """The absolute paths of the interpreters that were given, and what each side's is called."""
     if not any(pythons):
         return [None, None], [[], []]
     known = [
-        examine(given, f"--python-{name}") if given is not None else our_interpreter()
-        for name, given in zip(SIDE_NAMES, pythons, strict=True)
+        examine(given, f"--python-{name}", needed_by(sweep.engine)) if given is not None else our_interpreter()
+        for name, given, sweep in zip(SIDE_NAMES, pythons, sweeps, strict=True)
     ]
     paths = [None if given is None else found.path for given, found in zip(pythons, known, strict=True)]
     return paths, [[known[i].title(known[1 - i], Path.cwd())] for i in range(2)]
@@ -198,9 +199,10 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         for side in sides:
             if repository is not None and side.commit is not None:
                 trees[side.name] = stack.enter_context(repository.tree(side.commit))
-            key = (side.sweep.engine, side.python, side.name in trees and side.name, *sorted(side.environment.items()))
+            python = side.python or python_for(side.sweep)
+            key = (side.sweep.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
             if key not in zygotes:
-                zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, repository, trees)))
+                zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, python, repository, trees)))
                 zygotes[key].launch()
             by_side[side.name] = zygotes[key]
         for zygote in zygotes.values():
@@ -208,11 +210,12 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         yield by_side
 
 
-def _zygote(side: Side, repository: Repository | None, trees: Mapping[str, Path]) -> Zygote:
-    python = side.python or sys.executable
+def _zygote(side: Side, another: str | None, repository: Repository | None, trees: Mapping[str, Path]) -> Zygote:
+    """Of the interpreter `another`, or of ours where that is None."""
+    python = another or sys.executable
     if repository is None:
         # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
-        path = None if side.python is None else [Path.cwd()]
+        path = None if another is None else [Path.cwd()]
         return Zygote(side.environment, python, path=path, engine=side.sweep.engine)
     if side.commit is None:
         here = repository.root
@@ -278,7 +281,8 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 
 
 def _side_of(record: SideRecord, cell: Cell) -> Side:
-    python = examine(record.python, f"--python-{record.name}").path if record.python is not None else None
+    needed = needed_by(record.sweep.engine)
+    python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)
     return Side(

@@ -20,9 +20,9 @@ from harness.errors import UsageError
 from harness.visible import quoted
 
 OLDEST = (3, 11)
-NEEDED = {"tensorflow": 2, "keras": 3, "pydantic": 2}
-"""What a trial imports in any case, and the least major version; Keras comes with TensorFlow."""
-SHOWN = (("tensorflow", "TensorFlow"), ("keras", "Keras"))
+NEEDED: Mapping[str, str] = {"tensorflow": "2", "keras": "3", "pydantic": "2"}
+"""What a trial of TensorFlow imports in any case, and the least version; Keras comes with TensorFlow."""
+SHOWN = (("tensorflow", "TensorFlow"), ("keras", "Keras"), ("jax", "JAX"))
 ANSWER_LIMIT_S = 120.0
 """A cold network disk can take long to start even a Python."""
 LARGEST_ANSWER = 2**20
@@ -33,7 +33,7 @@ import json, sys
 answer = {{"version": list(sys.version_info[:3]), "packages": {{}}}}
 if sys.version_info >= {OLDEST}:
     from importlib import metadata, util
-    for name in {list(NEEDED)}:
+    for name in sys.argv[1:]:
         if util.find_spec(name) is not None:
             answer["packages"][name] = ""
             for package in (name, name + "-cpu", "tf-nightly", "tf-nightly-cpu", name + "-macos"):
@@ -45,7 +45,8 @@ if sys.version_info >= {OLDEST}:
                         break
 print({_MARK!r} + json.dumps(answer))
 """
-"""Written so that even Python 2 answers with its version. Nothing large is imported."""
+"""Asks for the modules that the arguments name; written so that even Python 2 answers with its version. Nothing large
+is imported."""
 _OURS_ALONE = ("VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PYTHONHOME", "PYTHONEXECUTABLE")
 _INSTALLED = {"site-packages", "dist-packages"}
 
@@ -64,7 +65,7 @@ class Interpreter:
     path: str
     version: str
     packages: Mapping[str, str]
-    """Versions of `NEEDED`; empty where the package does not tell."""
+    """Versions of what trials need; empty where the package does not tell."""
 
     def title(self, other: "Interpreter", folder: Path) -> str:
         """What tells it apart from another: `TensorFlow 2.21.0, Keras 3.15.1 (.venv-new/bin/python)`.
@@ -83,32 +84,37 @@ def our_interpreter() -> Interpreter:
     return Interpreter(sys.executable, platform.python_version(), {key: versions.get(key) or "" for key, _ in SHOWN})
 
 
-def examine(given: str, flag: str) -> Interpreter:
-    """The interpreter at `given`, a path or a name on the PATH.
+def examine(given: str, flag: str, needed: Mapping[str, str] = NEEDED) -> Interpreter:
+    """The interpreter at `given`, a path or a name on the PATH; `needed` are least versions by package.
 
     UsageError, one line that begins with `flag`, when there is none, it is no Python, too old a Python, or
     it lacks what a trial needs; nothing heavy is imported to find out.
     """
     path = _located(given, flag)
-    answer = _asked(path, given, flag)
+    answer = _asked(path, given, flag, needed)
     named = ".".join(map(str, answer.version))
     if answer.version < OLDEST:
         raise UsageError(f"{flag}: '{given}' is Python {named}, expected {OLDEST[0]}.{OLDEST[1]} or newer")
     packages = answer.packages
-    missing = [name for name in NEEDED if name not in packages]
+    missing = [name for name in needed if name not in packages]
     install = f"{shlex.quote(given)} -m pip install"
     if missing:
         # keras comes with tensorflow
         wanted = [name for name in missing if name != "keras" or "tensorflow" not in missing]
         raise UsageError(f"{flag}: '{given}' cannot import {', '.join(missing)}; {install} {' '.join(wanted)}")
-    for name, least in NEEDED.items():
-        major = packages[name].partition(".")[0]
-        if major.isdigit() and int(major) < least:
+    for name, least in needed.items():
+        if older(packages[name], least):
             raise UsageError(
                 f"{flag}: '{given}' has {name} {packages[name]}, expected {least} or newer; "
                 f"{install} --upgrade {'tensorflow' if name == 'keras' else name}"
             )
     return Interpreter(path, named, packages)
+
+
+def older(version: str, least: str) -> bool:
+    """Whether a version is before the least one, by as many numbers as that has; False where it has no numbers."""
+    numbers = [part for part in version.split(".")[: least.count(".") + 1] if part.isdigit()]
+    return bool(numbers) and [int(part) for part in numbers] < [int(part) for part in least.split(".")]
 
 
 def _located(given: str, flag: str) -> str:
@@ -133,10 +139,10 @@ def _located(given: str, flag: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100  Path.resolve would follow the link out of the venv
 
 
-def _asked(path: str, given: str, flag: str) -> _Answer:
+def _asked(path: str, given: str, flag: str, needed: Mapping[str, str]) -> _Answer:
     wrong = f"{flag}: '{given}' is not a Python interpreter"
     try:
-        out, errors = _printed([path, "-c", _QUESTION], inherited(path))
+        out, errors = _printed([path, "-c", _QUESTION, *needed], inherited(path))
     except PermissionError:
         raise UsageError(f"{flag}: '{given}' may not be executed") from None
     except TimeoutError:

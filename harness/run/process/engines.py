@@ -1,0 +1,144 @@
+"""Which interpreter the trials of an engine run in: the user's, ours, or the one that `engine install` has made.
+
+An engine that says no more than TensorFlow does (`harness.protocol.engine.Environment`) runs in ours.
+"""
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+
+from harness.errors import UsageError, not_one_of
+from harness.files import read_whole
+from harness.protocol.engine import Engine, Environment
+from harness.registry import registered
+from harness.run.process.interpreters import NEEDED, Interpreter, examine, older, our_interpreter
+from harness.run.request import default_data_dir
+from harness.spec.sweep import Sweep
+from harness.trial.engines import engine_of
+
+KEY = "engine_python"
+SEAL = "harness-engine"
+"""A file that stands in an environment once all of it is installed: the digest of the pins that it was made from."""
+LARGEST_SEAL = 2**10
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an engine's trials run: an interpreter, or the reason why there is none. `ours` is that of the harness."""
+
+    interpreter: Interpreter | None = None
+    ours: bool = False
+    why_not: str = ""
+
+
+def environment_of(engine: Engine) -> Environment | None:
+    """What the engine needs of an interpreter of its own; None where it has none."""
+    found: Environment | None = getattr(engine, "environment", None)
+    return found
+
+
+def needed_by(name: str) -> Mapping[str, str]:
+    """Least versions, by package, of what trials of an engine import; UsageError where there is no such engine."""
+    environment = environment_of(engine_of(name))
+    return NEEDED if environment is None else environment.needs
+
+
+def folder_of(name: str) -> Path:
+    """The folder of the environment that `engine install` makes; UsageError where nobody knows whose home is meant."""
+    try:
+        return default_data_dir().absolute() / "engines" / name
+    except RuntimeError as error:
+        raise UsageError(f"engine: no folder for '{name}': {error}; set XDG_CACHE_HOME") from None
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter of an environment."""
+    return folder / "bin" / "python"
+
+
+def digest_of(environment: Environment) -> str:
+    """Of the pins and of what is asked for."""
+    return hashlib.sha256(environment.constraints.read_bytes() + repr(environment.installs).encode()).hexdigest()
+
+
+def python_for(sweep: Sweep) -> str | None:
+    """The path of the interpreter that trials of `sweep` run in; None is the one that runs the harness.
+
+    UsageError where it is not there, with the command that makes it.
+    """
+    engine = engine_of(sweep.engine)
+    given = _given(sweep, engine)
+    if given is not None:
+        return examine(given, f"{KEY}: {engine.name}", needed_by(sweep.engine)).path
+    home = home_of(engine)
+    if home.interpreter is None:
+        raise UsageError(f"engine: '{engine.name}' {home.why_not}; {install_command(engine.name)}")
+    return None if home.ours else home.interpreter.path
+
+
+def home_of(engine: Engine) -> Home:
+    """Where the engine's trials run if the user does not say."""
+    environment = environment_of(engine)
+    if environment is None:
+        return Home(our_interpreter(), ours=True)
+    here = versions_here(environment)
+    if not _lacks(environment, here):
+        return Home(Interpreter(sys.executable, our_interpreter().version, here), ours=True)
+    folder = folder_of(engine.name)
+    if not folder.is_dir():
+        return Home(why_not="is not installed")
+    try:
+        seal = read_whole(folder / SEAL, LARGEST_SEAL).decode()
+    except (OSError, ValueError):
+        return Home(why_not=f"was not installed to the end in '{folder}'")
+    if seal.strip() != digest_of(environment):
+        return Home(why_not=f"in '{folder}' was installed from the pins of another version of the harness")
+    try:
+        return Home(examine(str(python_of(folder)), engine.name, environment.needs))
+    except UsageError as error:
+        return Home(why_not=f"cannot be used as it is installed ({error})")
+
+
+def versions_here(environment: Environment) -> dict[str, str]:
+    """Versions of what the engine needs, as far as the running interpreter has it; nothing is imported."""
+    found = {}
+    for name in environment.needs:
+        if util.find_spec(name) is not None:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                found[name] = ""
+    return found
+
+
+def environments() -> dict[str, Environment]:
+    """What the engines of the house need that may have an interpreter of their own, by name."""
+    every = {name: environment_of(engine) for name, engine in registered("harness.engines", "ENGINE").items()}
+    return {name: found for name, found in every.items() if found is not None}
+
+
+def _lacks(environment: Environment, here: Mapping[str, str]) -> bool:
+    return any(name not in here or older(here[name], least) for name, least in environment.needs.items())
+
+
+def _given(sweep: Sweep, engine: Engine) -> str | None:
+    """The interpreter that the sweep names for its engine; None where it names none, or one for another engine."""
+    if not sweep.engine_python:
+        return None
+    name, equals, path = sweep.engine_python.partition("=")
+    if not equals or not path:
+        raise UsageError(f"{KEY}: given '{sweep.engine_python}', expected NAME=PATH, such as jax=.venv-jax/bin/python")
+    own = [engine.name] if environment_of(engine) is not None else []
+    known = dict.fromkeys([*own, *environments()])
+    if name not in known:
+        raise not_one_of(KEY, name, known)
+    return path if name in own else None
+
+
+def install_command(name: str) -> str:
+    """What a person types."""
+    return f"python -m harness engine install {shlex.quote(name)}"
