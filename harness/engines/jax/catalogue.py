@@ -1,0 +1,39 @@
+"""Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
+
+from harness.engines.jax.data import DIGITS, GIVES, SUMMARIES
+from harness.engines.jax.loops import loops
+from harness.engines.jax.models import models
+from harness.engines.jax.optimizers import OPTIMIZERS
+from harness.environment import usable_cores
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
+
+VIRTUAL_CPU = "virtual-cpu"
+NONE = "none"
+
+
+def _traits(_name: str) -> ModelTraits:
+    return ModelTraits(takes=("images",), data=DIGITS)
+
+
+def load_catalogue() -> Catalogue:
+    """The catalogue of this installation."""
+    known = models()
+    strategies = (
+        StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1),
+        StrategyTraits(
+            "data_parallel", "weights on every device, batches cut over them, as the loop says", devices=(VIRTUAL_CPU,)
+        ),
+    )
+    return Catalogue(
+        devices={
+            VIRTUAL_CPU: DeviceTraits(VIRTUAL_CPU, "host platform devices; they share its cores", cores=usable_cores())
+        },
+        strategies={traits.name: traits for traits in strategies},
+        cross_device_ops={"auto": CrossDeviceOpTraits("auto", "XLA's choice")},
+        models={name: model.summary for name, model in known.items()},
+        data=SUMMARIES,
+        optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
+        loops={name: loop.summary for name, loop in loops().items()},
+        model_traits=_traits,
+        data_gives=GIVES.__getitem__,
+    )

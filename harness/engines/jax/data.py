@@ -1,0 +1,109 @@
+"""Batches: the gate's, then an endless stream of shuffled ones, or one that stays on the devices."""
+
+import collections
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.protocol.engine import GATE_UPDATES
+from harness.trial.examples import GATE_SEED, handwritten_digits, random_batch, shifted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+    Batch = tuple[Array, Array]
+
+CLASSES = 10
+SYNTHETIC, DIGITS = "synthetic", "digits"
+GIVES: Mapping[str, str] = MappingProxyType({SYNTHETIC: "anything", DIGITS: "images"})
+SUMMARIES: Mapping[str, str] = MappingProxyType(
+    {
+        SYNTHETIC: "random examples in the model's own shape; one batch stays on the devices, so input costs nothing",
+        DIGITS: "1,797 real handwritten digits that scikit-learn carries; needs no network",
+    }
+)
+Placed = TypeVar("Placed")
+
+
+class Data:
+    """The data of a cell: x float32 [G, *input_shape] and y int32 [G] a batch."""
+
+    def __init__(self, name: str, input_shape: tuple[int, ...], global_batch: int, seed: int, ahead: int) -> None:
+        self._shape, self._size, self._seed, self._ahead = input_shape, global_batch, seed, ahead
+        self._stays = name == SYNTHETIC
+        self.gate: list[Batch] = self._random() if self._stays else self._first_digits()
+
+    @property
+    def stages(self) -> list[str]:
+        """From the source to the step, for the record."""
+        if self._stays:
+            return ["Synthetic", f"Batch({self._size})", "OnDevices"]
+        count = len(self._digits[1])
+        stages = [f"Digits({count})", f"Shuffle({count})", f"Batch({self._size})"]
+        return [*stages, f"Prefetch({self._ahead})"] if self._ahead else stages
+
+    def batches(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
+        """The gate's batches as `place` puts them on the devices, then the endless rest, a few ahead of the step."""
+        first = [place(batch) for batch in self.gate]
+        if self._stays:
+            return itertools.chain(first, itertools.repeat(first[-1]))
+        return itertools.chain(first, _ahead(map(place, self._shuffled()), self._ahead))
+
+    def _random(self) -> "list[Batch]":
+        return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(GATE_UPDATES)]
+
+    def _first_digits(self) -> "list[Batch]":
+        needed = GATE_UPDATES * self._size
+        x, y = shifted(needed, *self._digits)
+        return [(x[k : k + self._size], y[k : k + self._size]) for k in range(0, needed, self._size)]
+
+    @functools.cached_property
+    def _digits(self) -> "Batch":
+        """All of them as the model wants them."""
+        import numpy as np
+
+        images, labels = handwritten_digits()
+        return resized(images.astype(np.float32) / 255, self._shape), labels.astype(np.int32)
+
+    def _shuffled(self) -> "Iterator[Batch]":
+        """Batches without end; every example comes once a pass, in another order each time."""
+        import numpy as np
+
+        images, labels = self._digits
+        generator = np.random.default_rng(self._seed)
+        waiting = np.empty(0, np.int64)
+        while True:
+            while len(waiting) < self._size:
+                waiting = np.concatenate([waiting, generator.permutation(len(labels))])
+            now, waiting = waiting[: self._size], waiting[self._size :]
+            yield images[now], labels[now]
+
+
+def _ahead(placed: Iterator[Placed], count: int) -> Iterator[Placed]:
+    """The same, so many placed before they are asked for: placing returns before the copy is done."""
+    waiting = collections.deque(itertools.islice(placed, count))
+    while True:
+        waiting.append(next(placed))
+        yield waiting.popleft()
+
+
+def resized(images: "Array", shape: tuple[int, ...]) -> "Array":
+    """Grey images [n, h, w, 1] as float32 [n, *shape]: bilinear with half-pixel centres and no antialiasing, as
+    `tf.image.resize` does it; colour by repetition."""
+    import numpy as np
+
+    rows, columns = (_weights(images.shape[axis], shape[axis - 1]) for axis in (1, 2))
+    small = np.einsum("ai,nij,bj->nab", rows, images[..., 0], columns, optimize=True)
+    return np.repeat(small[..., np.newaxis], shape[2], axis=-1).astype(np.float32)
+
+
+def _weights(given: int, wanted: int) -> "Array":
+    """What each of `wanted` pixels takes of each of `given`, [wanted, given]."""
+    import numpy as np
+
+    centres = np.clip((np.arange(wanted) + 0.5) * given / wanted - 0.5, 0, given - 1)
+    weights: Array = np.maximum(0.0, 1 - np.abs(centres[:, np.newaxis] - np.arange(given)))
+    return weights

@@ -1,0 +1,59 @@
+"""The devices of one process on the processor, and the threads that they share."""
+
+import os
+from typing import Any, NamedTuple
+
+from harness.errors import HarnessError
+from harness.protocol.messages import Request
+
+FLAGS, POOL = "XLA_FLAGS", "NPROC"
+"""Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
+THREADS_A_DEVICE = 2
+"""XLA's devices on a processor share pools of threads, in which those that wait for an all-reduce block. With as many
+threads as devices a run of steps that nobody waits for was seen to hang at 2 and at 4 devices; with twice as many it
+was not (`docs/engines.md`)."""
+
+
+class Devices(NamedTuple):
+    """What the replicas of a trial got: a device each, the threads of a pool, and the processors that bound them."""
+
+    devices: list[Any]
+    threads: int
+    """0 is XLA's own choice: all cores."""
+    physical: int
+    shared: bool
+
+
+def set_up(request: Request) -> Devices:
+    """Start JAX's backend with a device a replica; HarnessError where it had been started before with fewer.
+
+    One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
+    """
+    import jax
+
+    count, each = request.training.replicas, request.intra_op_threads
+    threads = each if count == 1 else THREADS_A_DEVICE * count * max(1, each)
+    flags = os.environ.get(FLAGS, "")
+    os.environ[FLAGS] = f"{flags} --xla_force_host_platform_device_count={count}".strip()
+    if threads:
+        os.environ[POOL] = str(threads)
+    jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
+    _share_compiled(request.scratch)
+    found = jax.devices()
+    if len(found) < count:
+        raise HarnessError(f"JAX has {len(found)} devices, expected {count}: its backend was started before the trial")
+    physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
+    return Devices(found[:count], threads, physical, shared=count > physical)
+
+
+def _share_compiled(scratch: str) -> None:
+    """Keep what is compiled in the run's folder for what trials share: the next trial of the cell reads it there.
+
+    Compiling takes most of a trial's set-up. What is read is the machine code that was written.
+    """
+    import jax
+
+    if scratch:
+        jax.config.update("jax_compilation_cache_dir", os.path.join(scratch, "compiled"))  # noqa: PTH118  it wants text
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -1,0 +1,66 @@
+"""JAX as an engine. Everything else of its folder is imported when it is asked for."""
+
+import contextlib
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.protocol.engine import Ending, Environment, Task, Trainer
+from harness.protocol.messages import Request
+from harness.spec.catalogue import Catalogue
+from harness.trial.ending import plain_ending
+
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
+"""What XLA's message begins with where an array finds no room."""
+
+
+class Jax:
+    """JAX, its devices those of one process."""
+
+    name = "jax"
+    title = "JAX"
+    clusters = None
+    environment = Environment(
+        needs={"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
+        installs=("jax", "numpy", "psutil", "pydantic", "scikit-learn"),
+        constraints=Path(__file__).parent / "constraints.txt",
+    )
+
+    def catalogue(self) -> Catalogue:
+        """Every registered name."""
+        from harness.engines.jax.catalogue import load_catalogue
+
+        return load_catalogue()
+
+    def preload(self) -> dict[str, str]:
+        """JAX and the modules of a trial. No backend starts: its threads would not survive a fork."""
+        import jax
+        import jaxlib
+        import numpy as np
+
+        with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
+            importlib.import_module("sklearn.datasets")
+        importlib.import_module(f"{__package__}.trainer")  # what a fork would else import, each time anew
+        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}
+
+    def on_host(self, request: Request) -> Request:
+        """Nothing is left open."""
+        return request
+
+    def classify(self, error: Exception) -> Ending:
+        """XLA says in words what went wrong."""
+        status, reason = plain_ending(error)
+        return ("out_of_memory" if OUT_OF_MEMORY in str(error) else status), reason
+
+    def trainer(self, request: Request) -> Trainer:
+        """Devices, model, optimizer, input and loop."""
+        from harness.engines.jax.trainer import JaxTrainer
+
+        return JaxTrainer(request)
+
+    def tasks(self) -> Mapping[str, Task]:
+        """Nothing besides trials: no data set needs to be prepared."""
+        return {}
+
+
+ENGINE = Jax()

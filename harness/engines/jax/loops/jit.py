@@ -1,0 +1,21 @@
+"""`jit` with shardings: the step of one device as it is, and XLA's partitioner puts in what several need."""
+
+from typing import Any
+
+from harness.engines.jax.loops.base import Loop, LoopKind, State
+
+
+class JitLoop(Loop):
+    """Batches are cut and weights are whole on every device, by NamedSharding; XLA adds the gradients up."""
+
+    def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
+        """Written for one device."""
+        loss, gradients = self.work.gradients(state.weights, x, y)
+        return self.work.updated(state, gradients), loss
+
+    def summed(self, sent: list[Any]) -> list[Any]:
+        """A sum along the dimension that is cut, which is what the gradient of a sum over examples is."""
+        return [values.sum(axis=0) for values in sent]
+
+
+LOOP = LoopKind("jit", "jax.jit with NamedSharding: XLA puts in the all-reduce", JitLoop)

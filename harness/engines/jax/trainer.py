@@ -1,0 +1,169 @@
+"""A cell under JAX, as a trial sees it: built, trained by a loop, and open to the gate."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.engines.jax.data import CLASSES, Data
+from harness.engines.jax.devices import set_up
+from harness.engines.jax.executed import inspect
+from harness.engines.jax.loops import Loop, LoopKind, loops
+from harness.engines.jax.loops.base import Work
+from harness.engines.jax.models import models
+from harness.engines.jax.optimizers import OPTIMIZERS
+from harness.engines.jax.reference import SingleDevice
+from harness.engines.jax.state import Layout
+from harness.errors import Unsupported
+from harness.protocol.engine import KnownStep, Pace
+from harness.protocol.messages import Request
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources
+from harness.trial.examples import late_labels
+from harness.trial.sums import judge_sums, known_values
+
+ANOTHER_START = (
+    "drawn by NumPy from the seed, by the initialisers of Keras; TensorFlow draws other numbers from the same seed"
+)
+
+
+class JaxTrainer:
+    """See `harness.protocol.engine.Trainer`."""
+
+    least_steps = 1
+    alone: Callable[[], None] | None = None
+    staleness: dict[int, int] | None = None
+
+    def __init__(self, request: Request, kind: LoopKind | None = None) -> None:
+        import jax
+        import numpy as np
+
+        check(request)
+        cell = request.training
+        self._request, self._devices = request, set_up(request)
+        model = models()[cell.model]
+        work = Work(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
+        self._loop: Loop = (kind or loops()[cell.loop]).build(work)
+        self._data = Data(cell.data, model.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
+        weights = model.initial(np.random.default_rng(request.seed), CLASSES)
+        self._layout = Layout.of(weights, work)
+        self._state = jax.device_put(self._layout.start(weights), self._loop.everywhere)
+        self._work = work
+
+    @property
+    def resources(self) -> Resources:
+        """A device a replica; of the threads what the cell asks for, and how many all devices share."""
+        return Resources(
+            logical_devices=[f"{device.platform}:{device.id}" for device in self._devices.devices],
+            physical_devices=self._devices.physical,
+            shared=self._devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._devices.threads,
+        )
+
+    def check_reduction(self) -> str | None:
+        """Known values in the shapes of the gradients, as one list, by the way that the step's take."""
+        import numpy as np
+
+        tensors = [(weight.shape, "float32") for weight in self._weights]
+        weights, patterns = known_values(len(self._work.devices), tensors)
+        sent = [np.stack([np.float32(weight) * pattern for weight in weights]) for pattern in patterns]
+        received = [
+            [np.asarray(shard.data) for shard in sorted(array.addressable_shards, key=lambda shard: shard.device.id)]
+            for array in self._loop.reduced(sent)
+        ]
+        return judge_sums(received, patterns, weights)
+
+    @property
+    def _weights(self) -> list[Any]:
+        return [self._state.weights[name] for name in self._layout.names]
+
+    def state(self) -> list[VariableState]:
+        """Every device's copy of weights, slots and count."""
+        return self._layout.captured(self._state)
+
+    def updates(self) -> int:
+        """As the step counts them."""
+        return int(self._state.updates)
+
+    def due(self, steps: int) -> tuple[int, dict[str, str]]:
+        """One a step, and what the weights began with."""
+        return steps, {"initial_weights": ANOTHER_START}
+
+    @functools.cached_property
+    def _single(self) -> SingleDevice:
+        return SingleDevice(self._work, self._layout)
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """On one device, by gradients of each share and NumPy."""
+        return self._single.reference(initial, self._data.gate, self._request.seed)
+
+    def run(self, pace: Pace) -> None:
+        """Batch after batch. Steps are issued and not waited for, as JAX does it."""
+        batches = self._data.batches(self._loop.placed)
+        while steps := pace.begin():
+            for _ in range(steps):
+                loss = self._step(*next(batches))
+            pace.end(loss)
+
+    def one_more(self) -> KnownStep:
+        """A step on the gate's first batch with other labels: a compiled program takes no arguments of other types."""
+        loss = float(self._step(*self._loop.placed(self._late_batch)))
+        self.synchronise()
+        return KnownStep(loss, same_program=True)
+
+    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
+        """As the first updates'."""
+        return self._single.reference(before, [self._late_batch], self._request.seed)
+
+    @functools.cached_property
+    def _late_batch(self) -> tuple[Any, Any]:
+        x, y = self._data.gate[0]
+        return x, late_labels(y, CLASSES)
+
+    @functools.cached_property
+    def _lowered(self) -> Any:
+        return self._loop.lowered(self._state, *self._loop.placed(self._data.gate[0]))
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        return self._lowered.compile()
+
+    def _step(self, x: Any, y: Any) -> Any:
+        self._state, loss = self._compiled(self._state, x, y)
+        return loss
+
+    def synchronise(self) -> None:
+        """Return when the state of every device is there."""
+        import jax
+
+        jax.block_until_ready(self._state)
+
+    def agree(self, value: float) -> float:
+        """There is one process."""
+        return value
+
+    def executed(self) -> Executed:
+        """The compiled step, and the input."""
+        return inspect(self._lowered, self._compiled, self._data.stages)
+
+    def tracer(self, leads: bool) -> None:
+        """None is asked for (`check`)."""
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """There is no accelerator."""
+        return None
+
+
+def check(request: Request) -> None:
+    """Unsupported, with the reason, for what this engine does not do."""
+    cell = request.training
+    if cell.precision != "float32":
+        raise Unsupported(f"precision: with JAX this harness trains in float32 ({cell.precision})")
+    if cell.xla:
+        raise Unsupported("xla: JAX compiles every step with XLA; leave the flag out")
+    if request.inter_op_threads:
+        raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
+    if request.plant is not None or request.instrument:
+        raise Unsupported("plants and instruments are of TensorFlow's programs")
+    if request.trace is not None:
+        raise Unsupported("trace: JAX's profiler is not asked here; leave the flag out")
