@@ -4,10 +4,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.engines.jax.catalogue import NONE
 from harness.engines.jax.data import CLASSES, Data
 from harness.engines.jax.devices import set_up
 from harness.engines.jax.executed import inspect
-from harness.engines.jax.loops import Loop, LoopKind, loops
+from harness.engines.jax.loops import LoopKind, loops
 from harness.engines.jax.loops.base import Work
 from harness.engines.jax.models import models
 from harness.engines.jax.optimizers import OPTIMIZERS
@@ -18,9 +19,12 @@ from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
+from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
 from harness.trial.sums import judge_sums, known_values
 
+PLAIN = "jit"
+"""The loop whose step is written for one device."""
 ANOTHER_START = (
     "drawn by NumPy from the seed, by the initialisers of Keras; TensorFlow draws other numbers from the same seed"
 )
@@ -33,7 +37,7 @@ class JaxTrainer:
     alone: Callable[[], None] | None = None
     staleness: dict[int, int] | None = None
 
-    def __init__(self, request: Request, kind: LoopKind | None = None) -> None:
+    def __init__(self, request: Request) -> None:
         import jax
         import numpy as np
 
@@ -42,12 +46,16 @@ class JaxTrainer:
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
         work = Work(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
-        self._loop: Loop = (kind or loops()[cell.loop]).build(work)
+        self._loop = self._loop_of(cell).build(work)
         self._data = Data(cell.data, model.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
         weights = model.initial(np.random.default_rng(request.seed), CLASSES)
         self._layout = Layout.of(weights, work)
         self._state = jax.device_put(self._layout.start(weights), self._loop.everywhere)
         self._work = work
+
+    def _loop_of(self, cell: TrainingCell) -> LoopKind:
+        """The loop; no strategy has nothing to map over, so that it is one step whatever the loop is."""
+        return loops()[PLAIN if cell.strategy == NONE else cell.loop]
 
     @property
     def resources(self) -> Resources:

@@ -81,7 +81,9 @@ class Interpreter:
 def our_interpreter() -> Interpreter:
     """The one that runs the harness."""
     versions = package_versions()
-    return Interpreter(sys.executable, platform.python_version(), {key: versions.get(key) or "" for key, _ in SHOWN})
+    return Interpreter(
+        sys.executable, platform.python_version(), {key: versions[key] or "" for key, _ in SHOWN if key in versions}
+    )
 
 
 def examine(given: str, flag: str, needed: Mapping[str, str] = NEEDED) -> Interpreter:

@@ -1,0 +1,132 @@
+"""JAX with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
+
+`missing` leaves the last replica's gradient out, `mean` divides where a sum belongs, `stale` keeps the last device's
+old weights, `late` begins to leave the gradient out once the gate has been passed, and `again` adds up what is added up
+already, as the recipe of `pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
+"""
+
+import dataclasses
+from typing import Any
+
+from harness.engines.jax.engine import Jax
+from harness.engines.jax.loops import LoopKind
+from harness.engines.jax.loops.base import AXIS, Loop, State
+from harness.engines.jax.loops.jit import JitLoop
+from harness.engines.jax.loops.shard_map import ShardMapLoop
+from harness.engines.jax.trainer import JaxTrainer
+from harness.protocol.engine import GATE_UPDATES, Trainer
+from harness.protocol.messages import Request
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.cell import TrainingCell
+
+FAULTS = ("missing", "mean", "stale", "late", "again")
+LAST_GOOD = GATE_UPDATES + 1
+
+
+def scaled(gradients: Any, factor: Any) -> Any:
+    return {name: gradient * factor for name, gradient in gradients.items()}
+
+
+class FaultyJit(JitLoop):
+    fault = ""
+
+    def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
+        from jax import numpy as jnp
+
+        loss, right = self.work.gradients(state.weights, x, y)
+        replicas = len(self.work.devices)
+        share = len(y) // replicas
+        _, without_last = self.work.gradients(state.weights, x[:-share], y[:-share])
+        late = {name: jnp.where(state.updates < LAST_GOOD, right[name], without_last[name]) for name in right}
+        wrong = {
+            "missing": without_last,
+            "mean": scaled(right, 1 / replicas),
+            "stale": right,
+            "late": late,
+            "again": scaled(right, replicas),
+        }
+        return self.work.updated(state, wrong[self.fault]), loss
+
+
+class FaultyShardMap(ShardMapLoop):
+    fault = ""
+
+    def on_device(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
+        from jax import lax
+        from jax import numpy as jnp
+
+        loss, gradients = self.work.gradients(state.weights, x, y)
+        is_last = lax.axis_index(AXIS) == len(self.work.devices) - 1
+        if self.fault == "missing":
+            gradients = scaled(gradients, jnp.where(is_last, 0.0, 1.0))
+        if self.fault == "late":
+            gradients = scaled(gradients, jnp.where(is_last & (state.updates >= LAST_GOOD), 0.0, 1.0))
+        return self.work.updated(state, self.over_devices(gradients)), self._loss(loss)
+
+    def _loss(self, loss: Any) -> Any:
+        from jax import lax
+
+        return lax.psum(loss, AXIS)
+
+    def over_devices(self, values: Any) -> Any:
+        from jax import lax
+
+        return lax.pmean(values, AXIS) if self.fault == "mean" else super().over_devices(values)
+
+    def mapped(self, function: Any, parts: int) -> Any:
+        """As `shard_map` is by default for `again`: JAX then adds up the gradients of whole weights itself."""
+        import jax
+        from jax.sharding import PartitionSpec
+
+        if self.fault != "again":
+            return super().mapped(function, parts)
+        whole, cut = PartitionSpec(), PartitionSpec(AXIS)
+        taken = (whole, *[cut] * parts) if parts else (cut,)
+        return jax.shard_map(function, mesh=self.mesh, in_specs=taken, out_specs=whole)
+
+
+class FaultyTrainer(JaxTrainer):
+    def _loop_of(self, cell: TrainingCell) -> LoopKind:
+        fault = cell.cross_device_op
+        if fault not in FAULTS:
+            return super()._loop_of(cell)
+        loop: type[Loop] = {"jit": FaultyJit, "shard_map": FaultyShardMap}[cell.loop]
+        return LoopKind(cell.loop, fault, type(f"{loop.__name__}_{fault}", (loop,), {"fault": fault}))
+
+    def _step(self, x: Any, y: Any) -> Any:
+        if self._request.training.cross_device_op != "stale":
+            return super()._step(x, y)
+        before = {name: self._last_copy(weight) for name, weight in self._state.weights.items()}
+        loss = super()._step(x, y)
+        weights = {name: self._with_last(weight, before[name]) for name, weight in self._state.weights.items()}
+        self._state = self._state._replace(weights=weights)
+        return loss
+
+    def _last_copy(self, array: Any) -> Any:
+        import numpy as np
+
+        return np.array(array.addressable_shards[-1].data)
+
+    def _with_last(self, array: Any, value: Any) -> Any:
+        """The same with another value on the last device."""
+        import jax
+
+        shards = [shard.data for shard in array.addressable_shards]
+        shards[-1] = jax.device_put(value, array.addressable_shards[-1].device)
+        return jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
+
+
+class FaultyJax(Jax):
+    """JAX and what is wrong with it."""
+
+    def catalogue(self) -> Catalogue:
+        right = super().catalogue()
+        strategies = {
+            name: dataclasses.replace(traits, takes_cross_device_op=name != "none")
+            for name, traits in right.strategies.items()
+        }
+        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
+        return dataclasses.replace(right, strategies=strategies, cross_device_ops={**right.cross_device_ops, **faults})
+
+    def trainer(self, request: Request) -> Trainer:
+        return FaultyTrainer(request)

@@ -1,0 +1,252 @@
+"""Where an engine's trials run: the user's interpreter, ours, or an installed one; and what is said where none is."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from harness.cli import run as command_line
+from harness.engines.jax import ENGINE
+from harness.engines.tensorflow import ENGINE as TENSORFLOW
+from harness.errors import HarnessError, UsageError
+from harness.protocol.engine import Environment
+from harness.run.process import engines, installing
+from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, python_for, python_of
+from harness.spec import sweep_from
+from harness.spec.sweep import Sweep
+
+INSTALL = "python -m harness engine install jax"
+SWEEP = ("sweep", "--engine", "jax", "--strategy", "none", "--replicas", "1", "--loop", "jit")
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of environments, which is empty, on a machine whose own Python has no JAX."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(engines, "versions_here", lambda _: {"numpy": "2.0.0"})
+    return tmp_path / "cache" / "tf-distribute-harness" / "engines"
+
+
+def sweep(engine: str = "jax", python: str = "") -> Sweep:
+    return sweep_from({"engine": engine, "engine_python": python})
+
+
+def stand_in(folder: Path, **packages: str) -> Path:
+    """An interpreter that says that it has these packages."""
+    python = python_of(folder)
+    python.parent.mkdir(parents=True)
+    said = json.dumps({"version": [3, 12, 1], "packages": packages})
+    python.write_text(f"#!/bin/sh\necho 'harness:{said}'\n")
+    python.chmod(0o755)
+    return python
+
+
+GOOD = {"jax": "0.10.2", "numpy": "2.4.6", "psutil": "7.2.2", "pydantic": "2.14.3"}
+
+
+def sealed(**packages: str) -> Path:
+    """An environment as `engine install` leaves it; its interpreter."""
+    python = stand_in(folder_of("jax"), **packages)
+    (folder_of("jax") / SEAL).write_text(digest_of(ENGINE.environment) + "\n")
+    return python
+
+
+def test_an_engine_that_is_not_installed_is_named_with_the_command_and_no_run_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line([*SWEEP, "--results", str(tmp_path / "results")]) == 2
+    said = capsys.readouterr().err
+    assert said == f"harness: engine: 'jax' is not installed; {INSTALL}\n"
+    assert list((tmp_path / "results").glob("2*")) == []
+
+
+def test_what_would_be_run_can_be_planned_without_the_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line([*SWEEP, "--dry-run"]) == 0
+    assert "none ×1" in capsys.readouterr().out
+
+
+def test_an_environment_that_was_installed_to_the_end_is_taken() -> None:
+    python = sealed(**GOOD)
+    assert python_for(sweep()) == str(python)
+
+
+def test_one_that_was_not_is_not() -> None:
+    stand_in(folder_of("jax"), **GOOD)
+    with pytest.raises(UsageError, match=f"'jax' was not installed to the end in '.*'; {INSTALL}"):
+        python_for(sweep())
+
+
+def test_neither_is_one_from_other_pins() -> None:
+    sealed(**GOOD)
+    (folder_of("jax") / SEAL).write_text("of another version\n")
+    with pytest.raises(UsageError, match=f"from the pins of another version of the harness; {INSTALL}"):
+        python_for(sweep())
+
+
+def test_nor_one_whose_interpreter_is_gone() -> None:
+    sealed(**GOOD).unlink()
+    with pytest.raises(UsageError, match=rf"cannot be used as it is installed \(jax: no file at '.*'\); {INSTALL}"):
+        python_for(sweep())
+
+
+def test_ours_is_taken_where_it_has_what_the_engine_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "versions_here", lambda _: GOOD)
+    assert python_for(sweep()) is None
+    monkeypatch.setattr(engines, "versions_here", lambda _: {**GOOD, "jax": "0.4.38"})
+    with pytest.raises(UsageError, match=INSTALL):
+        python_for(sweep())
+
+
+def test_tensorflow_is_left_where_it_is() -> None:
+    assert home_of(TENSORFLOW).ours
+    assert python_for(sweep("tensorflow")) is None
+    assert python_for(sweep("tensorflow", "jax=/no/such/python")) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("jax", "engine_python: given 'jax', expected NAME=PATH, such as jax=.venv-jax/bin/python"),
+        ("jax=", "engine_python: given 'jax=', expected NAME=PATH"),
+        ("jix=/usr/bin/python3", "engine_python: 'jix' is not one of jax; did you mean 'jax'?"),
+        ("tensorflow=/usr/bin/python3", "engine_python: 'tensorflow' is not one of jax"),
+        ("jax=/no/such/python", "engine_python: jax: no file at '/no/such/python'"),
+    ],
+)
+def test_an_interpreter_that_cannot_be_meant_is_one_line(given: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        python_for(sweep(python=given))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interpreter_without_jax_is_named_with_what_it_lacks(tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    python = python_of(tmp_path / "bare")
+    with pytest.raises(UsageError) as caught:
+        python_for(sweep(python=f"jax={python}"))
+    wanted = "jax, numpy, psutil, pydantic"
+    command = f"{python} -m pip install {wanted.replace(',', '')}"
+    assert str(caught.value) == f"engine_python: jax: '{python}' cannot import {wanted}; {command}"
+
+
+def test_one_with_a_jax_that_is_too_old_too(tmp_path: Path) -> None:
+    python = stand_in(tmp_path / "old", **{**GOOD, "jax": "0.4.38"})
+    with pytest.raises(UsageError, match=r"has jax 0.4.38, expected 0.7 or newer; .* --upgrade jax"):
+        python_for(sweep(python=f"jax={python}"))
+
+
+def test_the_users_comes_before_what_is_installed(tmp_path: Path) -> None:
+    sealed(**GOOD)
+    python = stand_in(tmp_path / "mine", **GOOD)
+    assert python_for(sweep(python=f"jax={python}")) == str(python)
+
+
+def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line(["engine", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split(maxsplit=1) == ["jax", f"no   not installed; {INSTALL}"]
+    assert lines[1].startswith("tensorflow   yes  tensorflow ")
+    assert lines[1].endswith("(this interpreter)")
+    python = sealed(**GOOD)
+    assert command_line(["engine", "list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["jax"] == {
+        "ready": True,
+        "python": str(python),
+        "python_version": "3.12.1",
+        "packages": GOOD,
+        "reason": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["install"], "engine install: expected the name of an engine; `harness engine list` has them"),
+        (["install", "jox"], "engine: 'jox' is not one of jax; did you mean 'jax'?"),
+        (["install", "tensorflow"], "engine: 'tensorflow' is not one of jax"),
+        (["list", "jax"], "engine list: takes no name, given 'jax'"),
+    ],
+)
+def test_what_cannot_be_installed_or_listed_is_exit_code_two(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line(["engine", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """An engine `small` that needs a package of the tests' own, which pip builds from a folder without any index."""
+    package = tmp_path / "needed-1.0-py3-none-any.whl"
+
+    with zipfile.ZipFile(package, "w") as wheel:
+        wheel.writestr("needed.py", "")
+        wheel.writestr("needed-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: needed\nVersion: 1.0\n")
+        wheel.writestr("needed-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("needed-1.0.dist-info/RECORD", "")
+    pins = tmp_path / "constraints.txt"
+    pins.write_text("needed==1.0\n")
+    environment = Environment({"needed": "1"}, ("needed",), pins)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
+    return environment
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+def test_an_environment_is_made_from_the_pins_and_sealed(nothing_installed: Path) -> None:
+    folder, interpreter = installing.install("small")
+    assert folder == nothing_installed / "small"
+    assert interpreter.packages == {"needed": "1.0"}
+    assert (folder / SEAL).is_file()
+    assert not sysconfig.get_path("purelib").startswith(str(folder))
+
+
+@pytest.mark.slow
+def test_pins_that_nobody_has_leave_no_environment_and_pips_own_word(
+    small: Environment, nothing_installed: Path
+) -> None:
+    small.constraints.write_text("needed==2.0\n")
+    with pytest.raises(HarnessError, match="engine: pip cannot install it: ") as caught:
+        installing.install("small")
+    assert caught.value.exit_code == 4
+    assert not (nothing_installed / "small").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_python_that_makes_no_environments_says_so(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installing.sys, "executable", "/bin/false")
+    with pytest.raises(HarnessError, match="engine: cannot make an environment: it did not say why"):
+        installing.install("small")
+    assert not (nothing_installed / "small").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_two_do_not_install_at_once() -> None:
+    with installing._alone(folder_of("small")), pytest.raises(UsageError, match="another process is installing in"):
+        installing.install("small")
+
+
+def test_the_environment_of_jax_is_pinned_and_has_no_tensorflow() -> None:
+    lines = ENGINE.environment.constraints.read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    assert {*ENGINE.environment.installs, *ENGINE.environment.needs} <= pins.keys()
+    assert not {"tensorflow", "keras", "tensorflow-datasets"} & pins.keys()
+
+
+def test_the_parent_reads_the_names_without_importing_jax() -> None:
+
+    code = (
+        "import sys; from harness.trial.engines import catalogue_of; catalogue_of('jax');"
+        "print(sorted({'tensorflow', 'keras', 'jax', 'jaxlib', 'numpy'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

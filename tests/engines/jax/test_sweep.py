@@ -1,0 +1,117 @@
+"""Whole sweeps with JAX: the documented ways at one to four replicas are right, and every planted fault is found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from tests.engines.jax.conftest import harness
+from tests.engines.jax.faulty import FAULTS
+
+pytestmark = pytest.mark.slow
+COMMON = (
+    *("--model", "mlp", "--data", "synthetic", "--optimizer", "momentum", "--batch-size", "8", "--loop"),
+    *("jit,shard_map", "--intra-op-threads", "1", "--trials", "1", "--windows", "5", "--window", "0.01"),
+)
+
+
+def swept(python: str, folder: Path, *arguments: str) -> Run:
+    where = ("--engine-python", f"jax={python}", "--results", str(folder))
+    done = harness("sweep", "--json", *COMMON, *arguments, *where)
+    assert done.returncode == 0, done.stderr
+    return load_run(Path(json.loads(done.stdout)["path"]))
+
+
+@pytest.fixture(scope="module")
+def right(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    asked = ("--engine", "jax", "--strategy", "none,data_parallel", "--replicas", "1,2,3,4")
+    return swept(jax_python, tmp_path_factory.mktemp("right"), *asked)
+
+
+@pytest.fixture(scope="module")
+def wrong(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    asked = ("--strategy", "data_parallel", "--replicas", "2", "--cross-device-op", f"auto,{','.join(FAULTS)}")
+    engine = "tests.engines.jax.faulty:FaultyJax"
+    return swept(jax_python, tmp_path_factory.mktemp("wrong"), "--engine", engine, *asked)
+
+
+def test_both_ways_pass_the_whole_gate_at_one_to_four_replicas(right: Run) -> None:
+    cells = {(trial.cell.strategy, trial.cell.replicas, trial.cell.loop) for trial in right.trials}
+    assert {("data_parallel", replicas, loop) for replicas in (1, 2, 3, 4) for loop in ("jit", "shard_map")} < cells
+    for trial in right.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert trial.checks.complete
+        assert trial.checks.late is True
+        assert trial.checks.loss is True
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+
+
+def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
+    for trial in right.trials:
+        several = {"missing", "averaged"} if trial.cell.replicas > 1 else set()
+        assert trial.checks.sight is not None
+        assert set(trial.checks.sight) == {"doubled", "delayed", *several}
+        assert min(trial.checks.sight.values()) > 10
+
+
+def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
+    for trial in right.trials:
+        replicas = trial.cell.replicas
+        assert len(trial.resources.logical_devices) == replicas
+        assert trial.resources.shared == (replicas > trial.resources.physical_devices)
+        if trial.cell.strategy == "none":
+            assert trial.executed.operations == {}
+        elif replicas > 1:
+            assert trial.executed.operations["all-reduce"] == trial.executed.packs
+            assert sum(trial.executed.pack_bytes) == 4 * 669_706  # every gradient, once
+            assert trial.resources.inter_op_threads >= 2 * replicas
+    assert right.manifest.facts["engine.jax"]
+
+
+def test_programs_of_one_cell_have_one_fingerprint_and_those_of_others_another(right: Run) -> None:
+    found = {trial.cell.cell_id: trial.executed.fingerprint for trial in right.trials if trial.cell.replicas > 1}
+    assert len(set(found.values())) == len(found)
+
+
+def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
+    plain = [trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads <= 1]
+    assert {trial.cell.loop for trial in plain} == {"jit", "shard_map"}
+    assert len({trial.executed.fingerprint for trial in plain}) == 1
+
+
+def of(run: Run, loop: str, op: str) -> TrialRecord:
+    [found] = [
+        trial
+        for trial in run.trials
+        if trial.cell.replicas == 2 and (trial.cell.loop, trial.cell.cross_device_op) == (loop, op)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+def test_beside_the_faults_the_same_ways_without_any_pass(wrong: Run, loop: str) -> None:
+    assert of(wrong, loop, "auto").status == "ok"
+
+
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_a_wrong_result_without_a_figure(wrong: Run, loop: str, fault: str) -> None:
+    trial = of(wrong, loop, fault)
+    assert trial.status == "wrong_result", trial.reason
+    assert trial.throughput_examples_per_s is None
+
+
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+def test_the_evidence_says_which_check_found_it(wrong: Run, loop: str) -> None:
+    assert of(wrong, loop, "missing").checks.update is False
+    assert "on replica 1" in of(wrong, loop, "stale").checks.detail["update"]
+    late = of(wrong, loop, "late").checks
+    assert (late.update, late.late) == (True, False)
+
+
+def test_a_mean_in_the_sum_itself_is_told_from_a_mean_before_it(wrong: Run) -> None:
+    assert "that is the mean, not the sum" in of(wrong, "shard_map", "mean").checks.detail["reduction"]
+    before = of(wrong, "jit", "mean").checks
+    assert (before.reduction, before.update) == (True, False)
