@@ -86,7 +86,7 @@ def test_images_are_resized_as_tensorflow_does_it(tf: Any) -> None:
 
 
 def test_weights_are_as_many_and_of_the_spread_of_glorots_initialiser() -> None:
-    for model, count in (("mlp", 669_706), ("mnist_cnn", 121_930)):
+    for model, count in (("mlp", 669_706), ("mnist_cnn", 121_930), ("transformer", 71_946)):
         weights = models()[model].initial(np.random.default_rng(1), 10)
         assert sum(weight.size for weight in weights.values()) == count
     kernel = models()["mlp"].initial(np.random.default_rng(1), 10)["dense_1/kernel"]
