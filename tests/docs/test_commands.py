@@ -47,8 +47,8 @@ BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harn
 """What may stand before a command of ours: a variable for it, or what gives it nodes."""
 COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
-ELSEWHERE = ("--resume", "--engine")
-"""What goes on with a run, and what another engine trains: `test_extending.py` runs that."""
+ELSEWHERE = ("--resume", "--engine benchmarks.")
+"""What goes on with a run, and what an engine of one's own trains: `test_extending.py` runs that."""
 SWEEPS = [
     command
     for command in HARNESS
