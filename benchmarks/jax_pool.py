@@ -11,13 +11,14 @@ import sys
 import time
 
 SECONDS, AT_ONCE, BATCH = 10.0, 300, 32
-PATIENCE = (
-    "--xla_cpu_collective_call_warn_stuck_timeout_seconds=4 --xla_cpu_collective_call_terminate_timeout_seconds=6"
-)
+WARNED_S, ENDED_S = 4, 6
+"""Seconds after which XLA says that an all-reduce is stuck, and ends the process."""
 
 
 def main(devices: int, threads: int) -> None:
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices} {PATIENCE}"
+    patience = [f"warn_stuck_timeout_seconds={WARNED_S}", f"terminate_timeout_seconds={ENDED_S}"]
+    flags = [f"force_host_platform_device_count={devices}", *(f"cpu_collective_call_{limit}" for limit in patience)]
+    os.environ["XLA_FLAGS"] = " ".join(f"--xla_{flag}" for flag in flags)
     os.environ["NPROC"] = str(threads)
     import jax
     import numpy as np

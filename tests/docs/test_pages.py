@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from harness import cli
 from harness.analysis.estimates import trend
 from harness.analysis.faults import summarise_faults
-from harness.engines.tensorflow.reference import noise
 from harness.record.checks import Checks
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
@@ -48,7 +47,7 @@ from harness.report.words.text import STATUS_WORDS
 from harness.run.turns import steps
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
-from harness.trial import clock, judgement, sums
+from harness.trial import clock, judgement, noise, sums
 from tests.docs.stated import passage, percent, power_of_ten, states
 from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
