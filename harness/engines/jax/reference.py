@@ -5,11 +5,11 @@ in NumPy, in double precision. How closely the order of additions lets the two a
 running again from weights that are moved by a few units in the last place (`harness.trial.noise`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.engines.jax.loops.base import Work
+from harness.engines.jax.loops.base import Pass, Work
 from harness.engines.jax.state import Layout
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import sight_of
@@ -39,7 +39,7 @@ class SingleDevice:
         import jax
 
         self._work, self._layout = work, layout
-        self._gradients_of = jax.jit(work.gradients)
+        self._passed = jax.jit(work.passed)
 
     def reference(self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int) -> Reference:
         """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would."""
@@ -47,12 +47,23 @@ class SingleDevice:
 
         generator = np.random.default_rng(seed)
         sums: list[Sums] = []
-        exact = self._run([state.copies[0] for state in initial], batches, sums)
-        starts = [perturbed_start(initial, ARITHMETIC, generator) for _ in range(PERTURBED_RUNS)]
-        reference = with_noise(exact, [self._run(start, batches) for start in starts], initial, ARITHMETIC)
+        exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, sums)
+        moved = (perturbed_start(initial, ARITHMETIC, generator) for _ in range(PERTURBED_RUNS))
+        runs = [self._run(self._with_every_copy(start, initial), batches) for start in moved]
+        reference = with_noise(exact, runs, initial, ARITHMETIC)
         before = exact.states[-2] if len(batches) > 1 else exact.start
-        wrong = {name: self._applied(before, gradients) for name, gradients in self._faults(sums)}
+        own = self._layout.state(exact.states[-1]).statistics
+        wrong = {name: self._applied(before, gradients, own) for name, gradients in self._faults(sums)}
         return replace(reference, sight=sight_of(wrong, initial, reference))
+
+    def _with_every_copy(self, values: "Arrays", initial: Sequence[VariableState]) -> "Arrays":
+        """The values with the statistics of every replica, along a leading axis."""
+        import numpy as np
+
+        return [
+            np.stack(state.copies) if state.kind == "statistic" else value
+            for value, state in zip(values, initial, strict=True)
+        ]
 
     def _run(self, start: "Arrays", batches: "Sequence[Batch]", sums: list[Sums] | None = None) -> ReferenceRun:
         """Updates from the values `start`; `sums` takes in what faults are tried with."""
@@ -60,38 +71,56 @@ class SingleDevice:
 
         run, values = ReferenceRun(start), start
         for batch in batches:
-            losses, shares = self._shares(values, batch)
-            parts = [np.stack(of_weight) for of_weight in zip(*shares, strict=True)]
+            shares = self._shares(values, batch)
+            of_shares = ([np.asarray(share.gradients[name], np.float64) for share in shares] for name in self._names)
+            parts = [np.stack(gradients) for gradients in of_shares]
             whole = [part.sum(axis=0) for part in parts]
             if sums is not None:
                 sums.append(Sums(whole, [part[:-1].sum(axis=0) for part in parts]))
                 run.sizes.append([np.abs(part).sum(axis=0) for part in parts])
-            values = self._applied(values, whole)
+            own = {
+                name: np.stack([np.asarray(share.statistics[name]) for share in shares])
+                for name in self._layout.statistics
+            }
+            values = self._applied(values, whole, own)
             run.gradients.append(whole)
             run.states.append(values)
-            run.losses.append(sum(losses))
+            run.losses.append(sum(float(share.loss) for share in shares))
         return run
 
-    def _shares(self, values: "Arrays", batch: "Batch") -> "tuple[list[float], list[Arrays]]":
-        """Of each replica's share its part of the mean loss, and its gradients in double precision."""
+    @property
+    def _names(self) -> Sequence[str]:
+        return self._layout.names
+
+    def _shares(self, values: "Arrays", batch: "Batch") -> list[Pass]:
+        """Forward and backward of each replica's share.
+
+        Where statistics are of the whole batch every pass is over all of it, and the share's examples alone count.
+        """
         import jax
         import numpy as np
 
-        device, names = self._work.devices[0], self._layout.names
-        weights = jax.device_put({name: np.float32(value) for name, value in zip(names, values, strict=False)}, device)
-        losses, shares = [], []
-        for x, y in zip(*(np.split(part, len(self._work.devices)) for part in batch), strict=True):
-            loss, gradients = self._gradients_of(weights, *jax.device_put((x, y), device))
-            losses.append(float(loss))
-            shares.append([np.asarray(gradients[name], np.float64) for name in names])
-        return losses, shares
+        replicas, device = len(self._work.devices), self._work.devices[0]
+        state = self._layout.state(values)
+        weights = jax.device_put({name: np.float32(value) for name, value in state.weights.items()}, device)
+        together = bool(self._layout.statistics) and not self._layout.own
+        size = len(batch[1]) // replicas
+        found = []
+        for i in range(replicas):
+            share = slice(i * size, (i + 1) * size)
+            counts = np.zeros(len(batch[1]), np.float32)
+            counts[share] = 1
+            part = (*batch, counts) if together else (*(values[share] for values in batch), counts[share])
+            own = {name: np.float32(copies[i]) for name, copies in state.statistics.items()}
+            found.append(self._passed(weights, *jax.device_put((own, *part), device)))
+        return found
 
-    def _applied(self, values: "Arrays", gradients: "Arrays") -> "Arrays":
-        """One step of the optimizer in double precision, stored as the trained state is."""
+    def _applied(self, values: "Arrays", gradients: "Arrays", own: Mapping[str, Any]) -> "Arrays":
+        """One step of the optimizer in double precision, stored as the trained state is; `own` are the statistics."""
         import numpy as np
 
         state = self._layout.state([value.astype(np.float64) for value in values])
-        after = self._work.updated(state, dict(zip(self._layout.names, gradients, strict=True)))
+        after = self._work.updated(state, dict(zip(self._names, gradients, strict=True)), dict(own))
         new = (array for _, _, array in self._layout.arrays(after))
         return [np.asarray(array).astype(value.dtype) for array, value in zip(new, values, strict=True)]
 

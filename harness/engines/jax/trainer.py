@@ -29,6 +29,8 @@ ANOTHER_START = (
     "drawn by NumPy from the seed, by the initialisers of Keras; TensorFlow draws other numbers from the same seed"
 )
 
+OVER_ALL = "over the global batch, as the step is written for one device; TensorFlow's is over a replica's own share"
+
 
 class JaxTrainer:
     """See `harness.protocol.engine.Trainer`."""
@@ -38,7 +40,6 @@ class JaxTrainer:
     staleness: dict[int, int] | None = None
 
     def __init__(self, request: Request) -> None:
-        import jax
         import numpy as np
 
         check(request)
@@ -48,9 +49,10 @@ class JaxTrainer:
         work = Work(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
         self._loop = self._loop_of(cell).build(work)
         self._data = Data(cell.data, model.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
-        weights = model.initial(np.random.default_rng(request.seed), CLASSES)
-        self._layout = Layout.of(weights, work)
-        self._state = jax.device_put(self._layout.start(weights), self._loop.everywhere)
+        weights, statistics = model.initial(np.random.default_rng(request.seed), CLASSES), model.statistics()
+        own = cell.replicas if self._loop.own_statistics else 0
+        self._layout = Layout(list(weights), list(statistics), work.optimizer.slots, own)
+        self._state = self._loop.placed_state(self._layout.start(weights, statistics))
         self._work = work
 
     def _loop_of(self, cell: TrainingCell) -> LoopKind:
@@ -94,8 +96,11 @@ class JaxTrainer:
         return int(self._state.updates)
 
     def due(self, steps: int) -> tuple[int, dict[str, str]]:
-        """One a step, and what the weights began with."""
-        return steps, {"initial_weights": ANOTHER_START}
+        """One a step, what the weights began with, and where another mean is normalised by than under TensorFlow."""
+        remarks = {"initial_weights": ANOTHER_START}
+        if self._layout.statistics and not self._layout.own and len(self._work.devices) > 1:
+            remarks["batch_normalisation"] = OVER_ALL
+        return steps, remarks
 
     @functools.cached_property
     def _single(self) -> SingleDevice:

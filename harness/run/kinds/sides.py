@@ -24,6 +24,7 @@ from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote, packages_of
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.trial.engines import engine_of
 
 Name = Literal["a", "b"]
 SIDE_NAMES: tuple[Name, Name] = ("a", "b")
@@ -199,7 +200,7 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         for side in sides:
             if repository is not None and side.commit is not None:
                 trees[side.name] = stack.enter_context(repository.tree(side.commit))
-            python = side.python or python_for(side.sweep)
+            python = side.python or python_for(side.sweep, [engine_of(other.sweep.engine).name for other in sides])
             key = (side.sweep.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, python, repository, trees)))

@@ -6,7 +6,7 @@ An engine that says no more than TensorFlow does (`harness.protocol.engine.Envir
 import hashlib
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -65,13 +65,14 @@ def digest_of(environment: Environment) -> str:
     return hashlib.sha256(environment.constraints.read_bytes() + repr(environment.installs).encode()).hexdigest()
 
 
-def python_for(sweep: Sweep) -> str | None:
+def python_for(sweep: Sweep, among: Collection[str] = ()) -> str | None:
     """The path of the interpreter that trials of `sweep` run in; None is the one that runs the harness.
 
-    UsageError where it is not there, with the command that makes it.
+    UsageError where it is not there, with the command that makes it, and where the sweep names one for an engine that
+    is neither its own nor `among` those that it is compared with.
     """
     engine = engine_of(sweep.engine)
-    given = _given(sweep, engine)
+    given = _given(sweep, engine, among)
     if given is not None:
         return examine(given, f"{KEY}: {engine.name}", needed_by(sweep.engine)).path
     home = home_of(engine)
@@ -125,8 +126,8 @@ def _lacks(environment: Environment, here: Mapping[str, str]) -> bool:
     return any(name not in here or older(here[name], least) for name, least in environment.needs.items())
 
 
-def _given(sweep: Sweep, engine: Engine) -> str | None:
-    """The interpreter that the sweep names for its engine; None where it names none, or one for another engine."""
+def _given(sweep: Sweep, engine: Engine, among: Collection[str]) -> str | None:
+    """The interpreter that the sweep names for its engine; None where it names none, or one for another `among`."""
     if not sweep.engine_python:
         return None
     name, equals, path = sweep.engine_python.partition("=")
@@ -136,6 +137,8 @@ def _given(sweep: Sweep, engine: Engine) -> str | None:
     known = dict.fromkeys([*own, *environments()])
     if name not in known:
         raise not_one_of(KEY, name, known)
+    if name not in own and name not in among:
+        raise UsageError(f"{KEY}: given for '{name}', and the engine is '{engine.name}'")
     return path if name in own else None
 
 

@@ -33,10 +33,11 @@ class FaultyJit(JitLoop):
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         from jax import numpy as jnp
 
-        loss, right = self.work.gradients(state.weights, x, y)
+        of = self.work.passed(state.weights, state.statistics, x, y)
+        right = of.gradients
         replicas = len(self.work.devices)
         share = len(y) // replicas
-        _, without_last = self.work.gradients(state.weights, x[:-share], y[:-share])
+        without_last = self.work.passed(state.weights, state.statistics, x[:-share], y[:-share]).gradients
         late = {name: jnp.where(state.updates < LAST_GOOD, right[name], without_last[name]) for name in right}
         wrong = {
             "missing": without_last,
@@ -45,7 +46,7 @@ class FaultyJit(JitLoop):
             "late": late,
             "again": scaled(right, replicas),
         }
-        return self.work.updated(state, wrong[self.fault]), loss
+        return self.work.updated(state, wrong[self.fault], of.statistics), of.loss
 
 
 class FaultyShardMap(ShardMapLoop):
@@ -55,13 +56,14 @@ class FaultyShardMap(ShardMapLoop):
         from jax import lax
         from jax import numpy as jnp
 
-        loss, gradients = self.work.gradients(state.weights, x, y)
+        of = self.passed(state, x, y)
+        gradients = of.gradients
         is_last = lax.axis_index(AXIS) == len(self.work.devices) - 1
         if self.fault == "missing":
             gradients = scaled(gradients, jnp.where(is_last, 0.0, 1.0))
         if self.fault == "late":
             gradients = scaled(gradients, jnp.where(is_last & (state.updates >= LAST_GOOD), 0.0, 1.0))
-        return self.work.updated(state, self.over_devices(gradients)), self._loss(loss)
+        return self.work.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
 
     def _loss(self, loss: Any) -> Any:
         from jax import lax
@@ -73,16 +75,13 @@ class FaultyShardMap(ShardMapLoop):
 
         return lax.pmean(values, AXIS) if self.fault == "mean" else super().over_devices(values)
 
-    def mapped(self, function: Any, parts: int) -> Any:
+    def mapped(self, function: Any, given: Any, gives: Any) -> Any:
         """As `shard_map` is by default for `again`: JAX then adds up the gradients of whole weights itself."""
         import jax
-        from jax.sharding import PartitionSpec
 
         if self.fault != "again":
-            return super().mapped(function, parts)
-        whole, cut = PartitionSpec(), PartitionSpec(AXIS)
-        taken = (whole, *[cut] * parts) if parts else (cut,)
-        return jax.shard_map(function, mesh=self.mesh, in_specs=taken, out_specs=whole)
+            return super().mapped(function, given, gives)
+        return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=gives)
 
 
 class FaultyTrainer(JaxTrainer):

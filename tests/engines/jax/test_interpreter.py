@@ -105,7 +105,13 @@ def test_ours_is_taken_where_it_has_what_the_engine_needs(monkeypatch: pytest.Mo
 def test_tensorflow_is_left_where_it_is() -> None:
     assert home_of(TENSORFLOW).ours
     assert python_for(sweep("tensorflow")) is None
-    assert python_for(sweep("tensorflow", "jax=/no/such/python")) is None
+
+
+def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared_with() -> None:
+    other = sweep("tensorflow", "jax=/no/such/python")
+    with pytest.raises(UsageError, match="engine_python: given for 'jax', and the engine is 'tensorflow'"):
+        python_for(other)
+    assert python_for(other, among=["tensorflow", "jax"]) is None
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,14 @@ for model in models().values():
     names = list(model.initial(np.random.default_rng(0), 10))
     weights = {name: given[f"w{i}"] for i, name in enumerate(names)}
     work = Work(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
-    loss, gradients = work.gradients(weights, given["x"], given["y"])
-    np.savez(f"{folder}/{model.name}-jax.npz", loss=loss, *[gradients[name] for name in names])
+    of = work.passed(weights, model.statistics(), given["x"], given["y"])
+    arrays = [*(of.gradients[name] for name in names), *(of.statistics[name] for name in model.statistics())]
+    np.savez(f"{folder}/{model.name}-jax.npz", *arrays, loss=of.loss)
 """
 
 
 def keras_side(tf: Any, name: str) -> "tuple[list[Any], Any, Any, float, list[Any]]":
-    """(weights, x, y, loss, gradients) of TensorFlow's model of the name."""
+    """(weights, x, y, loss, gradients and then statistics) of TensorFlow's model of the name."""
     from harness.engines.tensorflow.workloads import load_workload, loss_of
 
     model = load_workload(name).build(models()[name].input_shape, 10)
@@ -45,7 +46,8 @@ def keras_side(tf: Any, name: str) -> "tuple[list[Any], Any, Any, float, list[An
         loss = tf.reduce_mean(loss_of(model)(tf.constant(y), model(tf.constant(x), training=True)))
     gradients = tape.gradient(loss, model.trainable_variables)
     weights = [variable.numpy() for variable in model.trainable_variables]
-    return weights, x, y, float(loss), [gradient.numpy() for gradient in gradients]
+    found = [value.numpy() for value in (*gradients, *model.non_trainable_variables)]
+    return weights, x, y, float(loss), found
 
 
 def test_loss_and_gradients_of_every_model_are_tensorflows(tf: Any, jax_python: str, tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_images_are_resized_as_tensorflow_does_it(tf: Any) -> None:
 
 
 def test_weights_are_as_many_and_of_the_spread_of_glorots_initialiser() -> None:
-    for model, count in (("mlp", 669_706), ("mnist_cnn", 121_930), ("transformer", 71_946)):
+    for model, count in (("mlp", 669_706), ("mnist_cnn", 121_930), ("transformer", 71_946), ("resnet20", 269_722)):
         weights = models()[model].initial(np.random.default_rng(1), 10)
         assert sum(weight.size for weight in weights.values()) == count
     kernel = models()["mlp"].initial(np.random.default_rng(1), 10)["dense_1/kernel"]

@@ -12,9 +12,10 @@ from tests.engines.jax.faulty import FAULTS
 
 pytestmark = pytest.mark.slow
 COMMON = (
-    *("--model", "mlp", "--data", "synthetic", "--optimizer", "momentum", "--batch-size", "8", "--loop"),
-    *("jit,shard_map", "--intra-op-threads", "1", "--trials", "1", "--windows", "5", "--window", "0.01"),
+    *("--data", "synthetic", "--optimizer", "momentum", "--loop", "jit,shard_map"),
+    *("--trials", "1", "--windows", "5", "--window", "0.01"),
 )
+MLP = ("--model", "mlp", "--batch-size", "8", "--intra-op-threads", "1")
 
 
 def swept(python: str, folder: Path, *arguments: str) -> Run:
@@ -27,14 +28,14 @@ def swept(python: str, folder: Path, *arguments: str) -> Run:
 @pytest.fixture(scope="module")
 def right(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     asked = ("--engine", "jax", "--strategy", "none,data_parallel", "--replicas", "1,2,3,4")
-    return swept(jax_python, tmp_path_factory.mktemp("right"), *asked)
+    return swept(jax_python, tmp_path_factory.mktemp("right"), *MLP, *asked)
 
 
 @pytest.fixture(scope="module")
 def wrong(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     asked = ("--strategy", "data_parallel", "--replicas", "2", "--cross-device-op", f"auto,{','.join(FAULTS)}")
     engine = "tests.engines.jax.faulty:FaultyJax"
-    return swept(jax_python, tmp_path_factory.mktemp("wrong"), "--engine", engine, *asked)
+    return swept(jax_python, tmp_path_factory.mktemp("wrong"), "--engine", engine, *MLP, *asked)
 
 
 def test_both_ways_pass_the_whole_gate_at_one_to_four_replicas(right: Run) -> None:
@@ -115,3 +116,20 @@ def test_a_mean_in_the_sum_itself_is_told_from_a_mean_before_it(wrong: Run) -> N
     assert "that is the mean, not the sum" in of(wrong, "shard_map", "mean").checks.detail["reduction"]
     before = of(wrong, "jit", "mean").checks
     assert (before.reduction, before.update) == (True, False)
+
+
+@pytest.fixture(scope="module")
+def normalised(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    # with the threads of two cores there is one base case on two cores, not two
+    model = ("--model", "resnet20", "--batch-size", "4", "--intra-op-threads", "2")
+    asked = ("--strategy", "data_parallel", "--replicas", "2", *model)
+    return swept(jax_python, tmp_path_factory.mktemp("normalised"), "--engine", "jax", *asked)
+
+
+def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_how(normalised: Run) -> None:
+    jit, mapped = (of(normalised, loop, "auto") for loop in ("jit", "shard_map"))
+    assert (jit.status, mapped.status) == ("ok", "ok")
+    assert "over the global batch" in jit.checks.detail["batch_normalisation"]
+    assert "each replica keeps its own untrained statistics" in mapped.checks.detail["statistics"]
+    assert "batch_normalisation" not in mapped.checks.detail
+    assert (jit.executed.packs or 0) > (mapped.executed.packs or 0)

@@ -4,9 +4,10 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from harness.engines.jax.models import Model
+from harness.engines.jax.models.base import Statistics, Weights
 from harness.engines.jax.optimizers import Optimizer
 
 if TYPE_CHECKING:
@@ -19,11 +20,21 @@ AXIS = "replicas"
 
 
 class State(NamedTuple):
-    """What a step changes: weights by name, the optimizer's arrays by slot and name, and updates so far."""
+    """What a step changes: weights by name, the optimizer's arrays by slot and name, untrained statistics by name, and
+    updates so far."""
 
     weights: dict[str, Any]
     slots: dict[str, dict[str, Any]]
+    statistics: Statistics
     updates: Any
+
+
+class Pass(NamedTuple):
+    """What forward and backward give."""
+
+    loss: Any
+    gradients: dict[str, Any]
+    statistics: Statistics
 
 
 @dataclass(frozen=True)
@@ -35,22 +46,25 @@ class Work:
     devices: list[Any]
     global_batch: int
 
-    def share_loss(self, weights: Any, x: Any, y: Any) -> Any:
-        """The part that the examples (x [b, ...], y [b]) have in the mean cross-entropy over the global batch."""
+    def share_loss(self, weights: Weights, statistics: Statistics, x: Any, y: Any, counts: Any) -> Any:
+        """(the part that the examples (x [b, ...], y [b]) have in the mean cross-entropy over the global batch, the
+        statistics afterwards). An example counts by `counts` [b]."""
         from jax import nn
         from jax import numpy as jnp
 
-        told = jnp.take_along_axis(nn.log_softmax(self.model.logits(weights, x)), y[:, jnp.newaxis], axis=1)
-        return -jnp.sum(told) / self.global_batch
+        logits, statistics = self.model.forward(weights, statistics, x)
+        told = jnp.take_along_axis(nn.log_softmax(logits), y[:, jnp.newaxis], axis=1)
+        return -jnp.sum(told[:, 0] * counts) / self.global_batch, statistics
 
-    def gradients(self, weights: Any, x: Any, y: Any) -> Any:
-        """(loss, gradients) of `share_loss`."""
+    def passed(self, weights: Weights, statistics: Statistics, x: Any, y: Any, counts: Any = 1.0) -> Pass:
+        """Forward and backward of `share_loss`."""
         import jax
 
-        return jax.value_and_grad(self.share_loss)(weights, x, y)
+        told, gradients = jax.value_and_grad(self.share_loss, has_aux=True)(weights, statistics, x, y, counts)
+        return Pass(told[0], gradients, told[1])
 
-    def updated(self, state: State, gradients: Any) -> State:
-        """One step of the optimizer."""
+    def updated(self, state: State, gradients: Any, statistics: Statistics) -> State:
+        """One step of the optimizer; the statistics are those of the step's pass."""
         number = state.updates + 1
         weights, slots = {}, {slot: dict[str, Any]() for slot in state.slots}
         for name, weight in state.weights.items():
@@ -58,11 +72,15 @@ class Work:
             weights[name], new = self.optimizer.update(weight, gradients[name], own, number)
             for slot, value in new.items():
                 slots[slot][name] = value
-        return State(weights, slots, number)
+        return State(weights, slots, statistics, number)
 
 
 class Loop(ABC):
     """A way to train `work` on its devices."""
+
+    own_statistics: ClassVar[bool]
+    """Whether each device keeps the statistics of its own part of a batch: they then have a leading axis of devices.
+    Else they are of the whole batch, and the same everywhere."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -97,6 +115,20 @@ class Loop(ABC):
 
         return NamedSharding(self.mesh, PartitionSpec(AXIS))
 
+    @property
+    def of_state(self) -> State:
+        """The sharding of each part of the state."""
+        return State(
+            self.everywhere, self.everywhere, self.cut if self.own_statistics else self.everywhere, self.everywhere
+        )
+
+    def placed_state(self, state: State) -> State:
+        """A state of NumPy's on the devices."""
+        import jax
+
+        parts = zip(state, self.of_state, strict=True)
+        return State(*(jax.device_put(part, sharding) for part, sharding in parts))
+
     def placed(self, batch: "tuple[Array, Array]") -> tuple[Any, Any]:
         """A global batch, each device's part on it; returns before the copy is done."""
         import jax
@@ -108,10 +140,8 @@ class Loop(ABC):
         """The step as XLA gets it. What it is given of the state is overwritten, as an optimizer in place does."""
         import jax
 
-        kept = (self.everywhere, self.everywhere)
-        jitted = jax.jit(
-            self.step, in_shardings=(self.everywhere, self.cut, self.cut), out_shardings=kept, donate_argnums=0
-        )
+        given, kept = (self.of_state, self.cut, self.cut), (self.of_state, self.everywhere)
+        jitted = jax.jit(self.step, in_shardings=given, out_shardings=kept, donate_argnums=0)
         return jitted.lower(state, x, y)
 
     def reduced(self, sent: "Sequence[Array]") -> list[Any]:

@@ -6,12 +6,17 @@ from harness.engines.jax.loops.base import Loop, LoopKind, State
 
 
 class JitLoop(Loop):
-    """Batches are cut and weights are whole on every device, by NamedSharding; XLA adds the gradients up."""
+    """Batches are cut and weights are whole on every device, by NamedSharding; XLA adds the gradients up.
+
+    What is a mean over the batch in the program stays one over the whole batch, batch normalisation's too.
+    """
+
+    own_statistics = False
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """Written for one device."""
-        loss, gradients = self.work.gradients(state.weights, x, y)
-        return self.work.updated(state, gradients), loss
+        of = self.work.passed(state.weights, state.statistics, x, y)
+        return self.work.updated(state, of.gradients, of.statistics), of.loss
 
     def summed(self, sent: list[Any]) -> list[Any]:
         """A sum along the dimension that is cut, which is what the gradient of a sum over examples is."""

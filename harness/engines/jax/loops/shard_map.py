@@ -2,21 +2,31 @@
 
 from typing import Any
 
-from harness.engines.jax.loops.base import AXIS, Loop, LoopKind, State
+from harness.engines.jax.loops.base import AXIS, Loop, LoopKind, Pass, State
 
 
 class ShardMapLoop(Loop):
-    """Gradients of a device's own part, then `psum`."""
+    """Gradients of a device's own part, then `psum`. Batch normalisation is over a device's own part, too."""
+
+    own_statistics = True
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """One device's step, mapped over all."""
-        return self.mapped(self.on_device, 2)(state, x, y)  # type: ignore[no-any-return]
+        whole, cut = self.specs
+        of_state = State(whole, whole, cut, whole)
+        mapped = self.mapped(self.on_device, (of_state, cut, cut), (of_state, whole))
+        return mapped(state, x, y)  # type: ignore[no-any-return]
 
     def on_device(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """The step as a device runs it, on its part of the batch."""
-        loss, gradients = self.work.gradients(state.weights, x, y)
-        loss, gradients = self.over_devices((loss, gradients))
-        return self.work.updated(state, gradients), loss
+        of = self.passed(state, x, y)
+        loss, gradients = self.over_devices((of.loss, of.gradients))
+        return self.work.updated(state, gradients, of.statistics), loss
+
+    def passed(self, state: State, x: Any, y: Any) -> Pass:
+        """Forward and backward of a device's own part, from and to statistics with the device's own axis of one."""
+        of = self.work.passed(state.weights, {name: own[0] for name, own in state.statistics.items()}, x, y)
+        return of._replace(statistics={name: own[None] for name, own in of.statistics.items()})
 
     def summed(self, sent: list[Any]) -> list[Any]:
         """Each device sends its own row."""
@@ -25,7 +35,8 @@ class ShardMapLoop(Loop):
             own: list[Any] = self.over_devices([row[0] for row in rows])
             return own
 
-        found: list[Any] = self.mapped(on_device, 0)(sent)
+        whole, cut = self.specs
+        found: list[Any] = self.mapped(on_device, (cut,), whole)(sent)
         return found
 
     def over_devices(self, values: Any) -> Any:
@@ -34,18 +45,22 @@ class ShardMapLoop(Loop):
 
         return lax.psum(values, AXIS)
 
-    def mapped(self, function: Any, parts: int) -> Any:
-        """`function` on every device: its first argument whole and `parts` more cut, or only one, cut.
+    @property
+    def specs(self) -> tuple[Any, Any]:
+        """Of what every device has whole, and of what is cut over them."""
+        from jax.sharding import PartitionSpec
+
+        return PartitionSpec(), PartitionSpec(AXIS)
+
+    def mapped(self, function: Any, given: Any, gives: Any) -> Any:
+        """`function` on every device, by the specs of what it is given and of what it gives.
 
         Replication is not checked (`check_vma`). Where it is, JAX itself adds up the gradient of what is whole on every
         device, and the sum that is written here would add it up again.
         """
         import jax
-        from jax.sharding import PartitionSpec
 
-        whole, cut = PartitionSpec(), PartitionSpec(AXIS)
-        taken = (whole, *[cut] * parts) if parts else (cut,)
-        return jax.shard_map(function, mesh=self.mesh, in_specs=taken, out_specs=whole, check_vma=False)
+        return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=gives, check_vma=False)
 
 
 LOOP = LoopKind("shard_map", "jax.shard_map: each device's own gradients, then psum", ShardMapLoop)

@@ -11,15 +11,29 @@ if TYPE_CHECKING:
     Initial = Callable[[np.random.Generator, int], dict[str, Array]]
 
 Weights = Mapping[str, Any]
+Statistics = dict[str, Any]
+"""What a model keeps besides and does not train, by name: batch normalisation's moving averages."""
+Forward = Callable[[Weights, Statistics, Any], tuple[Any, Statistics]]
+"""(weights, statistics, x [batch, *input_shape]) -> (logits [batch, classes], statistics afterwards)."""
 
 
 @dataclass(frozen=True)
 class Model:
     """`initial(generator, classes)` draws the weights, float32 and by name, in the order and the layout of Keras'
-    variables. `logits(weights, x)` maps [batch, *input_shape] to [batch, classes]."""
+    variables; `statistics()` are what it keeps besides, as they begin."""
 
     name: str
     summary: str
     input_shape: tuple[int, ...]
     initial: "Initial"
-    logits: Callable[[Weights, Any], Any]
+    forward: Forward
+    statistics: "Callable[[], dict[str, Array]]" = dict
+
+
+def stateless(logits: Callable[[Weights, Any], Any]) -> Forward:
+    """`forward` of a model without statistics, whose logits are a function of weights and input."""
+
+    def forward(weights: Weights, statistics: Statistics, x: Any) -> tuple[Any, Statistics]:
+        return logits(weights, x), statistics
+
+    return forward

@@ -5,7 +5,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.jax.models._layers import dense, flat, layer
-from harness.engines.jax.models.base import Model, Weights
+from harness.engines.jax.models.base import Model, Weights, stateless
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,4 +32,4 @@ def logits(weights: Weights, x: Any) -> Any:
     return dense(weights, "dense_2", relu(dense(weights, "dense_1", x)))
 
 
-MODEL = Model("mlp", "two dense layers of 512, 28×28×1, 0.67 M weights", SHAPE, initial, logits)
+MODEL = Model("mlp", "two dense layers of 512, 28×28×1, 0.67 M weights", SHAPE, initial, stateless(logits))

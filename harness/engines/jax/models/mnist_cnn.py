@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.jax.models._layers import convolution, dense, flat, layer, pooled
-from harness.engines.jax.models.base import Model, Weights
+from harness.engines.jax.models.base import Model, Weights, stateless
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,4 +33,4 @@ def logits(weights: Weights, x: Any) -> Any:
     return dense(weights, "dense_1", relu(dense(weights, "dense_0", flat(x))))
 
 
-MODEL = Model("mnist_cnn", "two convolutions, 28×28×1, 0.12 M weights", (28, 28, 1), initial, logits)
+MODEL = Model("mnist_cnn", "two convolutions, 28×28×1, 0.12 M weights", (28, 28, 1), initial, stateless(logits))

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.jax.models._layers import LAYOUT, dense, glorot, layer
-from harness.engines.jax.models.base import Model, Weights
+from harness.engines.jax.models.base import Model, Weights, stateless
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,5 +89,9 @@ def _perceptron(weights: Weights, name: str, x: Any) -> Any:
 
 
 MODEL = Model(
-    "transformer", "2-block Transformer encoder of width 64 over 4×4 patches, 28×28×1", (28, 28, 1), initial, logits
+    "transformer",
+    "2-block Transformer encoder of width 64 over 4×4 patches, 28×28×1",
+    (28, 28, 1),
+    initial,
+    stateless(logits),
 )
