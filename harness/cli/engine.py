@@ -1,13 +1,12 @@
 """`harness engine`: which engines are there and why not the rest, and an environment for one that is not."""
 
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli._offered import AsJson
-from harness.errors import UsageError
+from harness.errors import UsageError, not_one_of
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -20,20 +19,18 @@ HELP = "List the frameworks that can train and say why not the rest, or install 
 EXAMPLES = "Examples: harness engine list\n\nharness engine install jax"
 
 
-class Action(StrEnum):
-    """What is done."""
-
-    LIST = "list"
-    INSTALL = "install"
+LIST, INSTALL = "list", "install"
 
 
 def command(
-    action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
+    action: Annotated[str, typer.Argument(metavar=f"{LIST}|{INSTALL}", help="What to do.", show_default=False)],
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The engine to install.")] = None,
     json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
-    if action is Action.LIST:
+    if action not in (LIST, INSTALL):
+        raise not_one_of("engine", action, (LIST, INSTALL))
+    if action == LIST:
         if name is not None:
             raise UsageError(f"engine list: takes no name, given '{name}'")
         return _list(json_out)

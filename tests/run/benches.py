@@ -101,7 +101,7 @@ class AbSides(KindBench):
         patch.setattr("harness.run.kinds.ab.side_zygotes", self._both)
 
     @contextlib.contextmanager
-    def _both(self, _: object) -> Iterator[dict[str, FakeZygote]]:
+    def _both(self, *_: object) -> Iterator[dict[str, FakeZygote]]:
         with self._alive() as zygote:
             yield {"a": zygote, "b": zygote}
 

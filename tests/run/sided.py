@@ -95,7 +95,7 @@ class AbBench:
         self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
     @contextlib.contextmanager
-    def _alive(self, sides: Sequence[Side]) -> Iterator[Mapping[str, FakeZygote]]:
+    def _alive(self, sides: Sequence[Side], _: object) -> Iterator[Mapping[str, FakeZygote]]:
         yield {side.name: self.zygotes[side.name] for side in sides}
 
     @property

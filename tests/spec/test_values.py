@@ -49,6 +49,7 @@ FLAGS = {
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
     "engine": "mine:engine",
+    "engine_python": "jax=/opt/my python",
     "launcher": "local",
     "isolate": "false",
     "hosts": "4",
@@ -97,6 +98,7 @@ inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"
 engine = "mine:engine"
+engine_python = "jax=/opt/my python"
 launcher = "local"
 hosts = 4
 listen = "10.0.0.1:7000"

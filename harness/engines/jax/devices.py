@@ -14,7 +14,7 @@ threads as devices a run of steps that nobody waits for was seen to hang at 2 an
 was not (`docs/engines.md`)."""
 
 
-class Devices(NamedTuple):
+class CpuDevices(NamedTuple):
     """What the replicas of a trial got: a device each, the threads of a pool, and the processors that bound them."""
 
     devices: list[Any]
@@ -24,7 +24,7 @@ class Devices(NamedTuple):
     shared: bool
 
 
-def set_up(request: Request) -> Devices:
+def set_up(request: Request) -> CpuDevices:
     """Start JAX's backend with a device a replica; HarnessError where it had been started before with fewer.
 
     One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
@@ -43,7 +43,7 @@ def set_up(request: Request) -> Devices:
     if len(found) < count:
         raise HarnessError(f"JAX has {len(found)} devices, expected {count}: its backend was started before the trial")
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
-    return Devices(found[:count], threads, physical, shared=count > physical)
+    return CpuDevices(found[:count], threads, physical, shared=count > physical)
 
 
 def _share_compiled(scratch: str) -> None:

@@ -53,7 +53,7 @@ class Jax:
         return ("out_of_memory" if OUT_OF_MEMORY in str(error) else status), reason
 
     def trainer(self, request: Request) -> Trainer:
-        """Devices, model, optimizer, input and loop."""
+        """CpuDevices, model, optimizer, input and loop."""
         from harness.engines.jax.trainer import JaxTrainer
 
         return JaxTrainer(request)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.engines.jax.loops.base import Pass, Work
-from harness.engines.jax.state import Layout
+from harness.engines.jax.loops.base import Pass, TrainedModel
+from harness.engines.jax.state import StateOrder
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import sight_of
 from harness.trial.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
@@ -32,14 +32,14 @@ class Sums(NamedTuple):
     without_last: "Arrays"
 
 
-class SingleDevice:
-    """Runs updates of `work` on its first device. Arrays are in the order of `layout`."""
+class ShareByShare:
+    """Runs updates of `trained` on its first device. Arrays are in the order of `layout`."""
 
-    def __init__(self, work: Work, layout: Layout) -> None:
+    def __init__(self, trained: TrainedModel, layout: StateOrder) -> None:
         import jax
 
-        self._work, self._layout = work, layout
-        self._passed = jax.jit(work.passed)
+        self._trained, self._layout = trained, layout
+        self._passed = jax.jit(trained.passed)
 
     def reference(self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int) -> Reference:
         """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would."""
@@ -100,7 +100,7 @@ class SingleDevice:
         import jax
         import numpy as np
 
-        replicas, device = len(self._work.devices), self._work.devices[0]
+        replicas, device = len(self._trained.devices), self._trained.devices[0]
         state = self._layout.state(values)
         weights = jax.device_put({name: np.float32(value) for name, value in state.weights.items()}, device)
         together = bool(self._layout.statistics) and not self._layout.own
@@ -120,13 +120,13 @@ class SingleDevice:
         import numpy as np
 
         state = self._layout.state([value.astype(np.float64) for value in values])
-        after = self._work.updated(state, dict(zip(self._names, gradients, strict=True)), dict(own))
+        after = self._trained.updated(state, dict(zip(self._names, gradients, strict=True)), dict(own))
         new = (array for _, _, array in self._layout.arrays(after))
         return [np.asarray(array).astype(value.dtype) for array, value in zip(new, values, strict=True)]
 
     def _faults(self, sums: Sequence[Sums]) -> "Iterator[tuple[str, Arrays]]":
         """The faults that this cell can have, and the gradients that the optimizer would get of the last update."""
-        last, replicas = sums[-1], len(self._work.devices)
+        last, replicas = sums[-1], len(self._trained.devices)
         if replicas > 1:
             yield "missing", last.without_last
             yield "averaged", [gradient / replicas for gradient in last.whole]

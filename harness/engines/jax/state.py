@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StateOrder:
     """The order of a state's arrays. JAX sorts a dictionary by its keys; a model's own order is what is shown.
 
     `own` is the number of devices where each keeps its own statistics, which then have a leading axis of them; else 0.

@@ -8,12 +8,12 @@ from harness.engines.jax.catalogue import NONE
 from harness.engines.jax.data import CLASSES, Data
 from harness.engines.jax.devices import set_up
 from harness.engines.jax.executed import inspect
-from harness.engines.jax.loops import LoopKind, loops
-from harness.engines.jax.loops.base import Work
+from harness.engines.jax.loops import WayKind, loops
+from harness.engines.jax.loops.base import TrainedModel
 from harness.engines.jax.models import models
 from harness.engines.jax.optimizers import OPTIMIZERS
-from harness.engines.jax.reference import SingleDevice
-from harness.engines.jax.state import Layout
+from harness.engines.jax.reference import ShareByShare
+from harness.engines.jax.state import StateOrder
 from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
@@ -46,16 +46,16 @@ class JaxTrainer:
         cell = request.training
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
-        work = Work(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
-        self._loop = self._loop_of(cell).build(work)
+        trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
+        self._loop = self._loop_of(cell).build(trained)
         self._data = Data(cell.data, model.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
         weights, statistics = model.initial(np.random.default_rng(request.seed), CLASSES), model.statistics()
         own = cell.replicas if self._loop.own_statistics else 0
-        self._layout = Layout(list(weights), list(statistics), work.optimizer.slots, own)
+        self._layout = StateOrder(list(weights), list(statistics), trained.optimizer.slots, own)
         self._state = self._loop.placed_state(self._layout.start(weights, statistics))
-        self._work = work
+        self._trained = trained
 
-    def _loop_of(self, cell: TrainingCell) -> LoopKind:
+    def _loop_of(self, cell: TrainingCell) -> WayKind:
         """The loop; no strategy has nothing to map over, so that it is one step whatever the loop is."""
         return loops()[PLAIN if cell.strategy == NONE else cell.loop]
 
@@ -75,7 +75,7 @@ class JaxTrainer:
         import numpy as np
 
         tensors = [(weight.shape, "float32") for weight in self._weights]
-        weights, patterns = known_values(len(self._work.devices), tensors)
+        weights, patterns = known_values(len(self._trained.devices), tensors)
         sent = [np.stack([np.float32(weight) * pattern for weight in weights]) for pattern in patterns]
         received = [
             [np.asarray(shard.data) for shard in sorted(array.addressable_shards, key=lambda shard: shard.device.id)]
@@ -98,13 +98,13 @@ class JaxTrainer:
     def due(self, steps: int) -> tuple[int, dict[str, str]]:
         """One a step, what the weights began with, and where another mean is normalised by than under TensorFlow."""
         remarks = {"initial_weights": ANOTHER_START}
-        if self._layout.statistics and not self._layout.own and len(self._work.devices) > 1:
+        if self._layout.statistics and not self._layout.own and len(self._trained.devices) > 1:
             remarks["batch_normalisation"] = OVER_ALL
         return steps, remarks
 
     @functools.cached_property
-    def _single(self) -> SingleDevice:
-        return SingleDevice(self._work, self._layout)
+    def _single(self) -> ShareByShare:
+        return ShareByShare(self._trained, self._layout)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """On one device, by gradients of each share and NumPy."""

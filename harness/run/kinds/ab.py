@@ -22,6 +22,7 @@ from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import (
     SIDE_NAMES,
     Side,
+    pythons_of,
     side_records,
     side_remarks,
     side_zygotes,
@@ -60,7 +61,7 @@ class AbRun(TrialRun):
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """One process for each distinct environment of a side, by the side's name."""
-        with side_zygotes(self._sides) as zygotes:
+        with side_zygotes(self._sides, pythons_of(self._sides)) as zygotes:
             yield zygotes
 
     def arms(self) -> Sequence[Arm]:

@@ -182,14 +182,28 @@ def side_remarks(sides: Sequence[Side]) -> list[str]:
     return found
 
 
+def pythons_of(sides: Sequence[Side]) -> dict[str, str | None]:
+    """The interpreter of each side, by its name: the side's own, else its engine's; None is the one of the harness.
+
+    UsageError where an engine has none, or its sweep names one for an engine that no side has.
+    """
+    engines = [engine_of(side.sweep.engine).name for side in sides]
+    return {side.name: side.python or python_for(side.sweep, engines) for side in sides}
+
+
 @contextlib.contextmanager
-def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
+def side_zygotes(
+    sides: Sequence[Side], pythons: Mapping[str, str | None] | None = None
+) -> Iterator[Mapping[str, Zygote]]:
     """Preloaded processes by side name, one for each distinct environment, started side by side.
+
+    `pythons` are the sides' interpreters by side name; None is `pythons_of` them.
 
     A revision has one of its own even where the other side's is the same commit: they are compared as two commits
     would be. The work trees of revisions live as long. Raises UsageError when git cannot make one, ZygoteError when
     an interpreter cannot import TensorFlow.
     """
+    pythons = pythons_of(sides) if pythons is None else pythons
     with contextlib.ExitStack() as stack:
         repository = None
         if any(side.commit for side in sides):
@@ -200,7 +214,7 @@ def side_zygotes(sides: Sequence[Side]) -> Iterator[Mapping[str, Zygote]]:
         for side in sides:
             if repository is not None and side.commit is not None:
                 trees[side.name] = stack.enter_context(repository.tree(side.commit))
-            python = side.python or python_for(side.sweep, [engine_of(other.sweep.engine).name for other in sides])
+            python = pythons[side.name]
             key = (side.sweep.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, python, repository, trees)))

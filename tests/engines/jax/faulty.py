@@ -9,10 +9,10 @@ import dataclasses
 from typing import Any
 
 from harness.engines.jax.engine import Jax
-from harness.engines.jax.loops import LoopKind
-from harness.engines.jax.loops.base import AXIS, Loop, State
-from harness.engines.jax.loops.jit import JitLoop
-from harness.engines.jax.loops.shard_map import ShardMapLoop
+from harness.engines.jax.loops import WayKind
+from harness.engines.jax.loops.base import AXIS, State, Way
+from harness.engines.jax.loops.jit import JitWay
+from harness.engines.jax.loops.shard_map import ShardMapWay
 from harness.engines.jax.trainer import JaxTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
@@ -27,17 +27,17 @@ def scaled(gradients: Any, factor: Any) -> Any:
     return {name: gradient * factor for name, gradient in gradients.items()}
 
 
-class FaultyJit(JitLoop):
+class FaultyJit(JitWay):
     fault = ""
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         from jax import numpy as jnp
 
-        of = self.work.passed(state.weights, state.statistics, x, y)
+        of = self.trained.passed(state.weights, state.statistics, x, y)
         right = of.gradients
-        replicas = len(self.work.devices)
+        replicas = len(self.trained.devices)
         share = len(y) // replicas
-        without_last = self.work.passed(state.weights, state.statistics, x[:-share], y[:-share]).gradients
+        without_last = self.trained.passed(state.weights, state.statistics, x[:-share], y[:-share]).gradients
         late = {name: jnp.where(state.updates < LAST_GOOD, right[name], without_last[name]) for name in right}
         wrong = {
             "missing": without_last,
@@ -46,10 +46,10 @@ class FaultyJit(JitLoop):
             "late": late,
             "again": scaled(right, replicas),
         }
-        return self.work.updated(state, wrong[self.fault], of.statistics), of.loss
+        return self.trained.updated(state, wrong[self.fault], of.statistics), of.loss
 
 
-class FaultyShardMap(ShardMapLoop):
+class FaultyShardMap(ShardMapWay):
     fault = ""
 
     def on_device(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
@@ -58,12 +58,12 @@ class FaultyShardMap(ShardMapLoop):
 
         of = self.passed(state, x, y)
         gradients = of.gradients
-        is_last = lax.axis_index(AXIS) == len(self.work.devices) - 1
+        is_last = lax.axis_index(AXIS) == len(self.trained.devices) - 1
         if self.fault == "missing":
             gradients = scaled(gradients, jnp.where(is_last, 0.0, 1.0))
         if self.fault == "late":
             gradients = scaled(gradients, jnp.where(is_last & (state.updates >= LAST_GOOD), 0.0, 1.0))
-        return self.work.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
+        return self.trained.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
 
     def _loss(self, loss: Any) -> Any:
         from jax import lax
@@ -85,12 +85,12 @@ class FaultyShardMap(ShardMapLoop):
 
 
 class FaultyTrainer(JaxTrainer):
-    def _loop_of(self, cell: TrainingCell) -> LoopKind:
+    def _loop_of(self, cell: TrainingCell) -> WayKind:
         fault = cell.cross_device_op
         if fault not in FAULTS:
             return super()._loop_of(cell)
-        loop: type[Loop] = {"jit": FaultyJit, "shard_map": FaultyShardMap}[cell.loop]
-        return LoopKind(cell.loop, fault, type(f"{loop.__name__}_{fault}", (loop,), {"fault": fault}))
+        loop: type[Way] = {"jit": FaultyJit, "shard_map": FaultyShardMap}[cell.loop]
+        return WayKind(cell.loop, fault, type(f"{loop.__name__}_{fault}", (loop,), {"fault": fault}))
 
     def _step(self, x: Any, y: Any) -> Any:
         if self._request.training.cross_device_op != "stale":

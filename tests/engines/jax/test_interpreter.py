@@ -178,6 +178,7 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
         (["install", "jox"], "engine: 'jox' is not one of jax; did you mean 'jax'?"),
         (["install", "tensorflow"], "engine: 'tensorflow' is not one of jax"),
         (["list", "jax"], "engine list: takes no name, given 'jax'"),
+        (["instal", "jax"], "engine: 'instal' is not one of list, install; did you mean 'install'?"),
     ],
 )
 def test_what_cannot_be_installed_or_listed_is_exit_code_two(

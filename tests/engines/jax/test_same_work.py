@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 ASKED = """
 import sys
 import jax, numpy as np
-from harness.engines.jax.loops.base import Work
+from harness.engines.jax.loops.base import TrainedModel
 from harness.engines.jax.models import models
 from harness.engines.jax.optimizers import OPTIMIZERS
 
@@ -25,8 +25,8 @@ for model in models().values():
     given = np.load(f"{folder}/{model.name}.npz")
     names = list(model.initial(np.random.default_rng(0), 10))
     weights = {name: given[f"w{i}"] for i, name in enumerate(names)}
-    work = Work(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
-    of = work.passed(weights, model.statistics(), given["x"], given["y"])
+    trained = TrainedModel(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
+    of = trained.passed(weights, model.statistics(), given["x"], given["y"])
     arrays = [*(of.gradients[name] for name in names), *(of.statistics[name] for name in model.statistics())]
     np.savez(f"{folder}/{model.name}-jax.npz", *arrays, loss=of.loss)
 """

@@ -48,7 +48,7 @@ class TryBench(ExplainBench):
         patch.setattr("harness.run.kinds.tries.WINDOWING", {"windows": 5, "max_warmup": 0, "window": 0.01})
 
     @contextlib.contextmanager
-    def _both(self, _: object) -> Iterator[dict[str, FakeZygote]]:
+    def _both(self, *_: object) -> Iterator[dict[str, FakeZygote]]:
         with self._alive() as zygote:
             yield {"a": zygote, "b": zygote}
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from harness.engines.jax.loops.base import Loop as Loop
-from harness.engines.jax.loops.base import LoopKind as LoopKind
+from harness.engines.jax.loops.base import Way as Way
+from harness.engines.jax.loops.base import WayKind as WayKind
 from harness.registry import registered
 
 
-def loops() -> Mapping[str, LoopKind]:
+def loops() -> Mapping[str, WayKind]:
     """The registered loops by name, without importing JAX."""
     return registered(__name__, "LOOP")

@@ -38,7 +38,7 @@ class Pass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
+class TrainedModel:
     """What is trained: `global_batch` is G, of which each device has an equal part."""
 
     model: Model
@@ -75,15 +75,15 @@ class Work:
         return State(weights, slots, statistics, number)
 
 
-class Loop(ABC):
-    """A way to train `work` on its devices."""
+class Way(ABC):
+    """A way to train `trained` on its devices."""
 
     own_statistics: ClassVar[bool]
     """Whether each device keeps the statistics of its own part of a batch: they then have a leading axis of devices.
     Else they are of the whole batch, and the same everywhere."""
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    def __init__(self, trained: TrainedModel) -> None:
+        self.trained = trained
 
     @abstractmethod
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
@@ -99,7 +99,7 @@ class Loop(ABC):
         import numpy as np
         from jax.sharding import Mesh
 
-        return Mesh(np.array(self.work.devices), (AXIS,))
+        return Mesh(np.array(self.trained.devices), (AXIS,))
 
     @functools.cached_property
     def everywhere(self) -> Any:
@@ -154,9 +154,9 @@ class Loop(ABC):
 
 
 @dataclass(frozen=True)
-class LoopKind:
+class WayKind:
     """A registered loop."""
 
     name: str
     summary: str
-    build: Callable[[Work], Loop]
+    build: Callable[[TrainedModel], Way]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from harness.engines.jax.loops.base import Loop, LoopKind, State
+from harness.engines.jax.loops.base import State, Way, WayKind
 
 
-class JitLoop(Loop):
+class JitWay(Way):
     """Batches are cut and weights are whole on every device, by NamedSharding; XLA adds the gradients up.
 
     What is a mean over the batch in the program stays one over the whole batch, batch normalisation's too.
@@ -15,12 +15,12 @@ class JitLoop(Loop):
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """Written for one device."""
-        of = self.work.passed(state.weights, state.statistics, x, y)
-        return self.work.updated(state, of.gradients, of.statistics), of.loss
+        of = self.trained.passed(state.weights, state.statistics, x, y)
+        return self.trained.updated(state, of.gradients, of.statistics), of.loss
 
     def summed(self, sent: list[Any]) -> list[Any]:
         """A sum along the dimension that is cut, which is what the gradient of a sum over examples is."""
         return [values.sum(axis=0) for values in sent]
 
 
-LOOP = LoopKind("jit", "jax.jit with NamedSharding: XLA puts in the all-reduce", JitLoop)
+LOOP = WayKind("jit", "jax.jit with NamedSharding: XLA puts in the all-reduce", JitWay)

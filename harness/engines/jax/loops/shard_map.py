@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from harness.engines.jax.loops.base import AXIS, Loop, LoopKind, Pass, State
+from harness.engines.jax.loops.base import AXIS, Pass, State, Way, WayKind
 
 
-class ShardMapLoop(Loop):
+class ShardMapWay(Way):
     """Gradients of a device's own part, then `psum`. Batch normalisation is over a device's own part, too."""
 
     own_statistics = True
@@ -21,11 +21,11 @@ class ShardMapLoop(Loop):
         """The step as a device runs it, on its part of the batch."""
         of = self.passed(state, x, y)
         loss, gradients = self.over_devices((of.loss, of.gradients))
-        return self.work.updated(state, gradients, of.statistics), loss
+        return self.trained.updated(state, gradients, of.statistics), loss
 
     def passed(self, state: State, x: Any, y: Any) -> Pass:
         """Forward and backward of a device's own part, from and to statistics with the device's own axis of one."""
-        of = self.work.passed(state.weights, {name: own[0] for name, own in state.statistics.items()}, x, y)
+        of = self.trained.passed(state.weights, {name: own[0] for name, own in state.statistics.items()}, x, y)
         return of._replace(statistics={name: own[None] for name, own in of.statistics.items()})
 
     def summed(self, sent: list[Any]) -> list[Any]:
@@ -63,4 +63,4 @@ class ShardMapLoop(Loop):
         return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=gives, check_vma=False)
 
 
-LOOP = LoopKind("shard_map", "jax.shard_map: each device's own gradients, then psum", ShardMapLoop)
+LOOP = WayKind("shard_map", "jax.shard_map: each device's own gradients, then psum", ShardMapWay)
