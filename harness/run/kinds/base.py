@@ -116,7 +116,8 @@ class LiveRun(ABC, Generic[Listener]):
         found = {f"{OF_ENGINE}{name}": version for name, version in versions.items()}
         then = {name: fact for name, fact in manifest.machine.facts.items() if name.startswith(OF_ENGINE)}
         if then and then != found:
-            words = ", ".join(f"{name} {then.get(name)} → {found.get(name)}" for name in sorted({*then, *found}))
+            changed = (name for name in sorted({*then, *found}) if then.get(name) != found.get(name))
+            words = ", ".join(f"{name} {then.get(name)} → {found.get(name)}" for name in changed)
             raise UsageError(f"--resume: the engine's packages are others than at the start ({words}); begin a new run")
         machine = manifest.machine.model_copy(update={"facts": {**manifest.machine.facts, **found}})
         self.store.update_manifest(manifest.model_copy(update={"machine": machine}))

@@ -1,6 +1,7 @@
 """Whole sweeps with JAX: the documented ways at one to four replicas are right, and every planted fault is found."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,17 @@ def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_ho
     assert "each replica keeps its own untrained statistics" in mapped.checks.detail["statistics"]
     assert "batch_normalisation" not in mapped.checks.detail
     assert (jit.executed.packs or 0) > (mapped.executed.packs or 0)
+
+
+def test_a_run_is_not_gone_on_with_by_another_jax(right: Run, tmp_path: Path) -> None:
+    copy = tmp_path / right.path.name
+    shutil.copytree(right.path, copy)
+    there = right.manifest.facts["engine.jax"]
+    manifest = (copy / "run.json").read_text().replace(f'"engine.jax": "{there}"', '"engine.jax": "0.8.0"')
+    (copy / "run.json").write_text(manifest.replace('"status": "finished"', '"status": "interrupted"'))
+    lines = (copy / "trials.jsonl").read_text().splitlines(keepends=True)
+    (copy / "trials.jsonl").write_text("".join(lines[:-1]))
+    done = harness("sweep", "--resume", str(copy))
+    assert done.returncode == 2
+    assert f"the engine's packages are others than at the start (engine.jax 0.8.0 → {there}); begin" in done.stderr
+    assert (copy / "trials.jsonl").read_text() == "".join(lines[:-1])
