@@ -25,11 +25,8 @@ from harness.trial.sums import judge_sums, known_values
 
 PLAIN = "jit"
 """The loop whose step is written for one device."""
-ANOTHER_START = (
-    "drawn by NumPy from the seed, by the initialisers of Keras; TensorFlow draws other numbers from the same seed"
-)
-
-OVER_ALL = "over the global batch, as the step is written for one device; TensorFlow's is over a replica's own share"
+ANOTHER_START = "other initial weights than TensorFlow's: NumPy draws them, from the same seed"
+OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
 class JaxTrainer:
@@ -97,9 +94,10 @@ class JaxTrainer:
 
     def due(self, steps: int) -> tuple[int, dict[str, str]]:
         """One a step, what the weights began with, and where another mean is normalised by than under TensorFlow."""
-        remarks = {"initial_weights": ANOTHER_START}
+        remarks = {}
         if self._layout.statistics and not self._layout.own and len(self._trained.devices) > 1:
-            remarks["batch_normalisation"] = OVER_ALL
+            remarks["batch_normalisation"] = OVER_ALL  # before the other: a report has room for one
+        remarks["initial_weights"] = ANOTHER_START
         return steps, remarks
 
     @functools.cached_property
