@@ -215,3 +215,15 @@ def test_a_cell_that_is_far_ahead_has_its_plain_ratio(goal: ModuleType) -> None:
     alone, paired = selection.fastest_over(layout, names[:1], names[3:]), layout.ratio(names[0], names[3]).interval()
     assert (alone.low, alone.high) == pytest.approx((paired.low, paired.high))
     assert alone.method == "moderated t"
+
+
+def test_of_fewer_than_four_blocks_it_is_the_ratio_of_the_two_cells_that_are_named(goal: ModuleType) -> None:
+    names = goal.names(8)
+    for blocks, is_theirs in ((2, True), (3, True), (4, False)):
+        layout = goal.layout_of(goal.draw(goal.plain, np.random.default_rng(5), np.zeros(8), blocks))
+        ranked = sorted(names, key=lambda name: -layout.mean(name))
+        cells = [name for name in ranked if name in names[:5]]
+        bases = [name for name in ranked if name in names[5:]]
+        found = selection.fastest_over(layout, cells, bases)
+        theirs = layout.ratio(cells[0], bases[0]).interval().value
+        assert (found.value == pytest.approx(theirs, rel=1e-9)) is is_theirs, blocks
