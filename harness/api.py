@@ -237,11 +237,10 @@ def ab(
         raise UsageError(f"max_blocks: given {max_blocks}, expected 2 to {MOST_BLOCKS}")
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
     if resume is not None:
-        run = load_run(_resumed("ab", resume, results, given, quiet))
-    else:
-        sides = _sides(spec, keys, (a, b), pythons, revisions)
-        settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
-        run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
+        return ComparisonResult(comparison_of(load_run(_resumed("ab", resume, results, given, quiet)), folder))
+    sides = _sides(spec, keys, (a, b), pythons, revisions)
+    settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
+    run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
     return ComparisonResult(comparison_of(run, folder))
 
 

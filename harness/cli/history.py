@@ -56,8 +56,7 @@ def command(
     series = history(_runs(results, read), cell or ())
     if cell and not series:
         raise UsageError(f"--cell: no run in '{results}' has a cell '{cell[0]}'; `harness show latest` names the cells")
-    between = _between(series)
-    alarms = false_alarms(series)
+    between, alarms = _between(series), false_alarms(series)
     if output is not None:
         write(output, history_page(series, between, len(read), alarms).encode("utf-8", "replace"), "FILE.html")
         list_in_index(output)

@@ -85,7 +85,7 @@ def test_a_packing_that_only_the_other_op_takes_is_let_be_when_both_sides_have_i
 
 
 def test_how_often_a_spec_repeats_its_cells_plays_no_part() -> None:
-    repeated = {"trials": 9, "max_trials": 3, "half_width": 0.01, "live_trials": 1}
+    repeated = {"trials": 9, "max_trials": 10, "half_width": 0.01, "live_trials": 1}
     assert side({**MIRRORED, **repeated}) == side(MIRRORED)
 
 

@@ -33,8 +33,7 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
         raise UsageError(
             f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
         )
-    one_hot = own is not None and _wants_one_hot(own)
-    from_logits = not _ends_in_softmax(model)
+    one_hot, from_logits = own is not None and _wants_one_hot(own), not _ends_in_softmax(model)
 
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
         mask = _mask_of(y_pred)

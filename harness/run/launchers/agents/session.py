@@ -23,6 +23,7 @@ SLICE_S = 0.2
 MOST_WAITS = 3
 AGAIN_S = 30.0
 """A launcher that could not begin is asked no more often than this."""
+HINT = "--join-timeout waits longer"
 CONNECT_S = 20.0
 """How long an agent tries to reach the sweep; one whose sweep is gone ends after so long."""
 
@@ -77,22 +78,27 @@ class Session:
                 self._known, self.since = known, time.monotonic()
             if (why := launcher.trouble(self)) is not None:
                 raise NotNow(f"launcher '{self._launcher}': {why}")
-            import_limit = self.since + START_LIMIT_S if sum(known) >= hosts else 0.0
-            if time.monotonic() >= max(import_limit, min(limit, self.since + self.launcher_options.join_timeout_s)):
-                raise NotNow(self._missing(hosts, living, launcher.detail(self)))
+            patience = self.launcher_options.join_timeout_s
+            until = min(limit, self.since + patience)
+            if sum(known) >= hosts and patience < START_LIMIT_S:
+                patience, until = START_LIMIT_S, self.since + START_LIMIT_S
+            if time.monotonic() >= until:
+                raise NotNow(self._missing(hosts, living, patience, launcher.detail(self)))
             with self.meeting.changed:
                 self.meeting.changed.wait(SLICE_S)
         return sorted(living, key=lambda agent: agent.identity.node)[:hosts]
 
-    def _missing(self, hosts: int, living: Sequence[Agent], detail: str | None) -> str:
+    def _missing(self, hosts: int, living: Sequence[Agent], patience: float, detail: str | None) -> str:
         there = f" ({', '.join(agent.name for agent in living)})" if living else ""
         text = (
             f"launcher '{self._launcher}': {len(living)} of {hosts} hosts{there} joined at {self.meeting.address()} "
-            f"within {time.monotonic() - self.since:.0f} s; {hosts - len(living)} missing; --join-timeout waits longer"
+            f"within {patience:g} s; {hosts - len(living)} missing"
         )
         gone = [f"{agent.name} is gone ({agent.gone})" for agent in self.meeting.agents if agent.gone]
         importing = [f"{a.name} still imports TensorFlow" for a in self.meeting.agents if not a.gone and not a.ready]
-        return "; ".join([text, *([detail] if detail else []), *importing, *gone[-2:], *self.meeting.refusals[-2:]])
+        return "; ".join(
+            [text, *([detail] if detail else []), *importing, *gone[-2:], *self.meeting.refusals[-2:], HINT]
+        )
 
     def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
         """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
