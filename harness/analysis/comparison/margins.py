@@ -27,8 +27,8 @@ def choose_margins(
     """What was given, else δ = max(1 %, the noise floor that `validate` measured) and ε = max(3 %, δ).
 
     `unpaired`: the sides were measured at different times, whose floor is the larger one; where that is not
-    known, the floor of sides that took turns is the least that is. A given δ above the default ε raises it, and
-    a given ε below the noise floor is a UsageError that says so.
+    known, the floor of sides that took turns is the least that is. A given δ above the default ε raises it. A given ε
+    below the noise floor is a UsageError that says so, and so is a floor that no difference could pass.
     """
     floor = validation.floor(unpaired) if validation is not None else None
     if floor is None and validation is not None:  # a validation of few rounds knows none for different times
@@ -41,6 +41,8 @@ def choose_margins(
         chosen = floor
         kind = " for sides at different times" if unpaired else ""
         source = f"the noise floor that validate measured on this machine{kind} (run {validation.run_id})"
+        if floor >= 1:
+            raise UsageError(f"delta: {source} is {floor:.0%}: validate it again while it is idle, or give --delta")
         if epsilon is not None and epsilon < chosen:
             raise UsageError(
                 f"--epsilon: given {epsilon:.3g}, but delta is {source}, {chosen:.3g}: "

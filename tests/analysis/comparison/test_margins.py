@@ -29,6 +29,12 @@ def test_delta_is_the_default_or_the_noise_floor_if_that_is_larger() -> None:
         choose_margins(validation(unpaired=0.05), unpaired=True, epsilon=0.03)
 
 
+def test_a_floor_that_no_difference_could_pass_is_said_with_what_to_do() -> None:
+    with pytest.raises(UsageError, match=r"is 118%: validate it again while it is idle, or give --delta"):
+        choose_margins(validation(paired=1.18), unpaired=False)
+    assert choose_margins(validation(paired=1.18), unpaired=False, delta=0.5).delta == 0.5
+
+
 def test_a_delta_below_the_noise_floor_is_remarked() -> None:
     found = validation(unpaired=0.05)
     margins = choose_margins(found, unpaired=True, delta=0.01)
