@@ -21,7 +21,7 @@ help:
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
 	@echo 'make test    lint, types, import rules and every test (a quarter of an hour on two cores)'
 	@echo 'make test-quick'
-	@echo '             lint, types, import rules and the tests that need no TensorFlow (three minutes)'
+	@echo '             lint, types, import rules and the tests that need no framework (five minutes)'
 	@echo 'make docs    the documentation as a site, build/site/index.html; a link that leads nowhere is an error'
 	@echo 'make goals   print what the project promises beside what it measures here (an hour, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
@@ -36,7 +36,7 @@ test: check
 	$(PYTEST)
 
 test-quick: check
-	$(PYTEST) -m 'not tensorflow and not slow'
+	$(PYTEST) -m 'not tensorflow and not slow and not jax'
 
 check: $(INSTALLED)
 	$(BIN)/python -m ruff check .
