@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.analysis.estimates.intervals import CONFIDENCE, log_mean, t_quantile
+from harness.analysis.estimates.verdict import fewest_after
 from harness.analysis.summary import JUDGED
 from harness.record.explain import (
     ALONE,
@@ -48,8 +49,6 @@ WITHIN: Mapping[PartName, Weights] = {
 """What dispatch, contention and compute together are made of in the order of time."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
-MOST_BLOCKS = 1000
-"""As many --trials as can be asked for."""
 
 
 @dataclass(frozen=True)
@@ -118,16 +117,13 @@ class Explanation:
     @property
     def blocks_needed(self) -> int | None:
         """Blocks with which each part that may bind would be known to ±COUNTS, were they to scatter as these do; None
-        where one block tells no scatter."""
+        where one block tells no scatter, and beyond 1,000."""
         open_ones = [share for share in self.parts if share.name not in ("compute", "unexplained") and share.may_count]
         widths = [share.high - share.low for share in open_ones if share.low is not None and share.high is not None]
         if self.blocks < 2 or not widths:
             return None
-        error = max(widths) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
-        count = self.blocks + 1
-        while t_quantile(count - 1) * error / math.sqrt(count) > COUNTS and count < MOST_BLOCKS:
-            count += max(1, count // 50)
-        return count
+        deviation = max(widths) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
+        return fewest_after(self.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) <= COUNTS)
 
 
 def explanations_of(run: Run) -> tuple[Explanation, ...]:

@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection
 from types import FrameType
 from typing import ClassVar
 
@@ -14,11 +14,20 @@ SAME_S = 0.25
 people who hold a key down do not mean to lose what the first press is to keep."""
 
 
+NOHUP = (signal.SIGHUP,)
+"""Signals that are not heeded where whoever started the process has them ignored, as `nohup` does."""
+
+
+def end_signals(left_if_ignored: Collection[int] = NOHUP) -> list[int]:
+    """The signals that ask this process to end."""
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [n for n in asked if n not in left_if_ignored or signal.getsignal(n) != signal.SIG_IGN]
+
+
 class Interrupts:
     """While entered, SIGINT, SIGTERM and SIGHUP set a flag that waiting code looks at."""
 
-    left_if_ignored: ClassVar[tuple[int, ...]] = (signal.SIGHUP,)
-    """Signals that are not heeded where whoever started the process has them ignored, as `nohup` does."""
+    left_if_ignored: ClassVar[tuple[int, ...]] = NOHUP
 
     def __init__(self) -> None:
         self.asked = False
@@ -26,7 +35,9 @@ class Interrupts:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interrupts":
-        for number in self._heeded():
+        # signals are the main thread's: in another one, as of a server that calls the API, nobody presses Ctrl-C
+        here = threading.current_thread() is threading.main_thread()
+        for number in end_signals(self.left_if_ignored) if here else ():
             self._previous[number] = signal.signal(number, self._ask)
         return self
 
@@ -41,14 +52,6 @@ class Interrupts:
         """Raise Interrupted if the person asked to stop."""
         if self.asked:
             raise Interrupted("interrupted")
-
-    def _heeded(self) -> Iterator[int]:
-        # signals are the main thread's: in another one, as of a server that calls the API, nobody presses Ctrl-C
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number not in self.left_if_ignored or signal.getsignal(number) != signal.SIG_IGN:
-                yield number
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         if not self.asked:

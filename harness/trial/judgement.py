@@ -6,9 +6,9 @@ passes, else the evidence in plain words.
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.protocol.state import Reference, VariableState
 from harness.trial.norms import distance, length
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+Gradients = TypeVar("Gradients")
+"""Of all trained weights, as an engine has them."""
 STATE_TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
 """Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by arithmetic, beyond its noise.
 
@@ -82,6 +84,23 @@ def sight_of(
         fault: max(w.furthest(as_trained(value, w.start)).share for value, w in zip(state, wanted, strict=True))
         for fault, state in wrong.items()
     }
+
+
+def faults_of(
+    whole: Gradients,
+    without_last: Gradients,
+    earlier: Gradients | None,
+    replicas: int,
+    times: Callable[[Gradients, float], Gradients],
+) -> Iterator[tuple[str, Gradients]]:
+    """The faults (`Checks.sight`) that the last update of a cell can have, and the gradients that its optimizer would
+    get: `whole` are their sums over all replicas, `earlier` those of the update before, if there was one."""
+    if replicas > 1:
+        yield "missing", without_last
+        yield "averaged", times(whole, 1 / replicas)
+    yield "doubled", times(whole, 2.0)
+    if earlier is not None:
+        yield "delayed", earlier
 
 
 @dataclass(frozen=True)

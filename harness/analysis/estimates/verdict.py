@@ -24,6 +24,7 @@ from typing import Literal
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import HarnessError, UsageError
+from harness.looks import MOST_BLOCKS
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided", "invalid"]
 Correction = Literal["none", "fdr", "holm"]
@@ -31,7 +32,6 @@ ALPHA = 0.05
 TOST_CONFIDENCE = 1 - 2 * ALPHA
 DELTA = 0.01
 EPSILON = 0.03
-_MOST_BLOCKS = 1000
 _LARGEST_LOG_RATIO = 600.0
 
 
@@ -159,8 +159,15 @@ def blocks_needed(estimate: LogEstimate, margins: Margins) -> int | None:
             or distance + t_quantile(count - 1, narrow) * error < margins.log_epsilon
         )
 
-    # t/√n falls with n, so what decides goes on deciding, and the first can be looked for by halves
-    counts = range(max(2, estimate.count + 1), _MOST_BLOCKS + 1)
+    return fewest_after(estimate.count, decides)
+
+
+def fewest_after(count: int, decides: Callable[[int], bool]) -> int | None:
+    """The fewest blocks, two at least and more than `count`, with which `decides` is true; None beyond 1,000.
+
+    By halves: t/√n falls with n, so that what decides goes on deciding.
+    """
+    counts = range(max(2, count + 1), MOST_BLOCKS + 1)
     place = bisect_left(counts, True, key=decides)
     return counts[place] if place < len(counts) else None
 

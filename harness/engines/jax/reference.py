@@ -5,14 +5,14 @@ in NumPy, in double precision. How closely the order of additions lets the two a
 running again from weights that are moved by a few units in the last place (`harness.trial.noise`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.engines.jax.loops.base import Pass, TrainedModel
 from harness.engines.jax.state import StateOrder
 from harness.protocol.state import Reference, VariableState
-from harness.trial.judgement import sight_of
+from harness.trial.judgement import faults_of, sight_of
 from harness.trial.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class ShareByShare:
         reference = with_noise(exact, runs, initial, ARITHMETIC)
         before = exact.states[-2] if len(batches) > 1 else exact.start
         own = self._layout.state(exact.states[-1]).statistics
-        wrong = {name: self._applied(before, gradients, own) for name, gradients in self._faults(sums)}
+        earlier = sums[-2].whole if len(sums) > 1 else None
+        faults = faults_of(sums[-1].whole, sums[-1].without_last, earlier, len(self._trained.devices), _times)
+        wrong = {name: self._applied(before, gradients, own) for name, gradients in faults}
         return replace(reference, sight=sight_of(wrong, initial, reference))
 
     def _with_every_copy(self, values: "Arrays", initial: Sequence[VariableState]) -> "Arrays":
@@ -124,12 +126,6 @@ class ShareByShare:
         new = (array for _, _, array in self._layout.arrays(after))
         return [np.asarray(array).astype(value.dtype) for array, value in zip(new, values, strict=True)]
 
-    def _faults(self, sums: Sequence[Sums]) -> "Iterator[tuple[str, Arrays]]":
-        """The faults that this cell can have, and the gradients that the optimizer would get of the last update."""
-        last, replicas = sums[-1], len(self._trained.devices)
-        if replicas > 1:
-            yield "missing", last.without_last
-            yield "averaged", [gradient / replicas for gradient in last.whole]
-        yield "doubled", [2 * gradient for gradient in last.whole]
-        if len(sums) > 1:
-            yield "delayed", sums[-2].whole
+
+def _times(gradients: "Arrays", factor: float) -> "Arrays":
+    return [factor * gradient for gradient in gradients]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.errors import HarnessError, UsageError, not_one_of
+from harness.files import descriptor_of
 from harness.protocol.engine import Environment
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
@@ -62,7 +63,7 @@ def _alone(folder: Path) -> Iterator[None]:
     lock = folder.with_name(f"{folder.name}.lock")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        descriptor = descriptor_of(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
         raise HarnessError(f"engine: cannot write '{folder.parent}': {error.strerror or error}") from None
     try:

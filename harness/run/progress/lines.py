@@ -39,8 +39,8 @@ class PlainLines(Timed):
 def figure(record: TrialRecord) -> str:
     """A trial's throughput, or what went wrong."""
     if record.throughput:
-        unproved = f" (unproved: {record.reason})" if record.status == "unproved" else ""
-        if record.checks.gate == "instrument":  # its first updates are proved, and then it is not to be a whole step
-            unproved = ""
+        # an instrument's first updates are proved, and then it is not to be a whole step
+        wanting = record.status == "unproved" and record.checks.gate != "instrument"
+        unproved = f" (unproved: {record.reason})" if wanting else ""
         return f"{record.throughput:,.0f} {record.cell.work.quantity.unit}{unproved}"
     return f"{record.status}: {record.reason}"

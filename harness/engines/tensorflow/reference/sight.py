@@ -3,11 +3,12 @@
 Gradients are those of the exact run, so a fault costs an update of the optimizer and no forward pass.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.update import Share, SingleDevice, summed_gradient, times_gradient
+from harness.trial.judgement import faults_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,22 +47,16 @@ def faulty_states(
 
     `device` is left in a state of no meaning.
     """
+    last, earlier = updates[-1], updates[-2].whole if len(updates) > 1 else None
     found = {}
-    for name, gradients in _faults(updates):
+    for name, gradients in faults_of(last.whole, last.without_last, earlier, len(last.own), _times):
         if only not in (None, name):
             continue
-        device.start(updates[-1].before)
+        device.start(last.before)
         device.apply([Share(gradients, None, [])])
-        found[name] = device.state(updates[-1].own)
+        found[name] = device.state(last.own)
     return found
 
 
-def _faults(updates: Sequence[SummedGradients]) -> Iterator[tuple[str, Gradients]]:
-    """The faults that this cell can have, and the gradients that the optimizer would get."""
-    last, replicas = updates[-1], len(updates[-1].own)
-    if replicas > 1:
-        yield "missing", last.without_last
-        yield "averaged", [times_gradient(gradient, 1 / replicas) for gradient in last.whole]
-    yield "doubled", [times_gradient(gradient, 2.0) for gradient in last.whole]
-    if len(updates) > 1:
-        yield "delayed", updates[-2].whole
+def _times(gradients: Gradients, factor: float) -> Gradients:
+    return [times_gradient(gradient, factor) for gradient in gradients]

@@ -16,6 +16,7 @@ from harness.environment import facts
 from harness.errors import HarnessError
 from harness.files import read_whole
 from harness.protocol.messages import Outcome, Report
+from harness.run.interrupts import end_signals
 from harness.run.launchers.agents.handshake import JoinError, NotHeard, ask
 from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News, Order
@@ -54,14 +55,12 @@ class WorkerSettings:
 
 
 class EndRequest:
-    """Whether somebody asked this process to end (SIGINT, SIGTERM, and SIGHUP but under nohup); `read` becomes readable
-    then."""
+    """Whether somebody asked this process to end (`end_signals`); `read` becomes readable then."""
 
     def __init__(self) -> None:
         self.read, self._write = socket.socketpair()
         self.to_end = False
-        lost_terminal = () if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else (signal.SIGHUP,)
-        for number in (signal.SIGINT, signal.SIGTERM, *lost_terminal):
+        for number in end_signals():
             signal.signal(number, self._ask)
 
     def _ask(self, *_: object) -> None:
