@@ -33,7 +33,7 @@ _Base = Annotated[
 
 _Overlay = Annotated[
     str | None,
-    typer.Option("--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, off at first."),
+    typer.Option("--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, instead of those of the package."),
 ]
 
 _Across = Annotated[bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")]

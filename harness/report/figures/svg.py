@@ -83,6 +83,8 @@ class Picture:
     """The keys of all its panels, each an `<svg>`."""
     overlay: tuple[str, ...] = ()
     """What is hidden until asked for, one line a source; empty when there is nothing."""
+    overlay_shown: bool = False
+    """Whether it was asked for on the command line."""
 
     @property
     def csv(self) -> Download:

@@ -103,8 +103,12 @@ def failed_words(summary: RunSummary) -> str:
 def unfinished_words(summary: RunSummary) -> str:
     """How far a sweep came that did not end, and how to go on; what a limit on time cost one that did."""
     if summary.judged:
+        if not summary.no_time_for:
+            return ""
         asked = plural(summary.blocks + summary.no_time_for, "block")
-        return f"There was no time for {summary.no_time_for} of {asked}." if summary.no_time_for else ""
+        least = " beside the two that an interval needs, which is wide then: give it a longer --time, or fewer cells"
+        wide = least if summary.blocks < 3 else ""
+        return f"There was no time for {summary.no_time_for} of {asked}{wide}."
     stopped = summary.status == "interrupted"
     state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
     return (

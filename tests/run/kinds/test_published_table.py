@@ -236,6 +236,7 @@ def test_an_imported_table_is_laid_over_the_efficiencies_of_a_report(
     text = page.read_text(encoding="utf-8")
     assert "mnist, mirrored, batch 128 a replica" in text
     assert "DGX-1" not in text, "the series of the package give way"
+    assert '-switch" checked>' in text, "what was asked for is shown"
     for refused in (REFERENCE, import_table(_one_point(tmp_path), tmp_path / "results")[0]):
         assert cli.run([*command, str(refused)]) == 2
         assert capsys.readouterr().err.startswith("harness: --overlay: ")

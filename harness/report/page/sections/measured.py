@@ -1,5 +1,7 @@
 """Sections of figures with their tables: what was measured."""
 
+from dataclasses import replace
+
 from harness.analysis import WorkloadSummary
 from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
@@ -75,7 +77,10 @@ def scaling(source: PageSource) -> Section | None:
     """Throughput and efficiency against replicas."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        figures = throughput_figure(work, f"{slug}-t"), efficiency_figure(work, f"{slug}-e", source.overlay)
+        efficiency = efficiency_figure(work, f"{slug}-e", source.overlay)
+        if efficiency is not None:
+            efficiency = replace(efficiency, overlay_shown=source.overlay is not None)
+        figures = throughput_figure(work, f"{slug}-t"), efficiency
         fixed = "the batch of a replica is fixed, and the global batch grows with the replicas"
         if work.workload.get("batch_scope") == "global":
             fixed = "the global batch is fixed, and the replicas share it out"
