@@ -20,6 +20,7 @@ SYNC_MULTIPLE = 50
 MAX_STEPS = 100_000
 SYNC_SAMPLES = 5
 PILOT_WINDOWS = 3
+"""So many windows of at least half the length asked for tell K: shorter ones are those of a cold step."""
 NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
@@ -62,6 +63,7 @@ class Clock:
         self._steps = 1
         self._piloting = self._announced = False
         self._paces: list[float] = []
+        self._long_enough = 0
         self._round = 0
         self._wall = self._cpu = 0.0
         self._idle_since = self._idle_cpu_since = 0.0
@@ -147,9 +149,11 @@ class Clock:
         wall = self._agree(wall)
         self._paces.append(wall / self._steps)
         target = self._window_s
-        if (wall < target / 2 or len(self._paces) < PILOT_WINDOWS) and self._steps < MAX_STEPS:
-            if wall < target / 2:
-                self._steps *= 2
+        if wall < target / 2 and self._steps < MAX_STEPS:
+            self._steps *= 2
+            return
+        self._long_enough += 1
+        if self._long_enough < PILOT_WINDOWS:
             return
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
         sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), min(self._paces)

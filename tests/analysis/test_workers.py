@@ -1,5 +1,6 @@
 """Step times of a cell and of each of its workers."""
 
+import numpy as np
 import pytest
 
 from harness.analysis.workers import step_times
@@ -93,6 +94,27 @@ def test_records_of_earlier_runs_have_no_times_alone() -> None:
 
 def test_a_lag_of_less_than_2_percent_is_none() -> None:
     assert not any(worker.straggles for worker in step_times(run(0.99, 1.0, 0.99))[CELL.cell_id].workers)
+
+
+@pytest.mark.parametrize(("behind", "found"), [(1.0, (0.0, 0.05)), (1.15, (0.95, 1.0))])
+@pytest.mark.parametrize("scatter", [0.03, 0.07, 0.1])
+def test_equal_workers_whose_windows_scatter_by_themselves_are_called_late_less_than_5_times_in_100(
+    behind: float, found: tuple[float, float], scatter: float
+) -> None:
+    chance = np.random.default_rng(7)
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        assert trial.windows is not None
+        times = np.exp(chance.normal(0, scatter, (2, len(trial.windows.seconds)))) * [[1.0], [behind]]
+        return trial.model_copy(update={"windows": trial.windows.model_copy(update={"workers": times.tolist()})})
+
+    cell = make_cell("multi_worker_mirrored", 1, workers=2)
+    trials = make_run([cell], faults=False)[1]
+    cells = [step_times(map(change, trials))[cell.cell_id].workers for _ in range(200)]
+    late = sum(any(worker.late for worker in of) for of in cells) / len(cells)
+    beyond_half = sum(max(worker.last_share for worker in of) > 0.5 for of in cells) / len(cells)
+    assert found[0] <= late <= found[1]
+    assert beyond_half > 0.5, "who was last more often than not is no evidence by itself"
 
 
 def test_one_process_has_no_workers_and_a_failed_trial_no_times() -> None:

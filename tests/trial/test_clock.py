@@ -63,6 +63,15 @@ def test_the_pilot_chooses_windows_of_about_the_length_asked_for() -> None:
     assert {pilot.steps, *windows[-3:]} == {math.ceil(0.02 / pilot.step_seconds)}
 
 
+def test_short_windows_of_a_cold_step_do_not_tell_the_pilot_how_long_a_step_takes() -> None:
+    # five windows, the first two of them cold; then what a synchronisation takes, middle and least
+    agreed = iter([0.004, 0.008, 0.012, 0.011, 0.010, 0.0, 0.0])
+    bench = Bench(step_s=0.0, window_s=0.02)
+    bench.clock._agree = lambda _: next(agreed)
+    windows = bench.run(*turns(1))
+    assert windows == [1, 1, 1, 2, 4, 4, 4, 8]
+
+
 def test_every_turn_gives_one_window_with_its_round_and_steps() -> None:
     bench = Bench()
     windows = bench.run(*turns(3))

@@ -8,6 +8,7 @@ THESE_MINUTES = (
     "The interval of a throughput is of these minutes: later the machine may be faster or slower, which ratios do not "
     "feel."
 )
+_UNTOLD = "What taking turns costs a throughput this run does not tell"
 _CLEARLY = 1.5
 """From this ratio of the two deviations on, taking turns made comparisons more exact than throughputs."""
 
@@ -38,9 +39,9 @@ def _turn_words(noise: Noise) -> list[str]:
     """What taking turns costs a throughput, as far as this run tells."""
     turn = noise.turn
     if turn is None or turn.low is None or turn.high is None:
-        return []
+        return [f"{_UNTOLD}: too few windows came after one of the same trial. 'validate' measures it."]
     value, low, high = (significant(100 * (of - 1), 2) for of in (turn.value, turn.low, turn.high))
     size = f"a window after another trial's took {value} % [{low} – {high}] longer than one after the trial's own"
     if turn.low <= 1:
-        return [f"What taking turns costs a throughput this run does not tell: {size}."]
+        return [f"{_UNTOLD}: {size}."]
     return [f"Taking turns costs a throughput, and no ratio: {size}."]
