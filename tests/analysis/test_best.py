@@ -25,8 +25,8 @@ from tests.goals import load
 
 Array = NDArray[np.float64]
 GOAL = 0.945
-LEAST, LEAST_NOISY = 0.93, 0.87
-"""With all cells equal: whatever their noise, and with a fastest one three times as noisy as the others."""
+LEAST_NOISY = 0.93
+"""With all cells equal and a fastest one three times as noisy as the others."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -91,7 +91,7 @@ def sweeps(noise: str, *, tied: int, groups: int, rounds: int, times: float) -> 
 
 @pytest.mark.parametrize(
     ("noise", "of_bonferroni"),
-    [*((noise, 0.67) for noise in ("plain", "unequal", "every_other", "heavy", "as_seen")), ("two_states", 0.82)],
+    [*((noise, 0.69) for noise in ("plain", "unequal", "every_other", "heavy", "as_seen")), ("two_states", 0.82)],
 )
 def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noise: str, of_bonferroni: float) -> None:
     # of the thirteen rivals that the limits allow for nine are none here, so that it stays 97 to 99 times in 100, and
@@ -100,34 +100,34 @@ def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noi
     assert found.kept.mean() >= GOAL
     assert found.shorter.mean() < found.least(GOAL)
     assert found.size <= of_bonferroni * found.bonferroni
-    assert found.size - 5 <= 0.4 * (found.bonferroni - 5), "five are truly the fastest"
+    assert found.size - 5 <= 0.5 * (found.bonferroni - 5), "five are truly the fastest"
 
 
 @pytest.mark.parametrize(
-    ("noise", "groups", "promised"),
+    ("noise", "groups"),
     [
-        ("plain", 4, GOAL),
-        ("unequal", 4, GOAL),
-        ("every_other", 4, LEAST),
+        ("plain", 4),
+        ("unequal", 4),
+        ("every_other", 4),
         # with heavy tails four trials hardly tell what a slow one is, and the limits are so wide that even a fifth
         # shorter they keep it 92 to 97 times in 100; of twelve trials no longer
-        ("heavy", 12, GOAL),
-        ("two_states", 12, GOAL),
-        ("as_seen", 12, GOAL),
+        ("heavy", 12),
+        ("two_states", 12),
+        ("as_seen", 12),
     ],
 )
 def test_with_all_cells_equal_it_stays_whatever_the_noise_and_limits_a_fifth_shorter_would_lose_it(
-    noise: str, groups: int, promised: float
+    noise: str, groups: int
 ) -> None:
     found = sweeps(noise, tied=14, groups=groups, rounds=150, times=0.8)
-    assert found.shorter.mean() < found.least(promised) <= found.kept.mean()
+    assert found.shorter.mean() < found.least(GOAL) < GOAL <= found.kept.mean()
 
 
 def test_a_fastest_cell_three_times_as_noisy_as_all_others_is_the_limit_that_is_told(goal: ModuleType) -> None:
     found = goal.simulated_set(goal.fastest_noisy, cells=8, tied=8, groups=8, rounds=800)
     assert found.shorter < LEAST_NOISY <= found.share < 0.95
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-    assert states(section(page, "Many comparisons"), f"{100 * LEAST:g}", f"{100 * LEAST_NOISY:g}")
+    assert states(section(page, "Many comparisons"), f"{100 * GOAL:g}", f"{100 * LEAST_NOISY:g}")
 
 
 def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: ModuleType) -> None:
@@ -158,13 +158,13 @@ class Many:
 
 
 # To have been picked makes a cell seem fast, hardly ever slow, so that nearly all misses are those of the lower end,
-# which by itself holds 97.5 times in 100. The interval holds 96 to 99 times, and a fifth shorter 91 to 94: less than
-# the lower end promises. Heavy tails and two states make it wider: a fifth shorter it still holds 95 to 98 times, so
-# there six tenths of it are found out (84 and 87), and where one trial in five is slow four tenths (83).
+# which by itself holds 97.5 times in 100. The interval holds 99 times, and a fifth shorter still 95 to 96, so three
+# tenths are taken off it (91 to 94: less than is promised). Heavy tails and two states make it wider: there six tenths
+# of it are found out (87 and 93), and where one trial in five is slow four tenths (82).
 SPEED_UPS = {
-    "plain": Many(600, 0.975, 0.8),
-    "unequal": Many(400, 0.975, 0.8),
-    "every_other": Many(400, GOAL, 0.8, 0.06),
+    "plain": Many(600, 0.975, 0.7),
+    "unequal": Many(400, 0.975, 0.7),
+    "every_other": Many(400, GOAL, 0.7, 0.06),
     "heavy": Many(150, GOAL, 0.6),
     "as_seen": Many(150, GOAL, 0.6, 0.045),
     "two_states": Many(150, GOAL, 0.4),
