@@ -20,6 +20,7 @@ from common import cell, interval, live, prepared_zygote, scratch, table
 import harness
 from harness.analysis.comparison.pairs import pairs_of
 from harness.analysis.estimates.intervals import LogEstimate, log_mean
+from harness.analysis.validation.calibration import spread_of
 from harness.record import TrialRecord
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Quiet
@@ -31,7 +32,7 @@ BLOCKS = 12
 WINDOWS = 60
 """Measured windows of a trial, 0.1 s each. With 10 the deviation was 2.7–3.2 %: the windows' own noise."""
 CELLS = (cell("none", 1), cell("mirrored", 2))
-DECISIONS = 4
+DECISIONS = 10
 """Of one commit against itself, for each cell."""
 BLOCKS_OF_A_DECISION = 6
 MODEL = "own_workload.py"
@@ -54,7 +55,7 @@ def main() -> None:
         table([REVISION_COLUMNS, *(_revisions(c, decisions) for c in CELLS)])
 
 
-REVISION_COLUMNS = ("cell", "decisions", "verdicts", "hold 0", "spread² ÷ predicted", "largest difference")
+REVISION_COLUMNS = ("cell", "decisions", "verdicts", "hold 0", "spread² ÷ predicted (95 %)", "largest difference")
 
 
 def _own_repository(folder: Path) -> None:
@@ -83,13 +84,13 @@ def _revisions(c: Cell, decisions: int) -> tuple[str, ...]:
         estimates.append(log_mean([pair.wall for pair in pairs_of(harness.read().trials)], "paired t"))
     bounds = [one.log_bounds() for one in estimates]
     held = sum(ends is not None and ends[0] <= 0.0 <= ends[1] for ends in bounds)
-    predicted = math.fsum((one.standard_error or 0.0) ** 2 for one in estimates)
+    spread = spread_of(estimates, zygotes=2)
     return (
         c.label,
         str(decisions),
         ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)),
         f"{held} of {decisions}",
-        f"{math.fsum(one.mean**2 for one in estimates) / predicted:.2f}",
+        "–" if spread is None else f"{spread.ratio:.2f} [{spread.low:.2f}, {spread.high:.2f}]",
         f"{max(abs(one.mean) for one in estimates):.2%}",
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import special
 
-from harness.analysis.estimates.intervals import CONFIDENCE, log_mean, t_quantile
+from harness.analysis.estimates.intervals import CONFIDENCE, LogEstimate, log_mean, t_quantile
 from harness.analysis.estimates.power import clopper_pearson
 from harness.analysis.validation.decisions import Decided
 from harness.record.validation import PlantSize, Rate, Spread
@@ -37,17 +37,19 @@ def spreads(made: Iterable[Decided]) -> list[Spread]:
     for decided in made:
         if decided.plant is None:
             by_zygotes.setdefault(decided.zygotes, []).append(decided)
-    found = (_spread(zygotes, same) for zygotes, same in sorted(by_zygotes.items()))
-    return [spread for spread in found if spread is not None]
+    estimates = (
+        (zygotes, [log_mean(decided.unchosen, "paired t") for decided in same if len(decided.unchosen) > 1])
+        for zygotes, same in sorted(by_zygotes.items())
+    )
+    return [spread for zygotes, of in estimates if (spread := spread_of(of, zygotes)) is not None]
 
 
-def _spread(zygotes: int, same: Sequence[Decided]) -> Spread | None:
-    """Σθ² ÷ Σse², with the limits of a ratio of two variances (F); None where no interval is known.
+def spread_of(estimates: Sequence[LogEstimate], zygotes: int) -> Spread | None:
+    """Σθ² ÷ Σse² of decisions whose truth is 0, with the limits of a ratio of two variances (F); None where no interval is known.
 
     Decisions are as noisy as their cells are, so that both sums have fewer degrees of freedom than terms
     (Satterthwaite 1946): of θ², whose mean is known to be 0, one a decision; of se² blocks − 1.
     """
-    estimates = [log_mean(decided.unchosen, "paired t") for decided in same if len(decided.unchosen) > 1]
     means = np.array([estimate.mean for estimate in estimates])
     squares = np.array([estimate.standard_error or 0.0 for estimate in estimates]) ** 2
     if not squares.sum() > 0:
