@@ -6,7 +6,7 @@ from typing import TextIO
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import duration
-from harness.run.progress.lines import PlainLines
+from harness.run.progress.lines import PlainLines, counted
 from harness.visible import one_line
 
 
@@ -57,7 +57,8 @@ class GitHubGroups(VerdictLines):
         self._close()
         for text in self._so_far():
             self._say(f"so far: {text}")
-        self._command("group", f"block {number + 1} of {blocks}: {trials} trials, about {duration(self.left_s())} left")
+        left = duration(self.left_s())
+        self._command("group", f"block {number + 1} of {blocks}: {counted(trials)}, about {left} left")
         self._open = True
 
     def ended(self, record: TrialRecord) -> None:

@@ -19,6 +19,7 @@ from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far, summary_so_far
 from harness.run.progress.base import duration, on_side
 from harness.run.progress.eta import Timed
+from harness.run.progress.lines import counted
 from harness.spec.cell import Cell
 from harness.visible import printable
 
@@ -102,7 +103,7 @@ class TerminalProgress(Timed):
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Show the table."""
         super().started(run_id, total, estimate_s)
-        self.display.say(f"run {run_id}: {total} trials, about {duration(estimate_s)}")
+        self.display.say(f"run {run_id}: {counted(total)}, about {duration(estimate_s)}")
         self._reckon()
         with contextlib.suppress(OSError, ValueError):
             self.display.start()
@@ -111,7 +112,7 @@ class TerminalProgress(Timed):
         """Name the block; between groups there is time to look at what is known so far."""
         self.screen.block = " · ".join(filter(None, (f"block {number + 1}/{blocks}", self.ahead)))
         self.screen.round = ""
-        self.screen.now = f"{trials} trials"
+        self.screen.now = counted(trials)
         self._look()
         self._reckon()
 

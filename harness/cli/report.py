@@ -33,7 +33,9 @@ _Base = Annotated[
 
 _Overlay = Annotated[
     str | None,
-    typer.Option("--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, instead of those of the package."),
+    typer.Option(
+        "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, shown from the start."
+    ),
 ]
 
 _Across = Annotated[bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")]

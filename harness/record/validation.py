@@ -88,7 +88,8 @@ class Floor(RecordModel):
     unpaired_false_alarms: Rate | None = None
     """How often Welch's interval lay beyond δ between two decisions' worth of the same thing, at different times."""
     smallest_effect: Planted | None = None
-    """The smallest planted slow-down called `slower` with 90 % power, by interpolation; None when none was."""
+    """The smallest slow-down called `slower` with 90 % power, from the spread of the A/A pairs and the most blocks
+    of a decision; None where unknown, or larger than any that is planted. Older records have one that was planted."""
 
 
 class Spread(RecordModel):

@@ -45,7 +45,9 @@ def spreads(made: Iterable[Decided]) -> list[Spread]:
 
 
 def spread_of(estimates: Sequence[LogEstimate], zygotes: int) -> Spread | None:
-    """Σθ² ÷ Σse² of decisions whose truth is 0, with the limits of a ratio of two variances (F); None where no interval is known.
+    """Σθ² ÷ Σse² of decisions whose truth is 0, with the limits of a ratio of two variances (F).
+
+    None where no interval is known.
 
     Decisions are as noisy as their cells are, so that both sums have fewer degrees of freedom than terms
     (Satterthwaite 1946): of θ², whose mean is known to be 0, one a decision; of se² blocks − 1.

@@ -153,7 +153,8 @@ class LiveRun(ABC, Generic[Listener]):
         """Where the records are and how to go on, in words."""
         kind, path = self.store.manifest.what.kind, str(self.store.path)
         way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}"
-        return f"{self.recorded} {kind.unit} are kept in {path}; go on with: {way}"
+        kept = f"1 {kind.unit.removesuffix('s')} is" if self.recorded == 1 else f"{self.recorded} {kind.unit} are"
+        return f"{kept} kept in {path}; go on with: {way}"
 
 
 class TrialRun(LiveRun[Progress]):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -345,7 +346,9 @@ class Zygote:
         if (child := self._children.get(event.number)) is not None:
             child.hear(event)
         if isinstance(event, Death) and event.left:
-            say_line(f"harness: ended what trials had left running: {', '.join(event.left)}", sys.stderr)
+            counts = Counter(event.left).items()
+            named = (name if count == 1 else f"{name} ({count})" for name, count in counts)
+            say_line(f"harness: ended what a process had left running: {', '.join(named)}", sys.stderr)
         return True
 
     def drain(self) -> None:

@@ -114,7 +114,7 @@ def test_one_cell_that_scatters_much_more_leaves_the_others_their_own_variance(g
     assert max(known[1:]) < 5
 
 
-def test_variances_of_four_trials_move_towards_the_common_one_and_no_more_than_a_fifth_of_the_way(goal: ModuleType) -> None:
+def test_variances_of_four_trials_move_towards_the_common_one_by_a_fifth_of_the_way_at_most(goal: ModuleType) -> None:
     logs = goal.unequal(np.random.default_rng(8), 14, 4)
     own, _ = (layout := goal.layout_of(logs))._fit.spread()
     moderated = layout._variances
@@ -135,8 +135,8 @@ def test_after_a_second_stage_the_spread_is_that_of_the_first(goal: ModuleType) 
     assert whole.mean == pytest.approx(float((logs[0] - logs[1]).mean()))
 
 
-# Heavy tails make it so wide that a fifth shorter it still holds the truth 94 times in 100, and slow trials 98 times: of
-# those 7 and 6 tenths are found out (90 and 85).
+# Heavy tails make it so wide that a fifth shorter it still holds the truth 94 times in 100, and slow trials 98 times:
+# of those 7 and 6 tenths are found out (90 and 85).
 @pytest.mark.parametrize(("noise", "times"), [("plain", 0.8), ("unequal", 0.8), ("heavy", 0.7), ("two_states", 0.6)])
 def test_the_interval_of_two_cells_of_many_holds_the_truth_95_times_in_100(
     goal: ModuleType, noise: str, times: float

@@ -153,7 +153,7 @@ def test_a_process_that_a_trial_leaves_is_ended_once_no_trial_lives_and_that_is_
     other.kill()
     other.wait(10)
     assert gone(daemon.pid)
-    assert "harness: ended what trials had left running: python" in capfd.readouterr().err
+    assert "harness: ended what a process had left running: python" in capfd.readouterr().err
 
 
 def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(zygote: Zygote) -> None:

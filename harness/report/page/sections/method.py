@@ -80,11 +80,12 @@ def _thresholds(source: PageSource) -> Iterator[tuple[str, str]]:
         "trend within trials",
         f"at {percent(LEVEL)} in all cells together, from {percent(MATTERS)} between the first window and the last",
     )
-    yield "outlying window", f"beyond {FENCE} interquartile ranges: flagged, kept"
+    yield "outlying window", f"beyond {FENCE} interquartile ranges: counted, kept"
     yield (
         "straggling worker",
         f"its own forward and backward more than {percent(STRAGGLES)} longer than the fastest's (Bonferroni over all "
-        f"pairs of workers), or more than {percent(STRAGGLES)} behind it at the end of windows, and last in most",
+        f"pairs of workers), or more than {percent(STRAGGLES)} behind it at the end of windows, and last in most of them "
+        "beyond chance",
     )
     errors = [trial.checks.update_error for trial in source.trials if trial.checks.update_error is not None]
     if errors:
