@@ -84,8 +84,8 @@ def _thresholds(source: PageSource) -> Iterator[tuple[str, str]]:
     yield (
         "straggling worker",
         f"its own forward and backward more than {percent(STRAGGLES)} longer than the fastest's (Bonferroni over all "
-        f"pairs of workers), or more than {percent(STRAGGLES)} behind it at the end of windows, and last in most of them "
-        "beyond chance",
+        f"pairs of workers), or more than {percent(STRAGGLES)} behind it at the end of windows, and last in most "
+        "of them beyond chance",
     )
     errors = [trial.checks.update_error for trial in source.trials if trial.checks.update_error is not None]
     if errors:
