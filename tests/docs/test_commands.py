@@ -1,5 +1,6 @@
 """Every command in the README and the docs parses, and what it names exists; so does what pages link to."""
 
+import functools
 import re
 import shlex
 import tomllib
@@ -70,15 +71,21 @@ def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
     assert all((AB, REFERENCE, GATE, PYTEST, MAKE, PIP))
 
 
+@functools.cache
+def application() -> Any:
+    """The command line of every verb: to make it takes several times as long as to parse a line with it."""
+    return typer.main.get_command(cli.build())
+
+
 def parsed(command: str) -> dict[str, Any]:
     """What the command line gives the verb; fails when it does not parse."""
     verb, *arguments = shlex.split(command)[3:]
-    application = typer.main.get_command(cli.build())
+    whole = application()
     if verb.startswith("--"):
-        assert verb in {option for parameter in application.params for option in parameter.opts}
+        assert verb in {option for parameter in whole.params for option in parameter.opts}
         return {}
-    with application.make_context("harness", [verb, *arguments], resilient_parsing=True) as context:
-        found = application.get_command(context, verb)  # type: ignore[attr-defined]
+    with whole.make_context("harness", [verb, *arguments], resilient_parsing=True) as context:
+        found = whole.get_command(context, verb)
         assert found is not None, f"there is no verb '{verb}'"
         return dict(found.make_context(verb, list(arguments), parent=context).params)
 
