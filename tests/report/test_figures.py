@@ -27,6 +27,8 @@ from harness.report.figures import (
 from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
 from harness.report.figures.ranking import GLANCE, glance_figure
 from harness.report.tables.sweep import steps_table
+from harness.spec.cell import trained
+from tests.comparisons import scaled
 from tests.synthetic import default_cells, failed, make_cell, make_run
 
 
@@ -158,8 +160,11 @@ def test_captions_of_scaling_say_what_a_ratio_is_over_and_give_what_they_chose_n
     fastest, efficient = (draw(workload(cells, faults=False), "fig") for draw in (throughput_figure, efficiency_figure))
     assert fastest is not None
     assert efficient is not None
-    assert re.search(
-        r"The largest gain at one batch size is .*: 1\.\d\d× one device, where \d\.\d+× is ideal", fastest.caption
+    assert re.match(
+        r"The fastest distributed cell, mirrored ×\d b32, has 1\.\d\d times the throughput of no strategy, one device, "
+        r"batch 32, the better of the two base cases\. The largest gain at one batch size is .*: 1\.\d\d× one device, "
+        r"where \d\.\d+× is ideal",
+        fastest.caption,
     )
     assert "no strategy on one device" in fastest.caption
     assert re.search(r"no strategy on all 2 cores does [\d,]+ examples/s \(none ×1 b32 2 threads\)", fastest.caption)
@@ -167,6 +172,47 @@ def test_captions_of_scaling_say_what_a_ratio_is_over_and_give_what_they_chose_n
     for picture in (fastest, efficient):
         assert "[" not in picture.caption
         assert "× no strategy" not in picture.caption
+
+
+def test_no_strategy_on_the_whole_machine_is_a_line_across_the_panels_of_its_own_precision() -> None:
+    half = {"precision": "mixed_bfloat16"}
+    whole = {("float32", 32): 0.9, ("float32", 128): 0.6, ("mixed_bfloat16", 32): 0.3}
+
+    def change(record: TrialRecord) -> TrialRecord:
+        of = trained(record.cell)
+        return scaled(record, whole[of.precision, of.batch_size]) if of.intra_op_threads else record
+
+    curves = [*((batch, {}) for batch in (32, 128)), (32, half)]
+    shapes = (("none", 1), ("mirrored", 2), ("mirrored", 3))
+    cells = [make_cell(*shape, batch, **keys) for batch, keys in curves for shape in shapes]
+    wide = [make_cell("none", 1, batch, intra_op_threads=2, **keys) for batch, keys in curves]
+    work = workload([*cells, *wide], faults=False, change=change)
+    picture = throughput_figure(work, "fig")
+    assert picture is not None
+    measured = {cell.cell_id: cell.measured.throughput.value for cell in work.cells if cell.measured}
+    lines = {row["panel"]: row["whole_machine"] for row in picture.data}
+    assert [lines[panel] for panel in sorted(lines)] == [
+        pytest.approx(measured[wide[1].cell_id], rel=1e-6),
+        pytest.approx(measured[wide[1].cell_id], rel=1e-6),
+        pytest.approx(measured[wide[2].cell_id], rel=1e-6),
+    ], "of a precision the best at any batch size"
+    assert picture.legend.count("no strategy, whole machine") == 1
+    assert picture.description.count("no strategy, whole machine: ") == 3
+    assert re.search(r"has 0\.\d+ times the throughput of no strategy on all 2 cores, batch ", picture.caption)
+    line = "what one would run instead of any: no strategy on all 2 cores does "
+    assert re.search(rf"{line}[\d,]+ examples/s \(none .*\) and [\d,]+ examples/s \(none .*\)\.", picture.caption)
+
+
+def test_without_a_measured_whole_machine_there_is_no_line_across() -> None:
+    whole = make_cell("none", intra_op_threads=2)
+    cells = [make_cell("none"), whole, make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    died = workload(cells, faults=False, change=lambda it: failed(it, "crashed", "x") if it.cell == whole else it)
+    for work in (default(), died):
+        picture = throughput_figure(work, "fig")
+        assert picture is not None
+        assert "whole machine" not in picture.legend + picture.description + picture.caption
+        assert picture.caption.startswith("The largest gain at one batch size is ")
+        assert {row["whole_machine"] for row in picture.data} == {None}
 
 
 def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_hardware_date_and_source() -> None:

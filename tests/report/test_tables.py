@@ -1,5 +1,7 @@
 """Tables and numbers as a reader sees them."""
 
+import re
+
 import pytest
 
 from harness.analysis import Interval, summarise
@@ -7,6 +9,7 @@ from harness.report.figures import efficiency_figure, throughput_figure
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers
+from harness.report.words.method import windows_words
 from harness.report.words.text import (
     bounds,
     describe,
@@ -143,6 +146,20 @@ def heads_and_words(cells: list[Cell]) -> tuple[set[str], str]:
     [text] = answers(summary)
     words += [figure.name for figure in text.figures]
     return {column.name for table in tables for column in table.columns}, " ".join(" ".join(words).split())
+
+
+def test_windows_are_as_long_as_they_lasted_not_as_was_asked_for() -> None:
+    manifest, trials = make_run()
+    summary = summarise(manifest, trials)
+    medians = [cell.measured.windows.window_s for cell in summary.cells if cell.measured and cell.measured.windows]
+    lasted = f"which lasted {seconds(min(medians))} to {seconds(max(medians))} (medians of cells)"
+    said = f"10 windows each, sized by pilots for 100 ms, {lasted}; "
+    assert windows_words(manifest, summary) + "; " == said
+    assert said in " ".join(run_text(manifest, trials, summary, 100, False).split())
+    nothing = summarise(*make_run(change=lambda _: None))
+    assert windows_words(manifest, nothing) == "10 windows each, sized by pilots for 100 ms"
+    one = summarise(*make_run([make_cell()], faults=False))
+    assert re.search(r", which lasted [\d.]+ ms \(median\)$", windows_words(manifest, one))
 
 
 def test_ratios_are_named_by_the_device_that_they_are_over_where_the_whole_machine_is_a_base_case_too() -> None:

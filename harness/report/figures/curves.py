@@ -23,8 +23,9 @@ from harness.report.figures.panels import (
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
+from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
-from harness.report.words.text import share_of, shortened, significant
+from harness.report.words.text import described, listed, share_of, shortened, significant
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.expand import training_base_of
@@ -49,7 +50,9 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if any(panel.bound for panel in panels):
         how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
-    return _draw(summary, panels, name, title, f"{_found_fastest(summary)} {_whole_machine(summary)}{how}")
+    whole = _whole_machine(summary, panels)
+    found = f"{_over_the_better_base(summary) if whole else ''}{_found_fastest(summary)} {whole}"
+    return _draw(summary, panels, name, title, f"{found}{how}")
 
 
 def efficiency_figure(
@@ -133,8 +136,18 @@ def _panels(
             continue
         scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
         title = ", ".join([f"{scope} {base.batch_size:,}", *(_title_words(base, key) for key in told)])
-        panels.append(_panel(title, cells, curves, throughput=throughput, anchors=anchors))
+        panel = _panel(title, cells, curves, throughput=throughput, anchors=anchors)
+        panels.append(replace(panel, whole=_whole_of(summary, base)) if throughput else panel)
     return panels
+
+
+def _whole_of(summary: WorkloadSummary, base: TrainingCell) -> Point | None:
+    """The best that no strategy on the whole machine does, at any batch size, in the precision and so on of `base`."""
+    for cell in summary.ranking:
+        of = cell.trials.cell
+        if cell.measured and cell.trials.all_cores > 1 and all(of.get(key) == base.get(key) for key in TOLD):
+            return Point(1, cell.measured.throughput, cell.cell_id)
+    return None
 
 
 def _devices(cell: CellSummary) -> int:
@@ -262,6 +275,7 @@ def _draw(
         ideal=any(panel.ideal for panel in shown),
         bound=any(panel.bound for panel in shown),
         bands=has_bands(shown),
+        whole=any(panel.whole for panel in shown),
     )
     sources = [f"{letter}: {series.words}" for letter, series in zip(ascii_lowercase, overlay, strict=False)]
     drawn = [draw_panel(panel, looks) for panel in shown]
@@ -290,6 +304,7 @@ def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
                         "high": point.interval.high,
                         "ideal": dict(panel.ideal).get(point.x),
                         "bound": dict(panel.bound).get(point.x),
+                        "whole_machine": panel.whole.interval.value if panel.whole else None,
                         "shared_devices": cell.shared,
                     }
                 )
@@ -335,14 +350,31 @@ def _found_fastest(summary: WorkloadSummary) -> str:
     return text + "."
 
 
-def _whole_machine(summary: WorkloadSummary) -> str:
-    """What one process on all cores does, at its best: no curve, and what one would run instead of any."""
-    whole = [cell for cell in summary.cells if cell.trials.all_cores > 1 and cell.measured is not None]
-    best = max(whole, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0, default=None)
-    if best is None or best.measured is None:
+def _over_the_better_base(summary: WorkloadSummary) -> str:
+    """The headline's gain, without its interval."""
+    answer, by_id = summary.answer, {cell.cell_id: cell for cell in summary.cells}
+    if answer.speed_up is None or answer.base_id is None or answer.best_distributed_id is None:
         return ""
-    does = f"{significant(best.measured.throughput.value)} {best.trials.cell.work.quantity.unit}"
-    return f"Instead of any of them, no strategy on all {best.trials.all_cores} cores does {does} ({best.label}). "
+    base, best = by_id[answer.base_id], by_id[answer.best_distributed_id]
+    return (
+        f"The fastest distributed cell, {shortened(best.label)}, has {significant(answer.speed_up.value)} times the "
+        f"throughput of {described(base.trials)}{default_words(summary, base)}, the better of the two base cases. "
+    )
+
+
+def _whole_machine(summary: WorkloadSummary, panels: Sequence[Panel]) -> str:
+    """What the line across the panels is: no curve, and what one would run instead of any."""
+    drawn = {panel.whole.cell_id for panel in panels if panel.whole}
+    found = [cell for cell in summary.ranking if cell.cell_id in drawn]
+    does = listed(
+        f"{significant(cell.measured.throughput.value)} {cell.trials.cell.work.quantity.unit} ({cell.label})"
+        for cell in found
+        if cell.measured
+    )
+    if not does:
+        return ""
+    cores = found[0].trials.all_cores
+    return f"The line across is what one would run instead of any: no strategy on all {cores} cores does {does}. "
 
 
 def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:

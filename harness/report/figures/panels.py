@@ -24,6 +24,7 @@ _SIZE = (3.55, 2.95)
 LONGEST_LABEL = 120
 """Letters of a curve's name, by which curves are told apart; the key shortens it further."""
 _KEY_LETTERS = 60
+_WHOLE = "no strategy, whole machine"
 _RIGHT, _TOP, _BOTTOM = 0.975, 0.915, 0.155
 """Edges of the axes as shares of the panel: all panels are of one size, so that they line up."""
 _Y_LABEL = 12.5
@@ -70,6 +71,8 @@ class Panel:
     """(letter, points) of curves that are hidden until asked for."""
     floor: float = 0.0
     """Where the value axis starts."""
+    whole: Point | None = None
+    """No strategy on the whole machine, a line across the panel."""
     logarithmic: bool = False
     """Whether the horizontal axis is in powers of two."""
 
@@ -121,6 +124,8 @@ def draw_panel(panel: Panel, looks: Looks) -> PanelDrawing:
         for points, dash, width in ((panel.ideal, "--", 1.1), (panel.bound, ":", 1.8)):
             if points:
                 axes.plot(*zip(*points, strict=True), color=MUTED, linestyle=dash, linewidth=width)
+        if panel.whole is not None:
+            axes.axhline(panel.whole.interval.value, color=INK, linewidth=1.1)
         for curve in curves:
             _draw_curve(axes, curve, looks[curve.label])
         _set_axes(axes, panel, top, label_pt=left * _SIZE[0] * POINTS - _Y_LABEL)
@@ -128,12 +133,14 @@ def draw_panel(panel: Panel, looks: Looks) -> PanelDrawing:
     return PanelDrawing(figure, panel.title, _describe(panel, curves))
 
 
-def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool) -> list[Key]:
+def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool, whole: bool = False) -> list[Key]:
     """The legend."""
     entries = [
         Key(shortened(label, _KEY_LETTERS), SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])
         for label, look in looks.items()
     ]
+    if whole:
+        entries.append(Key(_WHOLE, INK, dash="-"))
     if ideal:
         entries.append(Key("ideal", MUTED, dash="--"))
     if bound:
@@ -197,6 +204,7 @@ def _top(panel: Panel, curves: Sequence[Curve]) -> float:
     """Where the value axis ends."""
     values = [point.interval.value for curve in curves for point in curve.points]
     values += [y for _, y in (*panel.ideal, *panel.bound)]
+    values += [panel.whole.interval.value] if panel.whole else []
     # the axis follows the points; an interval of two trials may run out of it
     top = 1.06 * max(values)
     return top + 0.04 * (top - panel.floor)
@@ -226,5 +234,6 @@ def _describe(panel: Panel, curves: Sequence[Curve]) -> str:
         f"{curve.label}: " + listed((f"{significant(p.interval.value)} at {p.x:,}" for p in curve.points), most=12)
         for curve in curves
     ]
+    parts += [f"{_WHOLE}: {significant(panel.whole.interval.value)}"] if panel.whole else []
     kind = "line chart" if gaps else "dots"
     return f"{panel.title}: {kind}, {panel.y_label} by {panel.x_label}. {'; '.join(parts)}."

@@ -16,7 +16,7 @@ from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines, run_sentences
 from harness.report.words.collectives import collective_lines
-from harness.report.words.method import recorded_words
+from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
@@ -64,7 +64,7 @@ def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
     facts = manifest.facts
     model, cores = facts.get("cpu.model"), facts.get("cpu.usable_cores")
     machine = f" on {model}" + (f", {plural(cores, 'core')}" if isinstance(cores, int) else "") if model else ""
-    windows = f"{plural(manifest.sweep.windows, 'window')} of at least {manifest.sweep.window:g} s each"
+    windows = windows_words(manifest, summary)
     return [
         printable(
             f"Measured {manifest.created_utc[:16].replace('T', ' ')} UTC{machine}: "

@@ -69,6 +69,20 @@ def _warm_up(trials: Iterable[TrialRecord]) -> str:
     return plural(found[0], "window") if len(found) == 1 else f"{found[0]} to {plural(found[-1], 'window')}"
 
 
+def _lasting(summary: RunSummary) -> str:
+    """`84.1 ms to 151 ms (medians of cells)`; empty where no window was measured."""
+    medians = [cell.measured.windows.window_s for cell in summary.cells if cell.measured and cell.measured.windows]
+    ends = dict.fromkeys(seconds(of(medians)) for of in (min, max)) if medians else {}
+    return f"{' to '.join(ends)} ({'medians of cells' if len(medians) > 1 else 'median'})" if medians else ""
+
+
+def windows_words(manifest: RunManifest, summary: RunSummary) -> str:
+    """How many windows were asked for, how long a pilot was to make them, and how long they were."""
+    sweep, lasted = manifest.sweep, _lasting(summary)
+    text = f"{plural(sweep.windows, 'window')} each, sized by pilots for {seconds(sweep.window)}"
+    return f"{text}, which lasted {lasted}" if lasted else text
+
+
 def _timing(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary) -> tuple[Method, ...]:
     windows = [cell.measured.windows for cell in summary.cells if cell.measured and cell.measured.windows]
     sweep = manifest.sweep
@@ -77,9 +91,7 @@ def _timing(manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSu
     steps = "no window was measured"
     if windows:
         low, high = min(item.steps[0] for item in windows), max(item.steps[1] for item in windows)
-        lasting = sorted(item.window_s for item in windows)
-        shortest, longest = seconds(lasting[0]), seconds(lasting[-1])
-        steps = f"{low} to {high} steps a window, which last {shortest} to {longest} (medians of cells)"
+        steps = f"{low} to {high} steps a window, which last {_lasting(summary)}"
     count, outliers = sum(item.count for item in windows), sum(item.outliers for item in windows)
     return (
         Method(

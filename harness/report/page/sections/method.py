@@ -12,8 +12,8 @@ from harness.analysis.workers import STRAGGLES
 from harness.environment import Fact, fact_words
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
-from harness.report.words.method import Method, methods, noise_words, recorded_words, validated
-from harness.report.words.text import NOTHING, listed, percent, plural, seconds, significant, size
+from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, windows_words
+from harness.report.words.text import NOTHING, listed, percent, plural, significant, size
 from harness.visible import printable
 
 
@@ -45,12 +45,11 @@ def method(source: PageSource) -> Section:
 
 
 def _design(source: PageSource) -> Iterator[tuple[str, str]]:
-    manifest, summary, sweep = source.manifest, source.summary, source.manifest.sweep
+    manifest, summary = source.manifest, source.summary
     yield (
         "protocol",
         f"{plural(summary.blocks, 'block')} of one fresh process a cell; live trials take turns at the clock, "
-        f"{sweep.windows} windows of {seconds(sweep.window)} each after warm-up; every trial passes the correctness "
-        "gate before it is timed",
+        f"after warm-up {windows_words(manifest, summary)}; every trial passes the correctness gate before it is timed",
     )
     yield "trials", recorded_words(summary)
     seeds = dict.fromkeys(f"{plan.seed} (stage {plan.stage})" for plan in manifest.plans)
