@@ -53,6 +53,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
             f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own: give --step package.module:function; "
             f"expected {' or '.join(catalogue.loops)}"
         )
+    sweep = _with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
     models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked("model"))
     sweep = sweep.model_copy(update={"model": list(models)})
@@ -126,6 +127,16 @@ def _nobody_to_send_to(at: TrainingCell) -> LeftOut | None:
 def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
     by_table = (TABLE[key].rank(cell.get(key)) for key in OUTER_FIRST if key in CollectiveCell.model_fields)
     return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table)
+
+
+def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
+    """Where nobody asked for names and an engine lacks the defaults: as many of its own, its first."""
+    own: dict[str, list[str]] = {}
+    for key in (key for key, axis in TABLE.items() if axis.choices is not None and key not in sweep.model_fields_set):
+        names, asked = list(getattr(catalogue, TABLE[key].choices or "")), sweep.asked(key)
+        if names and not {*asked} <= {*names, *TABLE[key].own}:
+            own[key] = names[: len(asked)]
+    return sweep.model_copy(update=own)
 
 
 def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:

@@ -53,6 +53,16 @@ def test_under_weak_scaling_the_global_batch_grows_with_the_replicas() -> None:
     assert asked_for(matrix) == [("mirrored", n, 16, 16 * n) for n in (1, 2, 3, 5)]
 
 
+def test_an_engine_that_lacks_the_default_names_is_swept_over_its_own_and_over_what_was_asked_for() -> None:
+    strategies = {name: StrategyTraits(name, "") for name in ("none", "data_parallel", "pipeline")}
+    own = replace(CATALOGUE, strategies=strategies, loops={"jit": "", "shard_map": ""})
+    cells = expand(Sweep(), own).cells
+    assert {(cell.strategy, cell.loop) for cell in cells} == {("none", "jit"), ("data_parallel", "jit")}
+    assert {cell.loop for cell in expand(Sweep(loop=["shard_map"]), own).cells} == {"shard_map"}
+    with pytest.raises(UsageError, match="strategy: 'mirrored' is not one of none, data_parallel, pipeline"):
+        expand(Sweep(strategy=["mirrored"]), own)
+
+
 def test_under_strong_scaling_the_global_batch_is_fixed_and_split() -> None:
     matrix = matrix_of(strategy="mirrored", replicas=[1, 2, 4], batch_size=64, batch_scope="global")
     assert asked_for(matrix) == [("mirrored", n, 64, 64) for n in (1, 2, 4)]
