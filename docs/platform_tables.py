@@ -6,7 +6,7 @@ from pathlib import Path
 
 from validation_tables import written
 
-from harness.record.proof import ProofRecord, Subject, Verdict
+from harness.record.proof import ProofRecord, ProofResult, Subject
 from harness.report.export.as_markdown import table_lines
 from harness.report.proof import QUESTIONS
 from harness.report.tables.table import Head, Table
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "platform.md"
 KEPT = ROOT / "results" / "machines"
 MARKS = ("<!-- what kept sheets saw: begin -->", "<!-- what kept sheets saw: end -->")
-COUNTED: tuple[Verdict, ...] = ("passed", "failed", "unknown")
+COUNTED: tuple[ProofResult, ...] = ("passed", "failed", "unknown")
 
 
 def sheets() -> list[ProofRecord]:
@@ -52,7 +52,7 @@ _VERSIONS = {
 
 def _table(record: ProofRecord) -> Table:
     """A row for each question on each kind of device."""
-    counts: dict[tuple[str, Subject], Counter[Verdict]] = {}
+    counts: dict[tuple[str, Subject], Counter[ProofResult]] = {}
     for proof in record.proofs:
         counts.setdefault((proof.device, proof.subject), Counter())[proof.verdict] += 1
     columns = (Head("device", False), Head("asked", False), *map(Head, ("passed", "failed", "cannot tell")))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.run.kinds.sides import Both, Side
     from harness.run.progress.base import Progress
 
-Name = str | os.PathLike[str]
+PathName = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of one, or `latest`."""
 Folder = str | os.PathLike[str]
 RESULTS = Path("results")
@@ -108,7 +108,7 @@ def _checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @_checked
-def load(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
+def load(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The trials of one run or of several, one row a trial, failed ones included.
 
     A run is its folder, its id, the beginning of one, or `latest` (the default). Times are in seconds,
@@ -121,7 +121,7 @@ def load(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
 
 
 @_checked
-def load_windows(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
+def load_windows(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The windows of every trial that took any, one row a window, warm-up included (`measured` tells them apart).
 
     Arguments and errors are those of `load`.
@@ -132,7 +132,7 @@ def load_windows(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
 
 
 @_checked
-def load_cells(*runs: Name, results: Folder = RESULTS) -> pd.DataFrame:
+def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The cells of one run or of several with their estimates: 95 % intervals, speed-ups, ranks; one row a cell.
 
     Arguments and errors are those of `load`. Of an imported run its published figures.
@@ -152,7 +152,7 @@ def runs(results: Folder = RESULTS) -> pd.DataFrame:
 
 
 @_checked
-def read(run: Name = "latest", results: Folder = RESULTS) -> Run:
+def read(run: PathName = "latest", results: Folder = RESULTS) -> Run:
     """The run as recorded: `manifest` and `trials`, typed. Raises what `load` does."""
     from harness.record.reading import load_run, resolve_run
 
@@ -160,7 +160,7 @@ def read(run: Name = "latest", results: Folder = RESULTS) -> Run:
 
 
 @_checked
-def summary(run: Name = "latest", results: Folder = RESULTS) -> RunSummary:
+def summary(run: PathName = "latest", results: Folder = RESULTS) -> RunSummary:
     """Everything that the report says of a run: cells, rankings, answers, noise. Raises what `load` does."""
     from harness.analysis.summary import summarise
 
@@ -170,9 +170,9 @@ def summary(run: Name = "latest", results: Folder = RESULTS) -> RunSummary:
 
 @_checked
 def sweep(
-    spec: Name | None = None,
+    spec: PathName | None = None,
     *,
-    resume: Name | None = None,
+    resume: PathName | None = None,
     results: Folder = RESULTS,
     quiet: bool = False,
     **keys: Any,
@@ -203,7 +203,7 @@ def sweep(
 
 @_checked
 def ab(
-    spec: Name | None = None,
+    spec: PathName | None = None,
     *,
     a: Mapping[str, Any] | None = None,
     b: Mapping[str, Any] | None = None,
@@ -214,7 +214,7 @@ def ab(
     max_blocks: int | None = None,
     looks: Sequence[int] | None = None,
     time: float | None = None,
-    resume: Name | None = None,
+    resume: PathName | None = None,
     results: Folder = RESULTS,
     quiet: bool = False,
     **keys: Any,
@@ -245,7 +245,7 @@ def ab(
 
 
 def _sides(
-    spec: Name | None,
+    spec: PathName | None,
     keys: Mapping[str, Any],
     own: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
     pythons: Both,
@@ -265,8 +265,8 @@ def _sides(
 
 @_checked
 def compare(
-    a: Name,
-    b: Name | None = None,
+    a: PathName,
+    b: PathName | None = None,
     *,
     along: str | None = None,
     base: str | None = None,
@@ -289,7 +289,7 @@ def compare(
 
 def _compared(
     a: Run,
-    other: Name | None,
+    other: PathName | None,
     along: str | None,
     base: str | None,
     given: tuple[float | None, float | None],
@@ -328,7 +328,7 @@ def _progress(quiet: bool) -> Progress:
     return Quiet() if quiet else PlainLines()
 
 
-def _resumed(kind: str, run: Name, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
+def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
     """Complete the run, of that kind; its folder."""
     from harness.record.reading import resolve_run
     from harness.run import runner
@@ -366,7 +366,7 @@ def _call(name: str, /, **given: Any) -> list[str]:
     return [f"harness.{name}", *(f"{key}={value!r}" for key, value in given.items() if value is not None)]
 
 
-def _read(given: tuple[Name, ...], results: Folder, *, trials: bool = True) -> list[Run]:
+def _read(given: tuple[PathName, ...], results: Folder, *, trials: bool = True) -> list[Run]:
     found = [read(run, results) for run in given or ("latest",)]
     for run in found:
         if trials and not run.manifest.what.kind.measured:

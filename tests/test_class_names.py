@@ -1,4 +1,4 @@
-"""One name, one meaning: no two classes of the harness share a name, wherever they are defined."""
+"""One name, one meaning: no two classes or types of the harness share a name, wherever they are defined."""
 
 import ast
 from collections import defaultdict
@@ -8,23 +8,39 @@ import pytest
 
 import harness
 
+_NUMBER = "what its name says, within the limits of a record or of a key"
 _FORMAT = "the export of a run and the rendering of a comparison: one registered object of each, in its own file"
 ALIKE = {
     "Tpu": "the device kind and the strategy that are both called tpu: one registered object of each, in its own file",
     "_Json": _FORMAT,
     "_Markdown": _FORMAT,
+    "Array": "an array of floats",
+    "Fact": "the value of a fact, as it is found and as a host sends it",
+    "Natural": _NUMBER,
+    "Positive": _NUMBER,
+    "PositiveNumber": _NUMBER,
+    "Whole": _NUMBER,
 }
-"""Names that two classes have, with the reason."""
+"""Names that two classes or types have, with the reason."""
 
 
 def classes(root: Path) -> dict[str, list[str]]:
-    """The files that define a class by its name: private ones, and those within functions and classes, as well."""
+    """The files that define a class by its name, private ones and those within functions and classes as well, or a
+    type: `Name = Literal[…]` or `Name = A | B` of a module."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(file.relative_to(root).as_posix())
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for name in [*names, *(name for node in tree.body for name in _types(node))]:
+            found[name].append(file.relative_to(root).as_posix())
     return dict(found)
+
+
+def _types(node: ast.stmt) -> list[str]:
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp)):
+        return []
+    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.isupper() and name.lstrip("_")[:1].isupper()]
 
 
 def of_harness() -> dict[str, list[str]]:
@@ -32,7 +48,7 @@ def of_harness() -> dict[str, list[str]]:
     return classes(Path(harness.__file__).parent)
 
 
-def test_no_two_classes_share_a_name() -> None:
+def test_no_two_classes_or_types_share_a_name() -> None:
     shared = {name: files for name, files in of_harness().items() if len(files) > 1 and name not in ALIKE}
     assert shared == {}
 
@@ -49,9 +65,11 @@ def test_every_exception_is_still_one() -> None:
         "def make():\n    class One: ...",
         "class Two:\n    class One: ...",
         "if True:\n    class One: ...",
+        "One = Literal['a', 'b']",
+        "One = int | str",
     ],
 )
-def test_a_class_is_found_wherever_it_is_defined(again: str, tmp_path: Path) -> None:
+def test_a_class_or_type_is_found_wherever_it_is_defined(again: str, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "first.py").write_text("class One: ...\n")
     (tmp_path / "inner" / "second.py").write_text(f"{again}\n")

@@ -32,8 +32,8 @@ from harness.spec.cell import Cell
 PartName = Literal[
     "input", "communication", "update", "dispatch", "contention", "compute", "unexplained", "forward", "backward"
 ]
-Weights = Mapping[str, float]
-PARTS: Mapping[PartName, Weights] = {
+PartWeights = Mapping[str, float]
+PARTS: Mapping[PartName, PartWeights] = {
     "input": {WHOLE: 1, NO_INPUT: -1},
     "communication": {WHOLE: 1, NO_REDUCTION: -1},
     "update": {WHOLE: 1, NO_UPDATE: -1},
@@ -42,7 +42,7 @@ PARTS: Mapping[PartName, Weights] = {
     "compute": {ALONE: 1, EMPTY: -1},
 }
 """How much of each arm's time makes a part. All of them and `unexplained` are the whole step."""
-WITHIN: Mapping[PartName, Weights] = {
+WITHIN: Mapping[PartName, PartWeights] = {
     "forward": {FORWARD: 1, EMPTY: -1},
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
 }
@@ -167,9 +167,9 @@ def _lacks(trials: Sequence[TrialRecord]) -> str | None:
     return f"{last.status}: {last.reason}"
 
 
-def _weights(family: FamilyRecord) -> dict[PartName, Weights]:
+def _weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
-    parts: dict[PartName, Weights] = dict(PARTS)
+    parts: dict[PartName, PartWeights] = dict(PARTS)
     if family.alone is None:
         del parts["communication"], parts["contention"]
         parts["compute"] = {FORWARD_BACKWARD: 1, EMPTY: -1}
@@ -190,7 +190,7 @@ def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
     return [times for times in found.values() if WHOLE in times]
 
 
-def _sum(weights: Weights, ratio: Mapping[str, float]) -> float:
+def _sum(weights: PartWeights, ratio: Mapping[str, float]) -> float:
     return math.fsum(weight * ratio[arm] for arm, weight in weights.items())
 
 

@@ -58,7 +58,7 @@ class Death(Message):
 
 Demand = Spawn | Signal | Dismissal
 """The parent's word."""
-Event = Birth | Death
+ChildEvent = Birth | Death
 """The fork server's word, once it is ready."""
 DEMANDS: TypeAdapter[Demand] = TypeAdapter(Annotated[Demand, Field(discriminator="do")])
-EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="of")])
+EVENTS: TypeAdapter[ChildEvent] = TypeAdapter(Annotated[ChildEvent, Field(discriminator="of")])

@@ -15,7 +15,7 @@ from harness.analysis.comparison.sides import side_cells
 from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
-from harness.pytest_plugin.result import HERE, End, GateResult, compared_result, end_of, why_not
+from harness.pytest_plugin.result import HERE, GateEnd, GateResult, compared_result, end_of, why_not
 from harness.pytest_plugin.rules import GateRules
 from harness.record.reading import Run, list_runs, load_run
 from harness.run.kinds.measure import measure_matrix
@@ -29,7 +29,7 @@ ALONE = {"live_trials": 1, "half_width": 0.0}
 QUICK = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
 """One trial a cell and few windows: enough for the whole correctness gate."""
 _MUST_AGREE = tuple(key for key in COMPARED if key not in ("live_trials", "data_dir"))
-Names = Mapping[str, str]
+CellNames = Mapping[str, str]
 """What cells are called, by their keys."""
 
 
@@ -65,20 +65,20 @@ def baseline(rules: GateRules) -> list[Run]:
     return there[name]
 
 
-def saved(names: Names, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
+def saved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
     """Each cell measured and kept under the name that was asked for. Raises Interrupted."""
     taken = _measured(cells, f"{PREFIX}{rules.options.save}", rules, _timed(rules), progress)
     return {key: _alone(names[key], run, cell, "saved", rules) for key, (cell, run) in taken.items()}
 
 
-def proved(names: Names, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
+def proved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
     """Each cell through the correctness gate and one short trial. Raises Interrupted."""
     taken = _measured(cells, None, rules, QUICK, progress)
     return {key: _alone(names[key], run, cell, "proved", rules) for key, (cell, run) in taken.items()}
 
 
 def against_baseline(
-    names: Names, cells: Sequence[GateCell], base: Sequence[Run], rules: GateRules, progress: Progress
+    names: CellNames, cells: Sequence[GateCell], base: Sequence[Run], rules: GateRules, progress: Progress
 ) -> dict[str, GateResult]:
     """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""
     found, results = {}, {}
@@ -135,7 +135,7 @@ def _origin(base: Run) -> str:
     return f"{commit[:7]}{' with changes' if dirty else ''} of {day}"
 
 
-def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: End, rules: GateRules) -> GateResult:
+def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: GateEnd, rules: GateRules) -> GateResult:
     """The result of a cell that is compared with nothing."""
     if isinstance(run, HarnessError):
         return GateResult(name, "failed", str(run))

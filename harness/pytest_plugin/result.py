@@ -13,7 +13,7 @@ from harness.analysis.estimates.verdict import Margins, judge
 from harness.report.words.text import STATUS_WORDS
 from harness.spec.work import EXAMPLES, Quantity
 
-End = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved", "unproved"]
+GateEnd = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved", "unproved"]
 """`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with;
 `unproved`: nothing was found wrong in a cell that was to be proved, but a fault could have gone unseen."""
 HERE = "the working tree"
@@ -32,7 +32,7 @@ class GateResult:
 
     name: str
     """The cell's label."""
-    end: End
+    end: GateEnd
     reason: str = ""
     """Why it failed, was skipped or is unproved."""
     comparison: Comparison | None = None
@@ -114,7 +114,7 @@ def compared_result(
     return result
 
 
-def end_of(cell: CellTrials) -> End:
+def end_of(cell: CellTrials) -> GateEnd:
     """How a test ends whose cell was not measured in the working tree: what cannot run here is no failure."""
     return "skipped" if cell.status == "unsupported" else "failed"
 
@@ -150,7 +150,7 @@ def judged_together(results: Sequence[GateResult]) -> list[GateResult]:
     items = [_estimates(comparison.rows[0].verdicts) for _, comparison in rows]
     for (index, comparison), verdicts in zip(rows, verdicts_of(items, margins, "holm"), strict=True):
         row = replace(comparison.rows[0], verdicts=verdicts)
-        end: End = "undecided" if verdicts.wall.verdict == "invalid" else verdicts.wall.verdict
+        end: GateEnd = "undecided" if verdicts.wall.verdict == "invalid" else verdicts.wall.verdict
         if end == "slower" and not _is_believed(results[index], verdicts):
             end = "undecided"
         together = replace(comparison, rows=(row,), correction="holm")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.analysis.comparison.result import Comparison, Kind
+from harness.analysis.comparison.result import Comparison, ComparisonKind
 from harness.analysis.estimates.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
@@ -175,7 +175,7 @@ def _notes(result: GateResult) -> list[str]:
     return [*(note for note in said if note is not None), *result.comparison.remarks]
 
 
-def _to_decide(wall: Judgement, kind: Kind) -> str | None:
+def _to_decide(wall: Judgement, kind: ComparisonKind) -> str | None:
     """Of an undecided verdict that has an interval, what would decide it."""
     if wall.verdict != "undecided" or wall.estimate is None or wall.estimate.standard_error is None:
         return None

@@ -9,7 +9,7 @@ from harness.record.model import RecordModel
 from harness.spec.collective import COLLECTIVE
 from harness.spec.work import OWN_STEP, TRAINING
 
-Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+ErrorRatio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Of what is allowed."""
 
 GateName = Literal["full", "own_step", "collective", "instrument"]
@@ -53,9 +53,9 @@ class Checks(RecordModel):
     updates_applied: Whole | None = None
     updates_scheduled: Whole | None = None
     loss_finite: bool | None = None
-    update_error: Share | None = None
+    update_error: ErrorRatio | None = None
     """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""
-    sight: dict[Literal["missing", "delayed", "doubled", "averaged"], Share] | None = None
+    sight: dict[Literal["missing", "delayed", "doubled", "averaged"], ErrorRatio] | None = None
     """How many times its limit each planted fault would be, of those that this cell can have: what is not above 1
     would not have been seen."""
     late: bool | None = None

@@ -11,7 +11,7 @@ from harness.record.model import RecordModel
 from harness.spec.cell import MOST, TrainingCell
 from harness.spec.naming import told_value
 
-Positive = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
 NEEDED = ("strategy", "replicas", "model")
 """Keys that every figure has."""
 
@@ -23,10 +23,10 @@ class PublishedFigure(RecordModel):
     """Line of the file; the header is line 1."""
     keys: dict[str, str | int | bool]
     """Keys of a cell that the row gives, such as `strategy` and `replicas`."""
-    throughput_examples_per_s: Positive
-    low: Positive | None = None
+    throughput_examples_per_s: PositiveNumber
+    low: PositiveNumber | None = None
     """Ends of its interval; None together."""
-    high: Positive | None = None
+    high: PositiveNumber | None = None
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     trials: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Fresh runs behind the figure."""

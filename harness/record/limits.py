@@ -18,14 +18,14 @@ from harness.record.model import RecordModel
 from harness.record.proof import ProofRecord
 from harness.record.reading import validated
 
-Quantity = Literal["products", "memory", "host_to_device", "device_to_host", "device_to_device"]
+LimitKind = Literal["products", "memory", "host_to_device", "device_to_host", "device_to_device"]
 """Matrix products in FLOP/s; memory by STREAM's add and copies in bytes/s."""
 
 
 class ProcessLimit(RecordModel):
     """What one process came to in one quantity: the best of its repetitions, or why it has none."""
 
-    quantity: Quantity
+    quantity: LimitKind
     type: str
     """Of the numbers: `float32`."""
     rate: PerSecond | None = None
@@ -40,7 +40,7 @@ class ProcessLimit(RecordModel):
 class Limit(RecordModel):
     """One limit of the machine: what each of several fresh processes came to, or why there is none."""
 
-    quantity: Quantity
+    quantity: LimitKind
     type: str
     device: Literal["cpu", "gpu"]
     threads: Natural

@@ -8,7 +8,7 @@ from harness.record.bounds import Duration, Utc
 from harness.record.manifest import Machine
 from harness.record.model import RecordModel
 
-Verdict = Literal["passed", "failed", "unknown"]
+ProofResult = Literal["passed", "failed", "unknown"]
 """`unknown` is what this machine cannot tell, and says why."""
 Subject = Literal[
     "device", "host", "cell", "clock", "memory", "copies", "arithmetic", "nccl", "out_of_memory", "fork_server"
@@ -24,7 +24,7 @@ class Proof(RecordModel):
     """Of what: a cell's label, a device, a launcher."""
     device: str = ""
     """The device kind that it was asked of; empty where it is of none."""
-    verdict: Verdict
+    verdict: ProofResult
     words: str = ""
     """The evidence: what was measured, what failed, or why this machine cannot tell."""
 
@@ -46,6 +46,6 @@ class ProofRecord(RecordModel):
     machine: Machine
     """Facts of the machine then, versions among them."""
 
-    def of(self, verdict: Verdict) -> list[Proof]:
+    def of(self, verdict: ProofResult) -> list[Proof]:
         """Those that came out so."""
         return [proof for proof in self.proofs if proof.verdict == verdict]

@@ -14,8 +14,8 @@ from harness.record.model import RecordModel
 from harness.spec.cell import MOST, Cell
 
 VALIDATION_NAME = "validation.json"
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
+Proportion = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
 ENOUGH_DECISIONS = 60
 """A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
 KNOWN_SIZE = 0.5, 1.5
@@ -23,12 +23,12 @@ KNOWN_SIZE = 0.5, 1.5
 LARGEST_LOG = 600.0
 LogRatio = Annotated[float, Field(ge=-LARGEST_LOG, le=LARGEST_LOG, allow_inf_nan=False)]
 """ln of a ratio of throughputs, or an end of its interval: a float holds the ratio."""
-Size = Annotated[float, Field(ge=0, le=1e260, allow_inf_nan=False)]
+Magnitude = Annotated[float, Field(ge=0, le=1e260, allow_inf_nan=False)]
 """Of a difference, as a share: about what the largest log ratio comes to."""
 Signed = Annotated[float, Field(ge=-1e260, le=1e260, allow_inf_nan=False)]
 """The same, of either sign."""
 MOST_PLANTED = 10.0
-Planted = Annotated[float, Field(ge=0, lt=MOST_PLANTED, allow_inf_nan=False)]
+PlantedShare = Annotated[float, Field(ge=0, lt=MOST_PLANTED, allow_inf_nan=False)]
 """A slow-down, as a share: `Plant.share`, or 0 where nothing is planted."""
 
 
@@ -37,8 +37,8 @@ class Rate(RecordModel):
 
     count: Natural
     of: Natural
-    low: Share
-    high: Share
+    low: Proportion
+    high: Proportion
 
     @model_validator(mode="after")
     def _makes_sense(self) -> "Rate":
@@ -53,7 +53,7 @@ class Effect(RecordModel):
     cell: Cell
     plant: str | None
     """Kind of the planted slow-down; None is the same thing twice (A/A)."""
-    share: Planted = 0.0
+    share: PlantedShare = 0.0
     """The planted slow-down: 0.03 is 3 %."""
     verdicts: dict[str, Natural]
     """How many decisions ended with each verdict."""
@@ -70,7 +70,7 @@ class Effect(RecordModel):
     """Its 95 % interval."""
     deviation: LogRatio | None = None
     """Standard deviation of the paired log difference, pooled over decisions."""
-    blocks_median: Positive
+    blocks_median: PositiveNumber
     blocks_most: Annotated[int, Field(ge=1, le=MOST)]
     seconds_median: Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
     seconds_most: Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
@@ -81,13 +81,13 @@ class Floor(RecordModel):
     """The noise floor for δ at one cell, as a share: 95 % of the A/A decisions found a smaller difference."""
 
     cell: Cell
-    paired: Size
+    paired: Magnitude
     """Sides that took turns."""
-    unpaired: Size | None = None
+    unpaired: Magnitude | None = None
     """Sides that were measured at different times (`compare` of two runs)."""
     unpaired_false_alarms: Rate | None = None
     """How often Welch's interval lay beyond δ between two decisions' worth of the same thing, at different times."""
-    smallest_effect: Planted | None = None
+    smallest_effect: PlantedShare | None = None
     """The smallest slow-down called `slower` with 90 % power, from the spread of the A/A pairs and the most blocks
     of a decision; None where unknown, or larger than any that is planted. Older records have one that was planted."""
 
@@ -98,14 +98,14 @@ class Spread(RecordModel):
     zygotes: Annotated[int, Field(ge=1, le=MOST)]
     """Preloaded processes that the two sides of a decision were forked from: 1, or 2 where each side had its own."""
     decisions: Natural
-    observed: Size
+    observed: Magnitude
     """Root mean square of the decisions' log ratios."""
-    predicted: Size
+    predicted: Magnitude
     """Root mean square of their standard errors."""
-    ratio: Size
+    ratio: Magnitude
     """Of the two, squared: 1 where intervals are as wide as they should be."""
-    low: Size
-    high: Size
+    low: Magnitude
+    high: Magnitude
     """Its 95 % interval."""
 
     @property
@@ -159,7 +159,7 @@ class Rule(RecordModel):
     """The rule in words."""
     cell_id: str
     plant: str | None
-    share: Planted
+    share: PlantedShare
     apart: bool = False
     """The sides were measured one after the other, as that tool's users measure them: A of one decision
     against B of the next. False: they took turns."""
@@ -179,10 +179,10 @@ class ValidationRecord(RecordModel):
     quick: bool
     machine_id: str | None
     facts: dict[str, MachineFact]
-    delta: Share
-    epsilon: Share
+    delta: Proportion
+    epsilon: Proportion
     windows: Annotated[int, Field(ge=1, le=MOST)]
-    window_s: Positive
+    window_s: PositiveNumber
     pilot_blocks: Annotated[int, Field(ge=2, le=MOST)]
     """Of the first stage, or up to the first look."""
     max_blocks: Annotated[int, Field(ge=2, le=MOST)]

@@ -3,12 +3,12 @@
 from typing import Any
 
 from harness.analysis.limits import reached
-from harness.record.limits import Limit, LimitsRecord, Quantity
+from harness.record.limits import Limit, LimitKind, LimitsRecord
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
 from harness.report.words.text import bounds, listed, plural, significant
 
-WHAT: dict[Quantity, str] = {
+WHAT: dict[LimitKind, str] = {
     "products": "matrix product",
     "memory": "memory, STREAM's add",
     "host_to_device": "copy from host to device",

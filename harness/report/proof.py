@@ -1,6 +1,6 @@
 """The sheet of an acceptance run, as lines, as a table and as a page: what failed first, then what nobody can tell."""
 
-from harness.record.proof import Proof, ProofRecord, Subject, Verdict
+from harness.record.proof import Proof, ProofRecord, ProofResult, Subject
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import listed, plural
@@ -17,8 +17,8 @@ QUESTIONS: dict[Subject, str] = {
     "out_of_memory": "does running out of memory end as that",
     "fork_server": "does the fork server hold no driver's file",
 }
-ORDER: tuple[Verdict, ...] = ("failed", "unknown", "passed")
-TOLD: dict[Verdict, str] = {"failed": "FAILED", "unknown": "cannot tell", "passed": "passed"}
+ORDER: tuple[ProofResult, ...] = ("failed", "unknown", "passed")
+TOLD: dict[ProofResult, str] = {"failed": "FAILED", "unknown": "cannot tell", "passed": "passed"}
 
 
 def line_of(proof: Proof) -> str:

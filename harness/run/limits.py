@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.environment import Description, usable_cores
 from harness.errors import HarnessError
 from harness.protocol.messages import Request
-from harness.record.limits import Limit, LimitsRecord, ProcessLimit, Quantity
+from harness.record.limits import Limit, LimitKind, LimitsRecord, ProcessLimit
 from harness.record.manifest import Machine
 from harness.run.doctor import probe_cell
 from harness.run.interrupts import Interrupts
@@ -25,7 +25,7 @@ KERNEL_S = 0.1
 """About what a process takes for each of the kernels."""
 PROCESS_LIMIT_S = 60.0
 """A process without a sign of life for so long is ended."""
-COPIES: dict[int, tuple[Quantity, ...]] = {1: ("host_to_device", "device_to_host"), 2: ("device_to_device",)}
+COPIES: dict[int, tuple[LimitKind, ...]] = {1: ("host_to_device", "device_to_host"), 2: ("device_to_device",)}
 """What is missing where so many GPUs are."""
 
 

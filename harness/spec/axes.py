@@ -48,7 +48,7 @@ Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
 Natural = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
-Devices = Annotated[int, Field(ge=1, le=4096, strict=True)]
+DeviceCount = Annotated[int, Field(ge=1, le=4096, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
 NetworkText = Annotated[str, AfterValidator(canonical)]
 """One spelling for equal networks, so that they are one cell; `none` is the empty text."""
@@ -102,12 +102,12 @@ class Axes(BaseModel):
         shown_by=PROGRAM,
     )]
     replicas: Annotated[Positive, Axis(
-        help="replica counts", asked=(1, 2), value=Devices, base=1, depth=6, later=False, competes=True,
+        help="replica counts", asked=(1, 2), value=DeviceCount, base=1, depth=6, later=False, competes=True,
         along_curve=True, label=in_the_head, named=False, always=True, tried=(1, 2),
         tried_with={"strategy": "mirrored"}, shown_by=("resources.logical_devices",),
     )]
     workers: Annotated[Positive, Axis(
-        help="worker counts", asked=(1,), value=Devices, base=1, depth=5, later=False, competes=True,
+        help="worker counts", asked=(1,), value=DeviceCount, base=1, depth=5, later=False, competes=True,
         along_curve=True, label=in_the_head, tried=(1, 2), tried_with={"strategy": "multi_worker_mirrored"},
         shown_by=("cluster.members",),
     )] = 1
@@ -181,7 +181,7 @@ class Axes(BaseModel):
         shown_by=PROGRAM,
     )] = "custom"
     ps: Annotated[Whole, Axis(
-        help="counts of parameter servers", asked=(1,), value=Devices, takers=SERVERS, base=0, competes=True,
+        help="counts of parameter servers", asked=(1,), value=DeviceCount, takers=SERVERS, base=0, competes=True,
         label=in_the_head, tried=(1, 2), tried_with=TWO_SERVERS, shown_by=("cluster.members",),
     )] = 0
     partitioner: Annotated[Partitioner, Axis(

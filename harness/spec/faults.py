@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest, not_one_of
-from harness.spec.axes import Count, Devices, Natural, Seconds
+from harness.spec.axes import Count, DeviceCount, Natural, Seconds
 from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
@@ -40,7 +40,7 @@ class Faults(BaseModel):
         Setting(help="workers, and as many replicas of a strategy that is one process"),
     ] = 2
     """`one_device` has one."""
-    ps: Annotated[Devices, Setting(help="parameter servers")] = 1
+    ps: Annotated[DeviceCount, Setting(help="parameter servers")] = 1
     batch_size: Annotated[Count, Setting(help="batch size a replica")] = 32
     model: str = "mlp"
     data: str = "digits"

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from harness.protocol.control import DEMANDS, EVENTS, Birth, Death, Demand, Dismissal, Event, Signal, Spawn
+from harness.protocol.control import DEMANDS, EVENTS, Birth, ChildEvent, Death, Demand, Dismissal, Signal, Spawn
 from harness.protocol.messages import Membership, Request
 from harness.spec.cell import Cell
 from harness.spec.work import OwnStepCell
@@ -30,7 +30,7 @@ def test_what_the_parent_says_is_read_as_it_was_said(demand: Demand) -> None:
 
 
 @pytest.mark.parametrize("event", [Birth(number=3, pid=41), Death(number=3, status=-9, left=["python"])])
-def test_what_the_fork_server_says_is_read_as_it_was_said(event: Event) -> None:
+def test_what_the_fork_server_says_is_read_as_it_was_said(event: ChildEvent) -> None:
     assert EVENTS.validate_json(event.model_dump_json()) == event
 
 

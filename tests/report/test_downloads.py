@@ -6,11 +6,11 @@ import gzip
 import io
 from urllib.parse import unquote
 
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.page.downloads import LONGEST_PLAIN, csv_download
 
 
-def rows(count: int) -> list[Row]:
+def rows(count: int) -> list[ExportRow]:
     return [{"cell": f"mirrored ×2, «{number}»", "value": 1.5 * number, "low": None} for number in range(count)]
 
 

@@ -12,7 +12,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import MEASURED
 from harness.record.validation import ValidationRecord
 
-Kind = Literal["runs", "along", "ab"]
+ComparisonKind = Literal["runs", "along", "ab"]
 LOST = ("wrong_result", "crashed", "timeout", "out_of_memory")
 """What a cell that was right must not become."""
 WORST_FIRST: tuple[Verdict, ...] = ("slower", "undecided", "equivalent", "faster", "invalid")
@@ -38,7 +38,7 @@ class Row:
 class Comparison:
     """Everything that is said of two sides. All ratios are B over A."""
 
-    kind: Kind
+    kind: ComparisonKind
     title_a: str
     title_b: str
     margins: Margins

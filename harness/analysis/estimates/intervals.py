@@ -20,7 +20,7 @@ from scipy import special
 
 from harness.errors import HarnessError
 
-Method = Literal[
+IntervalMethod = Literal[
     "t", "paired t", "paired t through the base", "Welch t", "Stein t", "repeated t", "moderated t", "Dunnett", "none"
 ]
 CONFIDENCE = 0.95
@@ -35,7 +35,7 @@ class Interval:
     low: float | None
     high: float | None
     confidence: float = CONFIDENCE
-    method: Method = "none"
+    method: IntervalMethod = "none"
     count: int = 1
     """Trials, or pairs of trials, behind the value (the smaller side for Welch)."""
 
@@ -80,7 +80,7 @@ class LogEstimate:
     deviation: float | None
     """Standard deviation of what was averaged: log throughputs, or paired log differences."""
     count: int
-    method: Method
+    method: IntervalMethod
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """exp(mean ± t·SE), the interval of the ratio or of the throughput itself.
@@ -90,7 +90,7 @@ class LogEstimate:
         return self._between(self.log_bounds(confidence), confidence, self.method)
 
     def reaching(
-        self, below: float | None, above: float | None, confidence: float, method: Method | None = None
+        self, below: float | None, above: float | None, confidence: float, method: IntervalMethod | None = None
     ) -> Interval:
         """exp(mean − below·SE) to exp(mean + above·SE), in words by `method`; None stands for what cannot be known."""
         if self.standard_error is None or below is None or above is None:
@@ -98,7 +98,7 @@ class LogEstimate:
         bounds = self.mean - below * self.standard_error, self.mean + above * self.standard_error
         return self._between(bounds, confidence, method or self.method)
 
-    def _between(self, bounds: tuple[float, float] | None, confidence: float, method: Method) -> Interval:
+    def _between(self, bounds: tuple[float, float] | None, confidence: float, method: IntervalMethod) -> Interval:
         if bounds is None or max(map(abs, bounds)) > _LARGEST_LOG:
             return Interval(math.exp(self.mean), None, None, confidence, "none", self.count)
         low, high = map(math.exp, bounds)
@@ -303,7 +303,7 @@ def pooled_deviation(estimates: Iterable[LogEstimate]) -> float | None:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def log_mean(values: Sequence[float], method: Method) -> LogEstimate:
+def log_mean(values: Sequence[float], method: IntervalMethod) -> LogEstimate:
     """The mean of log values with s/√P and P − 1 degrees of freedom; HarnessError unless all are finite."""
     count = len(values)
     if not count:

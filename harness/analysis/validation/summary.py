@@ -15,7 +15,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.record.validation import LARGEST_LOG, Effect, Floor, ValidationRecord
 
-Key = tuple[str, str | None, float]
+ArmKey = tuple[str, str | None, float]
 
 
 def validation_of(run: Run) -> ValidationRecord:
@@ -50,7 +50,7 @@ def validation_of(run: Run) -> ValidationRecord:
 
 def grouped(made: Iterable[Decided]) -> list[list[Decided]]:
     """Decisions by cell and what was planted."""
-    groups: dict[Key, list[Decided]] = {}
+    groups: dict[ArmKey, list[Decided]] = {}
     for decided in made:
         plant = decided.plant
         key = (decided.cell.cell_id, plant.kind if plant else None, plant.share if plant else 0.0)

@@ -158,8 +158,8 @@ def _labelled(term: str, dims: list[int]) -> dict[str, int]:
     return dict(zip([*before, *hidden, *after], dims, strict=True))
 
 
-Count = Callable[[Any], int]
-COUNTS: dict[str, Count] = {
+OpCounter = Callable[[Any], int]
+COUNTS: dict[str, OpCounter] = {
     "MatMul": lambda op: _product(op, "transpose_a"),
     "BatchMatMul": lambda op: _product(op, "adj_x"),
     "BatchMatMulV2": lambda op: _product(op, "adj_x"),

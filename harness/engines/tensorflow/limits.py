@@ -12,7 +12,7 @@ from harness.engines.tensorflow.ending import classify
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Outcome, Request
-from harness.record.limits import ProcessLimit, Quantity
+from harness.record.limits import LimitKind, ProcessLimit
 from harness.trial.stream import BYTES_AN_ELEMENT, LARGEST, StreamAdd, elements_here
 
 TYPES = ("float32", "bfloat16", "float16", "float64")
@@ -30,7 +30,7 @@ COPY_BYTES = 2**28
 class Kernel:
     """Something that a device does `times` times in a row, and `amount` of it each time, in FLOP or bytes."""
 
-    quantity: Quantity
+    quantity: LimitKind
     type: str
     size: int
     amount: float
@@ -70,12 +70,12 @@ def run_limits(request: Request, _: Channel) -> Outcome:
     return Outcome(status="ok", limits=list(measured(builds, request.window_s)))
 
 
-def _builds(names: Sequence[str], threads: int, seconds: float) -> dict[tuple[Quantity, str], Build]:
+def _builds(names: Sequence[str], threads: int, seconds: float) -> dict[tuple[LimitKind, str], Build]:
     """How to build each kernel, by quantity and type of number."""
     first = names[0]
     if len(names) > 1:
         return {("device_to_device", "bytes"): functools.partial(_copy, "device_to_device", first, names[1])}
-    builds: dict[tuple[Quantity, str], Build] = {
+    builds: dict[tuple[LimitKind, str], Build] = {
         ("products", number): functools.partial(products, first, number, seconds) for number in TYPES
     }
     if "CPU" in first:
@@ -87,7 +87,7 @@ def _builds(names: Sequence[str], threads: int, seconds: float) -> dict[tuple[Qu
     }
 
 
-def measured(builds: dict[tuple[Quantity, str], Build], seconds: float) -> Iterator[ProcessLimit]:
+def measured(builds: dict[tuple[LimitKind, str], Build], seconds: float) -> Iterator[ProcessLimit]:
     """What each kernel comes to, or why it cannot be built. Kernels take turns, a repetition each."""
     kernels = []
     for (quantity, number), build in builds.items():
@@ -166,7 +166,7 @@ def _memory_on(device: str) -> Kernel:
     return Kernel("memory", "float64", LARGEST, BYTES_AN_ELEMENT * LARGEST, call, _finish(device)).warm()
 
 
-def _copy(quantity: Quantity, source: str, target: str) -> Kernel:
+def _copy(quantity: LimitKind, source: str, target: str) -> Kernel:
     """A tensor of COPY_BYTES from one device to the other; each byte counts once."""
     import tensorflow as tf
 

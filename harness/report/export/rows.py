@@ -16,35 +16,35 @@ from harness.report.values import plain
 from harness.report.words.headline import varying
 from harness.visible import printable
 
-Row = dict[str, Any]
+ExportRow = dict[str, Any]
 FORMULA = re.compile(r"\s*(?:[=@]|[+-](?!\d[^(|!=@]*\Z))")
 """How text begins that a spreadsheet takes for a formula; `+3 %` and `-2.5 [-3 to -2]` are none."""
 
 
-def trial_rows(trials: Sequence[TrialRecord]) -> list[Row]:
+def trial_rows(trials: Sequence[TrialRecord]) -> list[ExportRow]:
     """One row a trial, in the order recorded: the columns of `TRIAL_COLUMNS`, whatever the run."""
     columns = columns_for(TRIAL_COLUMNS, (trial.cell for trial in trials))
     return [{column.name: column.of(trial) for column in columns} for trial in trials]
 
 
-def cell_rows(summary: RunSummary) -> list[Row]:
+def cell_rows(summary: RunSummary) -> list[ExportRow]:
     """One row a cell: what it is, what became of it, and its estimates."""
     columns = columns_for(SUMMARY_COLUMNS, (cell.trials.cell for cell in summary.cells))
     return [_row(columns, cell) for cell in summary.cells]
 
 
-def cell_row(cell: CellSummary) -> Row:
+def cell_row(cell: CellSummary) -> ExportRow:
     """One cell as a flat row; what is not known is None."""
     return _row(columns_for(SUMMARY_COLUMNS, [cell.trials.cell]), cell)
 
 
-def _row(columns: Sequence[Column], cell: CellSummary) -> Row:
+def _row(columns: Sequence[Column], cell: CellSummary) -> ExportRow:
     row = {column.name: column.of(cell) for column in columns if column.name != "run_id"}
     # a phase that no trial reached is no column
     return {name: value for name, value in row.items() if value is not None or not name.startswith("phases.")}
 
 
-def answer_row(work: WorkloadSummary) -> Row:
+def answer_row(work: WorkloadSummary) -> ExportRow:
     """A workload's answer for machines; of a key of which its ranking holds several values, the list of them."""
     answer = asdict(work.answer)
     cells = [cell.trials.cell for cell in work.cells if cell.place is not None]
@@ -52,7 +52,7 @@ def answer_row(work: WorkloadSummary) -> Row:
     return {"workload": {**dict(work.workload.keys), **several}, "answer": plain(answer)}
 
 
-def to_csv(rows: Sequence[Row]) -> str:
+def to_csv(rows: Sequence[ExportRow]) -> str:
     """RFC 4180 with a header; the columns are the union over rows, what is unknown or no number is an empty field."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
@@ -70,7 +70,7 @@ def field(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def interval_row(name: str, interval: Interval | None) -> Row:
+def interval_row(name: str, interval: Interval | None) -> ExportRow:
     """The three columns of an interval; None where there is none."""
     return {
         name: interval.value if interval else None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.batch import BatchCurve, BatchPoint
 from harness.analysis.estimates.verdict import EPSILON
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.panels import (
     LONGEST_LABEL,
     Curve,
@@ -106,7 +106,7 @@ def _memory_curve(curve: BatchCurve, of: Callable[[BatchPoint], int | None]) -> 
     return Curve(_label(curve), points)
 
 
-def _rows(curves: Sequence[BatchCurve], quantity: Quantity) -> list[Row]:
+def _rows(curves: Sequence[BatchCurve], quantity: Quantity) -> list[ExportRow]:
     rows = []
     for curve in curves:
         for point in curve.points:

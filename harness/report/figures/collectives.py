@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import Interval
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve
-from harness.report.export.rows import Row, interval_row
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.tables.collectives import group_title
@@ -15,7 +15,7 @@ from harness.visible import printable
 _MOST_CURVES = 8
 _MOST_TICKS = 9
 _MICRO, _GIGA = 1e-6, 1e9
-Value = Callable[[CollectiveFigures], Interval | None]
+FigureOf = Callable[[CollectiveFigures], Interval | None]
 
 
 def collective_figure(group: CollectiveGroup, name: str) -> Picture | None:
@@ -48,7 +48,7 @@ def _busbw_gb(figures: CollectiveFigures) -> Interval | None:
     return None if figures.busbw is None else figures.busbw.scaled(1 / _GIGA)
 
 
-def _draw(axes: Axes, curves: Sequence[OpCurve], value: Value, label: str, *, lines: bool = False) -> None:
+def _draw(axes: Axes, curves: Sequence[OpCurve], value: FigureOf, label: str, *, lines: bool = False) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for look, curve in enumerate(curves):
@@ -112,7 +112,7 @@ def _describe(curves: Sequence[OpCurve]) -> str:
     return f"Line chart of time and bus bandwidth by the size of the buffer. {'; '.join(parts)}."
 
 
-def _rows(curves: Sequence[OpCurve]) -> list[Row]:
+def _rows(curves: Sequence[OpCurve]) -> list[ExportRow]:
     return [
         {
             "cell_id": one.summary.cell_id,

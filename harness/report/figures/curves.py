@@ -7,7 +7,7 @@ from dataclasses import replace
 from string import ascii_lowercase
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.panels import (
     LONGEST_LABEL,
     MOST_PANELS,
@@ -33,7 +33,7 @@ from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
-Value = Callable[[CellSummary], Interval | None]
+CellValue = Callable[[CellSummary], Interval | None]
 
 
 def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
@@ -102,7 +102,7 @@ def published_anchors() -> tuple[Published, ...]:
     return tuple(kept.values())
 
 
-def _throughput_value(summary: WorkloadSummary) -> Value:
+def _throughput_value(summary: WorkloadSummary) -> CellValue:
     by_id = {cell.cell_id: cell for cell in summary.cells}
 
     def value(cell: CellSummary) -> Interval | None:
@@ -118,7 +118,7 @@ def _throughput_value(summary: WorkloadSummary) -> Value:
 
 
 def _panels(
-    summary: WorkloadSummary, value: Value, *, throughput: bool, anchors: Sequence[Published] = ()
+    summary: WorkloadSummary, value: CellValue, *, throughput: bool, anchors: Sequence[Published] = ()
 ) -> list[Panel]:
     grouped: defaultdict[TrainingCell, list[CellSummary]] = defaultdict(list)
     for cell in summary.cells:
@@ -194,7 +194,7 @@ def _panel(
     return Panel(title, curves, "replicas", "% of the base case", ideal, bound, overlay, floor)
 
 
-def _curves(cells: Sequence[CellSummary], value: Value, told: Collection[str]) -> tuple[Curve, ...]:
+def _curves(cells: Sequence[CellSummary], value: CellValue, told: Collection[str]) -> tuple[Curve, ...]:
     """Every cell that has a value is on a curve, and a curve has one value at each count of devices."""
     families: defaultdict[tuple[object, ...], list[_Valued]] = defaultdict(list)
     for cell in cells:
@@ -284,7 +284,7 @@ def _draw(
     return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
 
 
-def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
+def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[ExportRow]:
     by_id = {cell.cell_id: cell for cell in summary.cells}
     rows = []
     for panel in panels:
@@ -311,7 +311,7 @@ def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[Row]:
     return rows
 
 
-def _published_rows(overlay: Sequence[Published]) -> list[Row]:
+def _published_rows(overlay: Sequence[Published]) -> list[ExportRow]:
     """What the overlay draws, and where it comes from: nothing that was measured here."""
     return [
         {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure, Patch
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import plural, seconds
@@ -64,7 +64,7 @@ def _draw_bar(axes: Axes, row: int, scenario: ScenarioSummary) -> None:
     axes.annotate(seconds(spread.median), at, xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
-def _row(scenario: ScenarioSummary) -> Row:
+def _row(scenario: ScenarioSummary) -> ExportRow:
     spreads = {
         "standing_still_s": _whole(scenario),
         "detection_s": scenario.detection_s,
@@ -72,7 +72,7 @@ def _row(scenario: ScenarioSummary) -> Row:
         "replay_s": scenario.replay_s,
         "steps_lost": scenario.steps_lost,
     }
-    row: Row = {"scenario": scenario.scenario, "jobs": scenario.planned}
+    row: ExportRow = {"scenario": scenario.scenario, "jobs": scenario.planned}
     for name, spread in spreads.items():
         row |= {
             f"{name}_median": spread.median if spread else None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
-from harness.report.export.rows import Row, interval_row
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, StrMethodFormatter
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.words.text import OWN_INTERVAL, listed, plural, shortened, significant
@@ -16,7 +16,7 @@ _MOST_CURVES = 8
 _BESIDE = 4.0
 """How far beyond the highest rate, as a factor, what has no rate is drawn; and once more the loopback."""
 
-Value = Callable[[NetworkPoint], Interval | None]
+PointValue = Callable[[NetworkPoint], Interval | None]
 
 
 def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
@@ -47,7 +47,7 @@ def network_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     )
 
 
-def _rows(curves: Sequence[NetworkCurve]) -> list[Row]:
+def _rows(curves: Sequence[NetworkCurve]) -> list[ExportRow]:
     points = [(curve, point) for curve in curves for point in (*curve.points, curve.loopback) if point is not None]
     return [
         {
@@ -71,15 +71,15 @@ def _throughput(point: NetworkPoint) -> Interval | None:
     return point.throughput
 
 
-_EFFICIENCY: tuple[str, Value] = ("% of the base case", _share)
-_THROUGHPUT: tuple[str, Value] = (EXAMPLES.unit, _throughput)
+_EFFICIENCY: tuple[str, PointValue] = ("% of the base case", _share)
+_THROUGHPUT: tuple[str, PointValue] = (EXAMPLES.unit, _throughput)
 
 
 def _quantity(curves: Sequence[NetworkCurve]) -> Quantity:
     return quantity_of(point.summary.trials.cell for curve in curves for point in curve.points)
 
 
-def _has(curves: Sequence[NetworkCurve], value: Value) -> bool:
+def _has(curves: Sequence[NetworkCurve], value: PointValue) -> bool:
     return any(value(point) is not None for curve in curves for point in curve.points)
 
 
@@ -105,7 +105,7 @@ def _place(point: NetworkPoint, places: dict[str, float]) -> float:
     return places["none" if point.network is None else _tick(point.network.rate)]
 
 
-def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], value: Value) -> None:
+def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], value: PointValue) -> None:
     axes.set_xscale("log")
     for look, curve in enumerate(curves):
         # a little to each side, so that bars at the same rate can be told apart

@@ -7,7 +7,7 @@ from itertools import accumulate
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.ops import judge_ops
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
@@ -109,7 +109,7 @@ def _found(verdicts: Mapping[str, Judgement], margins: Margins) -> str:
     return f"Of {plural(len(verdicts), 'comparison')} with the reference op {ended} ({rule}{together})."
 
 
-def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping[str, Judgement]) -> list[Row]:
+def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping[str, Judgement]) -> list[ExportRow]:
     by_id = {cell.cell_id: cell.trials for cell in summary.cells}
     return [
         {

@@ -82,7 +82,7 @@ class Panel:
         return tuple(sorted({point.x for curve in self.curves for point in curve.points}))
 
 
-Looks = Mapping[str, int]
+CurveLooks = Mapping[str, int]
 
 
 def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
@@ -101,7 +101,7 @@ def hollow_words(panels: Sequence[Panel]) -> str:
     return " A hollow mark is unproved: measured, but a fault could have gone unseen." if any_hollow else ""
 
 
-def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
+def left_out_words(panels: Sequence[Panel], looks: CurveLooks, drawn: int) -> str:
     """What found no room, and where it is; empty when all is drawn."""
     curves = len({curve.label for panel in panels for curve in panel.curves} - set(looks))
     parts = []
@@ -112,7 +112,7 @@ def left_out_words(panels: Sequence[Panel], looks: Looks, drawn: int) -> str:
     return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
 
 
-def draw_panel(panel: Panel, looks: Looks) -> PanelDrawing:
+def draw_panel(panel: Panel, looks: CurveLooks) -> PanelDrawing:
     """The panel with those of its curves that have a look."""
     curves = [curve for curve in panel.curves if curve.label in looks]
     with style():
@@ -133,7 +133,7 @@ def draw_panel(panel: Panel, looks: Looks) -> PanelDrawing:
     return PanelDrawing(figure, panel.title, _describe(panel, curves))
 
 
-def keys(looks: Looks, *, ideal: bool, bound: bool, bands: bool, whole: bool = False) -> list[Key]:
+def keys(looks: CurveLooks, *, ideal: bool, bound: bool, bands: bool, whole: bool = False) -> list[Key]:
     """The legend."""
     entries = [
         Key(shortened(label, _KEY_LETTERS), SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])

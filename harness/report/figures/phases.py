@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.analysis import CellSummary, WorkloadSummary
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Patch, Path, PathPatch
 from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
@@ -67,7 +67,7 @@ def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) 
         axes.text(total + beside, y, seconds(total), va="center_baseline", fontsize=8, color=INK)
 
 
-def _rows(cells: Sequence[CellSummary]) -> list[Row]:
+def _rows(cells: Sequence[CellSummary]) -> list[ExportRow]:
     return [
         {
             "cell_id": cell.cell_id,

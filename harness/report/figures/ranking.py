@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
@@ -82,7 +82,7 @@ def _found(summary: WorkloadSummary) -> str:
     return f"{ends}{told}." if summary.judged else f"{ends}. {NOT_JUDGED}"
 
 
-def _rows(ranking: Sequence[CellSummary]) -> list[Row]:
+def _rows(ranking: Sequence[CellSummary]) -> list[ExportRow]:
     rows = []
     for cell in ranking:
         assert cell.measured is not None

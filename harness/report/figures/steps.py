@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.workers import Alone, CellTimes, StepTimes, WorkerTimes
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
@@ -101,7 +101,7 @@ def _found(late: Sequence[str], alone: bool) -> str:
     return f"{f'Stragglers: {listed(late, most=6)}.' if late else none} {waits}."
 
 
-def _row_alone(alone: Alone | None) -> Row:
+def _row_alone(alone: Alone | None) -> ExportRow:
     against = None if alone is None else alone.against_fastest
     return {
         "alone_s": None if alone is None else alone.seconds,
@@ -117,7 +117,7 @@ _HOW = (
 )
 
 
-def _row(times: StepTimes) -> Row:
+def _row(times: StepTimes) -> ExportRow:
     return {
         "smallest_s": times.smallest_s,
         "p50_s": times.p50_s,
@@ -128,7 +128,7 @@ def _row(times: StepTimes) -> Row:
     }
 
 
-def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Sequence[Row]) -> Picture:
+def _draw(lines: Sequence[_Line], name: str, title: str, caption: str, rows: Sequence[ExportRow]) -> Picture:
     shown = lines[:MOST]
     with style():
         names = {row: line.label for row, line in enumerate(shown)}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from harness.report.export.rows import Row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Figure, Line2D, Rectangle, rc_context, rcParams
 from harness.report.figures.compact import compact
 from harness.report.page.downloads import Download, csv_download
@@ -77,7 +77,7 @@ class Picture:
     caption: str
     """What it shows and how to read it, in a few sentences."""
     width_px: int = 0
-    data: tuple[Row, ...] = ()
+    data: tuple[ExportRow, ...] = ()
     """Every number drawn, and those that found no room: columns as the stored fields are named."""
     legend: str = ""
     """The keys of all its panels, each an `<svg>`."""
@@ -123,7 +123,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def picture(figure: Figure, name: str, title: str, description: str, caption: str, data: Sequence[Row] = ()) -> Picture:
+def picture(
+    figure: Figure, name: str, title: str, description: str, caption: str, data: Sequence[ExportRow] = ()
+) -> Picture:
     """Render `figure` (its labels drawn under `style`) as a Picture."""
     width = round(figure.get_size_inches()[0] * 96)
     svg = _inline(_document(figure), name, title, description)
@@ -136,7 +138,7 @@ def panelled(
     name: str,
     title: str,
     caption: str,
-    data: Sequence[Row],
+    data: Sequence[ExportRow],
     overlay: Sequence[str] = (),
 ) -> Picture:
     """Several panels as one Picture: each an SVG of its own, so that a narrow page sets them below each other.

@@ -5,7 +5,7 @@ import math
 import statistics
 
 from harness.analysis.history.series import Series
-from harness.report.export.rows import Row, interval_row
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Figure
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.history.words import change_percent
@@ -52,7 +52,7 @@ def history_figure(series: Series, slug: str, name: str) -> Picture | None:
     return picture(figure, slug, f"Runs and levels of {name}", _describe(series), _caption(series), _rows(series, name))
 
 
-def _rows(series: Series, name: str) -> list[Row]:
+def _rows(series: Series, name: str) -> list[ExportRow]:
     starts = {change.index for change in series.changes}
     return [
         {

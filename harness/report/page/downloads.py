@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from harness.report.export.rows import Row, to_csv
+from harness.report.export.rows import ExportRow, to_csv
 
 LONGEST_PLAIN = 20_000
 """Letters of a CSV that stands in its link as it is."""
@@ -25,7 +25,7 @@ class Download:
     href: str
 
 
-def csv_download(rows: Sequence[Row], name: str) -> Download:
+def csv_download(rows: Sequence[ExportRow], name: str) -> Download:
     """`rows` as the CSV file `name`.csv, or `name`.csv.gz where it is long. The same rows give the same link."""
     text = to_csv(rows)
     if len(text) <= LONGEST_PLAIN:

@@ -15,7 +15,7 @@ from harness.report.values import value_at
 from harness.report.words.text import IN_THESE_MINUTES
 from harness.spec.cell import TrainingCell
 
-Kind = Literal["text", "category", "count", "number", "flag", "time"]
+ColumnKind = Literal["text", "category", "count", "number", "flag", "time"]
 Read = Callable[[Any], Any]
 
 
@@ -24,7 +24,7 @@ class Column:
     """One column. `unit` is empty where there is none; `kind` decides the type in every run alike."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     unit: str
     meaning: str
     read: Read | str = ""
@@ -42,7 +42,7 @@ def _cell_columns() -> Iterator[Column]:
         yield Column(f"cell.{key}", kind_of(field.annotation), "", "see the cell's keys")
 
 
-def kind_of(annotation: Any) -> Kind:
+def kind_of(annotation: Any) -> ColumnKind:
     """The kind of column that holds a key of a cell of that type."""
     parts = typing.get_args(annotation) or (annotation,)
     return "flag" if bool in parts else "count" if int in parts else "category"
@@ -197,7 +197,7 @@ def _scaling(name: str, base: str) -> tuple[Column, ...]:
     )
 
 
-def _of_network(name: str, kind: Kind, unit: str, meaning: str) -> Column:
+def _of_network(name: str, kind: ColumnKind, unit: str, meaning: str) -> Column:
     return Column(
         f"measured_network.{name}", kind, unit, f"{meaning} on the emulated network", f"trials.network.{name}"
     )

@@ -17,7 +17,7 @@ from harness.report.tables.columns import (
     WINDOW_COLUMNS,
     WINDOW_KEYS,
     Column,
-    Kind,
+    ColumnKind,
 )
 from harness.report.tables.quantities import columns_for
 from harness.spec.work import EXAMPLES
@@ -26,7 +26,7 @@ from harness.visible import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-DTYPES: dict[Kind, str] = {
+DTYPES: dict[ColumnKind, str] = {
     "text": "string",
     "category": "category",
     "count": "Int64",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.report.tables.columns import CELL_COLUMNS, Column, Kind, kind_of
+from harness.report.tables.columns import CELL_COLUMNS, Column, ColumnKind, kind_of
 from harness.report.values import value_at
 from harness.spec.cell import Cell
 from harness.spec.work import EXAMPLES, Quantity
@@ -55,7 +55,7 @@ def _cell(column: Column, item: Any) -> Cell:
     return found
 
 
-def _of_key(column: Column, key: str, kind: Kind) -> Column:
+def _of_key(column: Column, key: str, kind: ColumnKind) -> Column:
     """The column of a key that trainings do not have, beside theirs."""
     place = column.read if isinstance(column.read, str) and column.read else column.name
     return Column(column.name.replace(_LAST_KEY, key), kind, "", "see the kind of work", place.replace(_LAST_KEY, key))

@@ -26,8 +26,8 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of
 
-Name = Literal["a", "b"]
-SIDE_NAMES: tuple[Name, Name] = ("a", "b")
+Letter = Literal["a", "b"]
+SIDE_NAMES: tuple[Letter, Letter] = ("a", "b")
 Both = tuple[str | None, str | None]
 SHORT = 7
 """Digits of a commit's hash that people are shown."""
@@ -39,7 +39,7 @@ SOURCES = "src"
 class Side:
     """One side of a comparison."""
 
-    name: Name
+    name: Letter
     label: str
     """What sets it apart from the other side, for people."""
     cell: Cell

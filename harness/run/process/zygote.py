@@ -18,7 +18,7 @@ from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.files import read_end
 from harness.protocol.channel import Channel
-from harness.protocol.control import EVENTS, Birth, Death, Dismissal, Event, Readiness, Signal, Spawn
+from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal, Readiness, Signal, Spawn
 from harness.protocol.engine import IMPORT_S
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
@@ -85,7 +85,7 @@ class ForkedChild:
         """It is one process."""
         return None
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: ChildEvent) -> None:
         """What the zygote says of it."""
         match event:
             case Birth(pid=pid):

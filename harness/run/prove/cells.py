@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.record.proof import Proof, Verdict
+from harness.record.proof import Proof, ProofResult
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
@@ -17,7 +17,7 @@ from harness.spec.sweep import Sweep, sweep_from
 REPLICAS = (1, 2)
 NO_ROOM = "harness.engines.tensorflow.workloads.oversized:make_model"
 """A model that no card has room for."""
-VERDICTS: dict[str, Verdict] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
+VERDICTS: dict[str, ProofResult] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
 """Of a cell, by how its last trial ended; any other end failed."""
 SMALL = {
     "model": "mnist_cnn",
@@ -99,6 +99,6 @@ def out_of_memory(run: Run) -> Iterator[Proof]:
     for last in tried[-1:]:
         right = last.status == "out_of_memory"
         words = f"{len(tried)} of at most 2 tries, the last one ended as {last.status}: {last.reason}"
-        verdict: Verdict = "passed" if right else "failed"
+        verdict: ProofResult = "passed" if right else "failed"
         device = last.cell.shape.device
         yield Proof(subject="out_of_memory", name="a model of 840 GB", device=device, verdict=verdict, words=words)

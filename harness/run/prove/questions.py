@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.analysis.estimates.intervals import log_mean
 from harness.protocol.messages import WindowTimes
-from harness.record.proof import Proof, Subject, Verdict
+from harness.record.proof import Proof, ProofResult, Subject
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
@@ -142,7 +142,7 @@ def copies(of: TrialRecord) -> Proof:
         reason = of.trace.reason if of.trace and of.trace.reason else "its devices are the host's, and copy nothing"
         return Proof(subject="copies", name=of.cell.label, device=of.cell.shape.device, verdict="unknown", words=reason)
     said = f"{found} copies in {steps} steps"
-    verdict: Verdict = "passed" if found < steps else "failed"
+    verdict: ProofResult = "passed" if found < steps else "failed"
     return Proof(subject="copies", name=of.cell.label, device=of.cell.shape.device, verdict=verdict, words=said)
 
 
@@ -166,6 +166,6 @@ def open_files(pid: int) -> Iterator[str]:
             yield str(link.readlink())
 
 
-def _proof(subject: Subject, of: Answered, verdict: Verdict, words: str) -> Proof:
+def _proof(subject: Subject, of: Answered, verdict: ProofResult, words: str) -> Proof:
     cell = of.record.cell
     return Proof(subject=subject, name=cell.label, device=cell.shape.device, verdict=verdict, words=words)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.record.faults import CheckpointCost, Detection, Interruption, UpdateCounts
 
-End = Literal["done", "hung", "failed", "unsupported"]
+JobEnd = Literal["done", "hung", "failed", "unsupported"]
 
 
 @dataclass
@@ -15,7 +15,7 @@ class History:
 
     began_s: float = 0.0
     ended_s: float = 0.0
-    end: End = "failed"
+    end: JobEnd = "failed"
     reason: str | None = None
     evidence: str | None = None
     steps: list[tuple[float, int]] = field(default_factory=list)

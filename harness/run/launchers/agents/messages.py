@@ -9,30 +9,30 @@ from harness.protocol.messages import Message, Request
 PROTOCOL = 2
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, Field(max_length=253)]
-Text = Annotated[str, Field(max_length=4000)]
+ShortText = Annotated[str, Field(max_length=253)]
+SaidText = Annotated[str, Field(max_length=4000)]
 
 
 class Identity(Message):
     """What an agent is, and where."""
 
-    harness: Name
-    source: Name
+    harness: ShortText
+    source: ShortText
     """A digest of the harness's own files."""
-    tensorflow: Name
-    keras: Name
-    python: Name
-    host: Name
+    tensorflow: ShortText
+    keras: ShortText
+    python: ShortText
+    host: ShortText
     """The host's name for a person."""
-    address: Name
+    address: ShortText
     """What other hosts reach it at; empty is where its connection comes from."""
-    machine: Name
+    machine: ShortText
     """The same for processes that may join each other's namespaces."""
-    node: Name = ""
+    node: ShortText = ""
     """Slurm's name of the host, where Slurm started the agent."""
-    confined: Name = ""
+    confined: ShortText = ""
     """`1 of 64 processors`: what it may use, where that is not all that the host has."""
-    variables: Annotated[dict[Name, Name], Field(max_length=64)] = {}
+    variables: Annotated[dict[ShortText, ShortText], Field(max_length=64)] = {}
     """Environment variables, of those that must be the same, that are set there."""
 
 
@@ -82,5 +82,5 @@ class News(Message):
     text: str = ""
     status: int = 0
     ports: list[Number] = []
-    facts: Annotated[dict[Name, Text | int | float | bool | None], Field(max_length=2000)] = {}
+    facts: Annotated[dict[ShortText, SaidText | int | float | bool | None], Field(max_length=2000)] = {}
     """`ready`: what the host is (`harness.environment`)."""
