@@ -62,6 +62,12 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
+@functools.cache
+def command_line(*verb: str) -> Any:
+    """What parses and runs a command line: of all verbs, or of the one given. Made once a process, being dear."""
+    return typer.main.get_command(build(verb))
+
+
 def _verb(module: ModuleType) -> Callable[..., int]:
     """The module's command with the signature that typer reads: its own or its `FLAGS`, and --no-color.
 
@@ -108,8 +114,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    app = build(arguments or _completed_verb())
-    command = typer.main.get_command(app)
+    command = command_line(*(arguments or _completed_verb())[:1])
     given = list(arguments) or ["--help"]
     from harness.run.interrupts import Raised
 
@@ -120,7 +125,7 @@ def _run(arguments: Sequence[str]) -> int:
     except HarnessError as error:
         return _fail(str(error), error.exit_code)
     except UsageFault as error:
-        return _fail(_in_one_line(error, [info.name or "" for info in app.registered_commands]), 2)
+        return _fail(_in_one_line(error, list(command.commands)), 2)
     except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
     except SystemExit as error:

@@ -25,7 +25,7 @@ from tests.goals import load
 
 Array = NDArray[np.float64]
 GOAL = 0.945
-LEAST_NOISY = 0.93
+LEAST_NOISY = 0.92
 """With all cells equal and a fastest one three times as noisy as the others."""
 ROOT = Path(__file__).parents[2]
 

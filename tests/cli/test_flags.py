@@ -1,5 +1,6 @@
 """Flags of all verbs: of one that is given again a list has all values, and anything else takes one, and not none."""
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +22,7 @@ DTENSOR = "--strategy dtensor --replicas 1,2"
 
 def flags_of_verbs() -> Iterator[tuple[str, Any]]:
     """Every verb with each of its flags but --help."""
-    for verb, command in typer.main.get_command(cli.build()).commands.items():  # type: ignore[attr-defined]
+    for verb, command in cli.command_line().commands.items():
         for flag in command.params:
             if flag.param_type_name == "option" and flag.name != "help":
                 yield verb, flag
@@ -31,17 +32,28 @@ VERBS = sorted({verb for verb, _ in flags_of_verbs()})
 ONCE = [pytest.param(verb, flag, id=f"{verb} {flag.opts[0]}") for verb, flag in flags_of_verbs() if not flag.multiple]
 
 
+HEARD: list[dict[str, Any]] = []
+
+
+@functools.cache
+def of_deaf_verbs(*verb: str) -> Any:
+    """The command line of verbs that only write down in HEARD what they are given."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "_verb", lambda module: told(module, HEARD))
+        return typer.main.get_command(cli.build(verb))
+
+
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What verbs are called with, which do nothing."""
-    found: list[dict[str, Any]] = []
-    monkeypatch.setattr(cli, "_verb", lambda module: told(module, found))
-    return found
+    HEARD.clear()
+    monkeypatch.setattr(cli, "command_line", of_deaf_verbs)
+    return HEARD
 
 
 def words_needed(verb: str, *but: Any) -> list[str]:
     """What `verb` cannot be called without, the flags in `but` left out."""
-    command = typer.main.get_command(cli.build([verb])).commands[verb]  # type: ignore[attr-defined]
+    command = cli.command_line(verb).commands[verb]
     needed = [one for one in command.params if one.required and one.name not in {flag.name for flag in but}]
     return [word for one in needed for word in ([*one.opts, ONE] if one.param_type_name == "option" else [ONE])]
 

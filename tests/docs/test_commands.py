@@ -1,6 +1,5 @@
 """Every command in the README and the docs parses, and what it names exists; so does what pages link to."""
 
-import functools
 import re
 import shlex
 import tomllib
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from harness import cli
 from harness.analysis.comparison import choose_margins, parse_share
@@ -71,16 +69,10 @@ def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
     assert all((AB, REFERENCE, GATE, PYTEST, MAKE, PIP))
 
 
-@functools.cache
-def application() -> Any:
-    """The command line of every verb: to make it takes several times as long as to parse a line with it."""
-    return typer.main.get_command(cli.build())
-
-
 def parsed(command: str) -> dict[str, Any]:
     """What the command line gives the verb; fails when it does not parse."""
     verb, *arguments = shlex.split(command)[3:]
-    whole = application()
+    whole = cli.command_line()
     if verb.startswith("--"):
         assert verb in {option for parameter in whole.params for option in parameter.opts}
         return {}

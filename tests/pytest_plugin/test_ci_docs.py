@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
 from harness import cli
 from harness.pytest_plugin.marks import gate_cell
@@ -94,7 +93,7 @@ def test_every_command_is_of_a_kind_that_is_checked_here() -> None:
 @pytest.mark.parametrize("command", HARNESS)
 def test_a_harness_command_parses(command: str) -> None:
     verb, *rest = arguments(command)[3:]
-    application = typer.main.get_command(cli.build())
+    application = cli.command_line()
     with application.make_context("harness", [verb, *rest], resilient_parsing=True) as context:
         found = application.get_command(context, verb)  # type: ignore[attr-defined]
         assert found is not None, f"there is no verb '{verb}'"

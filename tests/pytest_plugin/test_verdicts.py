@@ -4,7 +4,6 @@ import re
 import shlex
 
 import pytest
-import typer
 
 from harness import cli
 from harness.run.kinds.decision import WINDOWING
@@ -192,7 +191,7 @@ def test_cells_are_measured_as_ab_measures_them_and_the_printed_command_is_one(s
     assert command is not None
     words = shlex.split(command[1])
     assert words[words.index("--results") + 1] == "kept here"
-    application = typer.main.get_command(cli.build())
+    application = cli.command_line()
     with application.make_context("harness", words, resilient_parsing=True) as context:
         found = application.get_command(context, "ab")  # type: ignore[attr-defined]
         given = found.make_context("ab", words[1:], parent=context).params

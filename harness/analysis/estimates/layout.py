@@ -7,7 +7,7 @@ lost. When every cell ran once in every group, an effect is the plain mean.
 What a cell scatters by beyond that is estimated from its own residuals and *moderated*: moved towards the variance of
 all cells (Smyth 2004), ṽ = (d₀·s₀² + d·s²)/(d₀ + d). Four trials hardly know their own variance, and t with three
 degrees of freedom pays for that; the other cells of the run know something of it. d₀ follows from how much the cells'
-variances differ, and is never more than ¾, a quarter of what four trials know, so that a cell that really is noisier
+variances differ, and is never more than 1½, half of what four trials know, so that a cell that really is noisier
 keeps most of its own.
 """
 
@@ -24,9 +24,10 @@ from harness.analysis.estimates.intervals import LogEstimate, Sample, own_estima
 Array = NDArray[np.float64]
 _NONE = 1e-9
 """A residual's share of its trial's variance below which the trial says nothing about scatter."""
-_MOST = 0.75
-"""The most degrees of freedom that the common variance is worth: with more, the truly fastest cell of a sweep is kept
-less often than 94.5 times in 100 where it scatters three times as much as the others (`benchmarks/goals/best.py`)."""
+_MOST = 1.5
+"""The most degrees of freedom that the common variance is worth. With 3, the truly fastest cell of a sweep is kept less
+often than 94.5 times in 100 where every other cell scatters much more (`benchmarks/goals/best.py`); with ¾, intervals
+of three trials are 15 % wider."""
 _SMALLEST = 1e-5
 """The least variance of a cell, as a share of the median one: identical trials have none, and its logarithm is used."""
 
@@ -35,7 +36,7 @@ def prior(variances: Array, freedom: Array) -> tuple[float, float]:
     """(d₀, s₀²): the variance that cells have in common, and how many degrees of freedom it is worth.
 
     From the spread of the variances' logarithms beyond what their own `freedom` explains, trigamma(d₀/2) equals that
-    excess (Smyth 2004, section 6.2). d₀ is at most ¾ and the mean of `freedom`, and s₀² then the mean variance.
+    excess (Smyth 2004, section 6.2). d₀ is at most 1½ and the mean of `freedom`, and s₀² then the mean variance.
     """
     most, mean = min(_MOST, float(freedom.mean())), float(np.average(variances, weights=freedom))
     half, least = freedom / 2, _SMALLEST * float(np.median(variances))
