@@ -17,6 +17,7 @@ from harness.report.history import history_page
 from harness.report.page import index as index_module
 from harness.report.page.index import update_index
 from harness.report.page.report import write_report
+from tests.comparisons import as_run, stored
 from tests.faulted import PLAN, example, run_manifest
 from tests.report.test_page import NASTY, Page
 from tests.synthetic import make_cell, make_run
@@ -57,7 +58,8 @@ def test_a_new_folder_of_reports_that_git_does_not_ignore_is_told_once_with_the_
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     (tmp_path / ".gitignore").write_text(ignored)
     monkeypatch.chdir(tmp_path)
-    arguments = ["report", str(ROOT / "results" / "reference")]
+    small = as_run(*make_run([make_cell()], blocks=1, faults=False), "20260101T000000Z-small-0001")
+    arguments = ["report", str(stored(small, tmp_path.parent / f"{tmp_path.name}-kept"))]
     assert run(arguments) == 0
     told = "harness: git does not ignore the new reports: echo '*' > reports/.gitignore\n"
     assert capsys.readouterr().err == ("" if ignored else told)
