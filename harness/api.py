@@ -63,7 +63,7 @@ def _is_number(value: Any) -> bool:
 
 
 _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "Name": (_is_name, "a name or a path"),
+    "PathName": (_is_name, "a name or a path"),
     "Folder": (_is_name, "a path"),
     "str": (_is_text, "a text"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),

@@ -215,7 +215,7 @@ def test_a_decision_that_makes_no_sense_is_refused_before_anything_is_recorded(
 
 
 WRONG = {
-    "Name": (3, "\0", b"a", ["a"], "\ud800"),
+    "PathName": (3, "\0", b"a", ["a"], "\ud800"),
     "Folder": (None, 3, "\0", {}),
     "str": (3, b"a", "a\0", ["a"]),
     "bool": (1, "yes", None),
