@@ -118,6 +118,8 @@ class SweepRun(TrialRun):
                     self.progress.block(block, self._blocks, len(group))
                     self._run_group(block, group)
             self._block_s = time.monotonic() - began
+            if block == 0:
+                self._steps.choose_again((trial for trial in self.trials if trial.block == 0), self.sweep.window)
 
     def _run_group(self, block: int, group: Sequence[str]) -> None:
         """Run a group; what memory had no room for, or what ran out of it in company, runs again by itself."""

@@ -46,7 +46,7 @@ class _Pilot:
 
 
 class StepCounts:
-    """Steps a window, by program: the trials that run first decide for those after them, in a resumed run too.
+    """Steps a window, by program: the trials before them decide for those that come, in a resumed run too.
 
     A program is a cell's, or that of one of its instruments: a step that does nothing has a hundred where the whole one
     has one.
@@ -54,13 +54,14 @@ class StepCounts:
 
     def __init__(self, earlier: Iterable[TrialRecord] = ()) -> None:
         self._steps: dict[str, int] = {}
+        self._pilots: dict[str, _Pilot] = {}
         self._seconds: dict[object, float] = {}
         """By what cells must share to be compared."""
         lasted: defaultdict[object, list[float]] = defaultdict(list)
         for trial in earlier:
             if trial.windows is not None and trial.windows.seconds:
                 side = trial.side if trial.checks.gate == "instrument" else None
-                self._steps.setdefault(_program(trial.cell_id, side), trial.windows.steps_per_window)
+                self._steps[_program(trial.cell_id, side)] = trial.windows.steps_per_window
                 lasted[apart(trial.cell, TAKING_TURNS)].append(statistics.median(trial.windows.seconds))
         for kind, seconds in lasted.items():
             self._seconds[kind] = statistics.median(s for s in seconds if s <= ALIKE * min(seconds))
@@ -82,8 +83,28 @@ class StepCounts:
                 # a side that is set up for the first time in a later block joins what holds since the first
                 fresh = dict.fromkeys(fresh, max(settled.values() or of_all))
             self._steps |= fresh
+        self._pilots |= found
         for trial in trials:
             trial.steps = self._steps.get(_program_of(trial), trial.steps)
+
+    def choose_again(self, trials: Iterable[TrialRecord], window_s: float) -> None:
+        """Choose from what the windows of `trials` lasted, which `window_s` was asked for, in place of their pilots.
+
+        A pilot is of one trial in its first seconds; windows took turns, so what slowed the machine slowed them all.
+        Seen: cells whose windows were to last 100 ms had windows of 71 and of 150 ms.
+        """
+        kinds: defaultdict[object, dict[str, _Pilot]] = defaultdict(dict)
+        for trial in trials:
+            pilot, windows = self._pilots.get(trial.cell_id), trial.windows
+            if trial.measured and windows is not None and pilot is not None:
+                step_s = statistics.median(windows.seconds[windows.measured_from :]) / windows.steps_per_window
+                # a window longer than was asked for is of steps, which are as long as they are, or of synchronisations
+                needed = min(pilot.window_s, pilot.window_s * step_s / pilot.step_s)
+                lasted = _Pilot(step_s, max(window_s, step_s, needed))
+                kinds[apart(trial.cell, TAKING_TURNS)][trial.cell_id] = lasted
+        for kind, cells in kinds.items():
+            seconds = self._seconds[kind] = _shared(list(cells.values()))
+            self._steps |= {program: cell.steps(seconds) for program, cell in cells.items()}
 
 
 def _program(cell_id: str, instrument: str | None) -> str:

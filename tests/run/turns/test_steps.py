@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.protocol.messages import Report, Request
-from harness.record.trial import Windows
+from harness.record.trial import TrialRecord, Windows
 from harness.run.interrupts import Interrupts
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
@@ -107,10 +107,30 @@ def test_a_noisy_pilot_moves_the_length_of_windows_by_no_more_than_its_own_error
         return Noisy(steps=1, seconds=lambda _: pace)
 
     run = Bench(tmp_path, SWEPT, plays, sweep={"trials": 2, "window": 0.1}).start()
-    lasting = [time for record in run.trials if record.windows for time in record.windows.seconds]
-    assert len(lasting) == 2 * len(SWEPT) * 5
-    assert min(lasting) >= 0.1 / 1.07 - 1e-9
-    assert COST / min(lasting) - COST / max(lasting) < 0.007 + 2 * 0.07 * COST / 0.1
+    first, second = (
+        [time for record in run.trials if record.windows and record.block == block for time in record.windows.seconds]
+        for block in (0, 1)
+    )
+    assert len(first) == len(second) == len(SWEPT) * 5
+    assert min(first) >= 0.1 / 1.07 - 1e-9
+    assert COST / min(first) - COST / max(first) < 0.007 + 2 * 0.07 * COST / 0.1
+    assert min(second) >= 0.1 - 1e-6, "by what those of the first block lasted"
+    assert COST / min(second) - COST / max(second) < 0.007 + 1e-6
+
+
+def test_after_the_first_block_a_cell_has_the_windows_that_its_steps_need_and_not_its_cold_pilot() -> None:
+    def first(of: Cell, steps: int, step_s: float) -> TrialRecord:
+        windows = trial().windows
+        assert windows is not None
+        taken = windows.model_copy(
+            update={"steps_per_window": steps, "seconds": [steps * step_s] * len(windows.seconds)}
+        )
+        return trial(0, cell=of, cell_id=of.cell_id, windows=taken)
+
+    counts = StepCounts()
+    assert agreed(counts, live(ONE, 0.02), live(TWO, 0.15)) == [8, 1]
+    counts.choose_again([first(ONE, 8, 0.01), first(TWO, 1, 0.12)], 0.1)
+    assert agreed(counts, live(ONE, 0.03), live(TWO, 0.2)) == [12, 1], "the later pilots have no say"
 
 
 def test_sides_whose_steps_are_alike_share_the_larger_number() -> None:
@@ -154,7 +174,7 @@ def test_such_a_side_keeps_its_own_when_it_is_far_from_the_number_that_holds() -
     assert agreed(counts, *both(0.005, 0.005)) == [4, 20]
 
 
-def test_a_run_that_goes_on_keeps_the_numbers_of_its_earlier_trials() -> None:
+def test_a_run_that_goes_on_keeps_the_numbers_of_its_latest_trials() -> None:
     def earlier(of: Cell, steps: int, block: int) -> object:
         windows = trial().windows
         assert windows is not None
@@ -164,7 +184,7 @@ def test_a_run_that_goes_on_keeps_the_numbers_of_its_earlier_trials() -> None:
 
     records = [earlier(ONE, 3, 0), earlier(TWO, 7, 0), earlier(ONE, 5, 1)]
     counts = StepCounts(records)  # type: ignore[arg-type]
-    assert agreed(counts, *both(0.011, 0.011)) == [3, 7]
+    assert agreed(counts, *both(0.011, 0.011)) == [5, 7]
     assert agreed(counts, live(THREE, 0.03)) == [5], "windows as long as those of the earlier trials"
 
 
