@@ -26,6 +26,10 @@ SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic",
 """Nobody is waited for so long but where silence is the fault: on a busy machine a step may take seconds."""
 
 
+LONG = 120
+"""Steps of a job that a signal is to reach before its end: on a busy machine it came at step 23 of 30."""
+
+
 def run_of(results: Path, **changes: object) -> Path:
     """The folder of a small run."""
     settings: Faults = faults_from({**SMALL, **changes})
@@ -47,7 +51,9 @@ def measured(results: Path, **changes: object) -> dict[str, FaultRecord]:
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a job of one process."""
-    return run_of(tmp_path_factory.mktemp("mirrored"), strategy="mirrored", fault=["kill_worker", "sigterm"])
+    return run_of(
+        tmp_path_factory.mktemp("mirrored"), strategy="mirrored", fault=["kill_worker", "sigterm"], steps=LONG
+    )
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +94,7 @@ def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(mir
     found = by_fault(mirrored)
     killed, told = found["kill_worker"], found["sigterm"]
     assert killed.status == "recovered", killed.reason
-    assert killed.resumed_from in (10, 20)
+    assert killed.resumed_from in range(10, LONG, 10)
     assert killed.detections[0].by == "process_end"
     assert killed.weights is not None
     assert killed.weights.right
@@ -104,13 +110,13 @@ def test_a_mirrored_job_comes_back_from_its_checkpoint_with_the_same_weights(mir
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one_device", "central_storage", "dtensor"])
 def test_the_other_strategies_of_one_process_come_back_with_the_same_weights_too(tmp_path: Path, strategy: str) -> None:
-    found = measured(tmp_path, strategy=strategy, fault=["restart", "sigterm"])
+    found = measured(tmp_path, strategy=strategy, fault=["restart", "sigterm"], steps=LONG)
     assert {name: (record.status, record.reason) for name, record in found.items()} == {
         "none": ("undisturbed", None),
         "restart": ("recovered", None),
         "sigterm": ("recovered", None),
     }
-    assert found["restart"].resumed_from in (10, 20)
+    assert found["restart"].resumed_from in range(10, LONG, 10)
     assert found["sigterm"].steps_lost == 0
 
 
