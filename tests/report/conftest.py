@@ -28,9 +28,10 @@ class Opened:
 Open = Callable[..., AbstractContextManager[Opened]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(chromium: Path) -> Iterator[Any]:
-    """Chromium of this machine, driven by Playwright, which downloads nothing. One a module: it holds an event loop."""
+    """Chromium of this machine, driven by Playwright, which downloads nothing. Ended before other rooms' tests: it
+    holds an event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -39,7 +40,7 @@ def browser(chromium: Path) -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def opened(browser: Any) -> Open:
     """Opens a file: `with opened(path, width=390, theme="dark") as it: it.page…`."""
 

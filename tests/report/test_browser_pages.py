@@ -43,7 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest, trials = make_run()
     write_report(manifest, trials, folder / "report.html")
     a = sweep_run("run-a", default_cells(), faults=True, noise=0.02)
-    b = sweep_run("run-b", default_cells(), faults=True, noise=0.02, seed=2, wall=1.04)
+    facts = {"package.tensorflow": "2.22.0", "env.XLA_FLAGS": "--xla_" + "long_" * 30}
+    b = sweep_run("run-b", default_cells(), faults=True, noise=0.02, seed=2, wall=1.04, facts=facts)
     comparison = renderer("html").render(compare_runs(a, b, Margins()), Surface())
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
     for kind, text in others(folder):
@@ -79,6 +80,22 @@ def test_a_page_is_drawn_silent_and_alone_at_every_width_in_both_themes(
             assert (paper == "rgb(255, 255, 255)") == (theme == "light")
             assert (tmp_path / "page.png").stat().st_size > 5_000
         it.quiet()
+
+
+def test_a_report_has_every_figure_and_published_scaling_is_hidden_until_it_is_asked_for(
+    opened: Open, folder: Path
+) -> None:
+    with opened(folder / "report.html") as it:
+        assert it.page.locator("svg").count() >= 7
+        laid_over = [it.page.locator(name).first for name in ("svg .overlay", ".overlay-note")]
+        assert [part.is_visible() for part in laid_over] == [False, False]
+        it.page.get_by_text("Show scaling published for other hardware").first.click()
+        assert [part.is_visible() for part in laid_over] == [True, True]
+
+
+def test_a_report_prints(opened: Open, folder: Path) -> None:
+    with opened(folder / "report.html") as it:
+        assert it.page.pdf().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("kind", KINDS)
