@@ -1,39 +1,66 @@
-"""Two cells that differ in one axis only, for every axis of the table: an entry says which values, and beside what."""
+"""Two cells that differ in one key only, for every key of a training and of a collective.
 
+The table's entry says which values, and beside what; `OF_COLLECTIVES` says it of what is a collective's own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
-from harness.spec.axes import TABLE
-from harness.spec.cell import TrainingCell
+from harness.spec.axes import PROGRAM, TABLE
+from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.collective import CollectiveCell
+from harness.spec.entry import Axis
 from harness.spec.grouping import SIZE
+from harness.spec.work import TAG
 
 CATALOGUE = load_catalogue()
 PLAIN: dict[str, Any] = {"model": "mlp", "optimizer": "sgd", "strategy": "none", "replicas": 1, "batch_size": 8}
+COLLECTIVE: dict[str, Any] = {"work": "collective", "strategy": "mirrored", "replicas": 2, "size": "4KiB"}
+KEYS_OF_COLLECTIVES = [key for key in CollectiveCell.model_fields if key != TAG]
+OF_COLLECTIVES: Mapping[str, Axis] = {
+    **TABLE,
+    "collective": Axis(help="", tried=("all_reduce", "broadcast"), shown_by=PROGRAM),
+    "size": Axis(help="", tried=("4KiB", "8KiB"), shown_by=("executed.pack_bytes",)),
+    "strategy": replace(TABLE["strategy"], tried=("mirrored", "multi_worker_mirrored")),
+    "replicas": replace(TABLE["replicas"], tried=(2, 3)),
+}
+"""What two collectives are tried by: the table's values, but of keys that it lacks and where one has nobody to send to.
+A key that is added to both kinds of work is tried as the table says; one that collectives alone have needs an entry."""
 
 
 def asked(key: str, value: Any) -> dict[str, Any]:
-    """The keys of a spec that ask for one value of an axis."""
-    if not TABLE[key].kinds:
+    """The keys of a spec that ask for one value of a key."""
+    if key not in TABLE or not TABLE[key].kinds:
         return {key: value}
     kind, _, count = value.partition("=")
     return {kind: int(count)}
 
 
 def spec_of(key: str, value: Any) -> Sweep:
-    """The spec of one cell with `value` of the axis, beside what the entry tries it with."""
+    """The spec of one training with `value` of the axis, beside what the entry tries it with."""
+    return _spec(PLAIN, TABLE[key], key, value)
+
+
+def _spec(plain: Mapping[str, Any], entry: Axis, key: str, value: Any) -> Sweep:
     with_it: dict[str, Any] = {}
-    for other, of in TABLE[key].tried_with.items():
+    for other, of in entry.tried_with.items():
         with_it |= asked(other, of)
-    return sweep_from({**PLAIN, **with_it, **asked(key, value)})
+    return sweep_from({**plain, **with_it, **asked(key, value)})
 
 
-def only_cell(sweep: Sweep) -> TrainingCell:
+def cell_of(sweep: Sweep) -> Cell:
     """The cell that `sweep` asks for."""
     matrix = expand(sweep, CATALOGUE)
     [cell] = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    assert isinstance(cell, TrainingCell)
     return cell
+
+
+def only_cell(sweep: Sweep) -> TrainingCell:
+    """The training that `sweep` asks for."""
+    return trained(cell_of(sweep))
 
 
 def pair_of(key: str) -> tuple[TrainingCell, TrainingCell]:
@@ -41,4 +68,15 @@ def pair_of(key: str) -> tuple[TrainingCell, TrainingCell]:
     a, b = (only_cell(spec_of(key, value)) for value in TABLE[key].tried)
     differing = {name for name in TrainingCell.model_fields if getattr(a, name) != getattr(b, name)}
     assert key in differing <= {key, SIZE}, f"the two cells of '{key}' differ in {differing}"
+    return a, b
+
+
+def collectives_of(key: str) -> tuple[CollectiveCell, CollectiveCell]:
+    """A collective at each of the two values of its key, equal in all else."""
+    entry = OF_COLLECTIVES[key]
+    a, b = (cell_of(_spec(COLLECTIVE, entry, key, value)) for value in entry.tried)
+    assert isinstance(a, CollectiveCell)
+    assert isinstance(b, CollectiveCell)
+    differing = {name for name in CollectiveCell.model_fields if a.get(name) != b.get(name)}
+    assert differing == {key}, f"the two collectives of '{key}' differ in {differing}"
     return a, b

@@ -1,25 +1,15 @@
-"""Bandwidth of collectives, as nccl-tests defines it in its doc/PERFORMANCE.md.
-
-With S the bytes of the buffer (of an all-gather what each replica receives, of a reduce-scatter what each sends), t the
-time of one collective and n the replicas:
-
-- algorithm bandwidth: algbw = S / t, which is the throughput of the cell;
-- bus bandwidth: busbw = algbw × 2(n−1)/n of an all-reduce, × (n−1)/n of a reduce-scatter or an all-gather, × 1 of a
-  broadcast: what goes over the slowest link by the best algorithm, so that it can be set beside the link's own speed
-  whatever n is.
-
-Both are the measured time and constants, so they have its interval. https://github.com/NVIDIA/nccl-tests
-"""
+"""Bandwidth of collectives: algbw and busbw, as `docs/protocol.md#collectives` defines them."""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.latency import LatencyBandwidth, fit
 from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
 from harness.spec.collective import CollectiveCell
+from harness.spec.grouping import apart
 
 
 def bus_factor(collective: str, n: int) -> float:
@@ -52,7 +42,7 @@ class CollectiveFigures:
 
 @dataclass(frozen=True)
 class OpCurve:
-    """What was measured of one op and packing over the sizes, the smallest first."""
+    """What was measured over the sizes, the smallest first, of cells that differ in nothing else."""
 
     name: str
     figures: tuple[CollectiveFigures, ...]
@@ -65,38 +55,43 @@ class OpCurve:
 
 @dataclass(frozen=True)
 class CollectiveGroup:
-    """One collective between the same replicas, in every size and by every op, ordered by size."""
+    """One collective between the same replicas, in every size and by every alternative, ordered by size."""
 
     collective: str
     between: str
     """Who takes part, and over what."""
-    n: int
-    """Replicas of all workers."""
-    device: str
     figures: tuple[CollectiveFigures, ...]
 
     @property
     def shares_memory(self) -> bool:
         """Whether all replicas are of one process on the processor."""
-        return self.device == "virtual-cpu" and all(one.cell.strategy == "mirrored" for one in self.figures)
+        return {(one.cell.device, one.cell.strategy) for one in self.figures} == {("virtual-cpu", "mirrored")}
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:
-        """Of each op, without the sizes that were not measured or were found wrong."""
-        by_op: defaultdict[str, list[CollectiveFigures]] = defaultdict(list)
-        for figures in self.figures:
-            if figures.summary.measured is not None:
-                by_op[figures.cell.op_words].append(figures)
-        return tuple(OpCurve(name, tuple(found)) for name, found in by_op.items())
+        """Of each alternative, without the sizes that were not measured or were found wrong."""
+        joined = _grouped((one for one in self.figures if one.summary.measured is not None), {"size"})
+        return tuple(OpCurve(self.name_of(found[0].cell), found) for found in joined)
+
+    def name_of(self, cell: CollectiveCell) -> str:
+        """What sets a cell apart from the others of its size: the op, and the strategy where there are several."""
+        several = len({one.cell.strategy for one in self.figures}) > 1
+        return f"{cell.strategy} {cell.op_words}" if several else cell.op_words
 
 
 def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:
     """The collectives of a run, in the order of its cells; nothing of a run that has none."""
-    grouped: defaultdict[tuple[str, str, int, str], list[CollectiveFigures]] = defaultdict(list)
-    for figures in _figures(summary.cells):
-        cell = figures.cell
-        grouped[cell.collective, cell.between, cell.replicas_in_sync, cell.device].append(figures)
-    return tuple(CollectiveGroup(*key, tuple(sorted(found, key=_size))) for key, found in grouped.items())
+    grouped = _grouped(_figures(summary.cells), {"size", *CollectiveCell.ALTERNATIVES})
+    of = ((found[0].cell, tuple(sorted(found, key=_size))) for found in grouped)
+    return tuple(CollectiveGroup(cell.collective, cell.between, found) for cell, found in of)
+
+
+def _grouped(figures: Iterable[CollectiveFigures], few: Collection[str]) -> list[tuple[CollectiveFigures, ...]]:
+    """Those together whose cells differ in nothing but the keys in `few`."""
+    grouped: defaultdict[tuple[object, ...], list[CollectiveFigures]] = defaultdict(list)
+    for one in figures:
+        grouped[apart(one.cell, few)].append(one)
+    return [tuple(found) for found in grouped.values()]
 
 
 def _figures(cells: Iterable[CellSummary]) -> Iterable[CollectiveFigures]:

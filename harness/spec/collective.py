@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field
 from harness.errors import UsageError
 from harness.spec.axes import MOST, Positive, Whole
 from harness.spec.entry import Asked, Spelling
+from harness.spec.grouping import COMPETING
+from harness.spec.naming import sayings
 from harness.spec.work import Cell, Quantity, Shape, Work, kind_of_work
 from harness.visible import quoted
 
@@ -110,8 +112,10 @@ class CollectiveCell(Cell):
 
     LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": ""}
     """Keys that the first such cells did not have, left out of the identity at these values."""
-    ALTERNATIVES: ClassVar[tuple[str, ...]] = ("strategy", "cross_device_op", "packing", "intra_op_threads")
-    """Keys whose values compete to do the same collective of as many bytes over as many replicas."""
+    APART: ClassVar[tuple[str, ...]] = ("replicas", "workers", "network")
+    """Axes whose values compete where a model is trained; here they are who takes part, and over what."""
+    ALTERNATIVES: ClassVar[frozenset[str]] = COMPETING.difference(APART)
+    """Keys whose values compete to do the same collective."""
 
     @property
     def work(self) -> Work:
@@ -154,7 +158,7 @@ class CollectiveCell(Cell):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """Every key but those whose values compete, and the quantity."""
+        """Every key but the alternatives, and the quantity."""
         apart = {key: self.get(key) for key in type(self).model_fields if key not in self.ALTERNATIVES}
         return {**apart, "quantity": BYTES.many}
 
@@ -184,10 +188,8 @@ class CollectiveCell(Cell):
 
     @property
     def how(self) -> list[str]:
-        """Op, packing and threads, as far as they are asked for."""
-        op = [self.cross_device_op] if self.cross_device_op != "auto" else []
-        packing = [self.packing] if self.packing != "default" else []
-        return [*op, *packing, *([f"{self.intra_op_threads} threads"] if self.intra_op_threads else [])]
+        """Op, packing, threads and whatever else is not at its default, but the network."""
+        return sayings(self, without=("network",))
 
     @property
     def op_words(self) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from harness.spec.axes import TABLE, Axes
 from harness.spec.entry import Word, left_out
 
@@ -23,12 +25,13 @@ def head(cell: Axes) -> str:
     return f"{cell.model} on {cell.data}, {cell.device}"
 
 
-def sayings(cell: Axes, without: Collection[str] = (), in_words: bool = False) -> list[str]:
-    """What a name says of `cell` after its head: every key that is not at its default, but those in `without`.
+def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = False) -> list[str]:
+    """What a name says of `cell` after its head: every axis that is not at its default, but those in `without`.
 
-    `in_words` is for a sentence instead of a label.
+    Axes that its kind of work lacks have nothing to say. `in_words` is for a sentence instead of a label.
     """
-    told = [(axis.late, key) for key, axis in TABLE.items() if axis.label is not left_out and key not in without]
+    said = (key for key in TABLE if key in type(cell).model_fields and key not in without)
+    told = [(TABLE[key].late, key) for key in said if TABLE[key].label is not left_out]
     found = (_word(key, in_words)(cell) for _, key in sorted(told, key=lambda item: item[0]))
     return [text for text in found if text]
 

@@ -1,9 +1,15 @@
-"""Bandwidth of collectives by the published factors of nccl-tests (doc/PERFORMANCE.md)."""
+"""Bandwidth of collectives by the published factors of nccl-tests (doc/PERFORMANCE.md), and which are one curve."""
+
+from pathlib import Path
 
 import pytest
 
-from harness.analysis.collectives import bus_factor
-from harness.spec.collective import COLLECTIVES
+from harness.analysis import summarise
+from harness.analysis.collectives import bus_factor, collective_groups
+from harness.spec.collective import COLLECTIVES, CollectiveCell
+from harness.spec.grouping import COMPETING
+from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
+from tests.report.test_quantities import run_of
 
 PUBLISHED = {
     ("all_reduce", 2): 1.0,
@@ -26,3 +32,17 @@ def test_bus_bandwidth_is_algorithm_bandwidth_times_the_published_factor(collect
 
 def test_every_collective_has_its_factor() -> None:
     assert {collective for collective, _ in PUBLISHED} == set(COLLECTIVES)
+
+
+@pytest.mark.parametrize("key", KEYS_OF_COLLECTIVES)
+def test_a_curve_joins_nothing_but_sizes_and_a_group_alternatives_too(key: str, tmp_path: Path) -> None:
+    pair = collectives_of(key)
+    run = run_of([*pair], tmp_path)
+    groups = collective_groups(summarise(run.manifest, run.trials))
+    joined = [curve.figures for group in groups for curve in group.curves]
+    grouped = [group.figures for group in groups]
+    in_one_curve, in_one_group = (
+        any({*pair} <= {one.cell for one in figures} for figures in found) for found in (joined, grouped)
+    )
+    assert in_one_curve == (key == "size")
+    assert in_one_group == (key == "size" or (key in COMPETING and key not in CollectiveCell.APART))

@@ -10,13 +10,18 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.collectives import collective_groups
 from harness.record import Run
 from harness.record.trial import TrialRecord
+from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
 from harness.report.page.report import render
 from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines
+from harness.spec import sweep_from
+from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
+from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
+from tests.report.page.trials.test_command import planned
 from tests.report.test_quantities import run_of
 from tests.synthetic import make_run
 
@@ -26,6 +31,8 @@ RING = CollectiveCell(collective="all_reduce", size=2**20, replicas=2, **KEYS)
 ON_ONE = RING.model_copy(update={"cross_device_op": "reduction_to_one_device"})
 SMALL = RING.model_copy(update={"size": 4})
 WRONG = SMALL.model_copy(update={"cross_device_op": "hierarchical_copy"})
+BETWEEN = RING.model_copy(update={"strategy": "multi_worker_mirrored"})
+every_key = pytest.mark.parametrize("key", KEYS_OF_COLLECTIVES)
 
 
 def found_wrong(record: TrialRecord) -> TrialRecord:
@@ -97,6 +104,50 @@ def test_the_figure_has_time_and_bandwidth_against_size_in_words_too(tmp_path: P
     assert re.search(r"auto: .* GB/s at 4 B, .* at 4 KiB and .* at 4 MiB; reduction_to_one_device: ", drawn.description)
     gathered = collective_groups(summary)[1]
     assert collective_figure(gathered, "none") is None, "there is one size"
+
+
+def in_three_sizes(*cells: CollectiveCell) -> list[Cell]:
+    """Each in its own size, twice that and four times."""
+    return list(dict.fromkeys(of.model_copy(update={"size": of.size * many}) for of in cells for many in (1, 2, 4)))
+
+
+@every_key
+def test_two_that_differ_in_one_key_have_rows_and_curves_of_their_own_by_name(key: str, tmp_path: Path) -> None:
+    cells = in_three_sizes(*collectives_of(key))
+    made = run_of(cells, tmp_path)
+    found = summarise(made.manifest, made.trials)
+    rows = [(table.title, row[0], row[4]) for table in collective_tables(found) for row in table.rows]
+    figures = [drawn for group in collective_groups(found) if (drawn := collective_figure(group, "figure"))]
+    points = [(figure.title, row["size_bytes"], row["op"]) for figure in figures for row in figure.data]
+    lines = [row[:3] for row in latency_table(found).rows]
+    assert len(set(rows)) == len(rows) == len(cells)
+    assert len(set(points)) == len(points) == len(cells)
+    assert len(set(lines)) == len(lines) == (1 if key == "size" else 2)
+
+
+@every_key
+def test_each_key_has_a_column_of_its_own(key: str, tmp_path: Path) -> None:
+    made = run_of([*collectives_of(key)], tmp_path)
+    assert len({row[f"cell.{key}"] for row in trial_rows(made.trials)}) == 2
+
+
+@every_key
+def test_the_command_to_repeat_a_collective_gives_that_cell(key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for cell in collectives_of(key):
+        [found] = planned(sweep_from({"work": "collective"}), capsys, cell)["cells"]
+        assert found["cell_id"] == cell.cell_id
+
+
+def test_the_strategy_is_named_where_there_are_several(tmp_path: Path) -> None:
+    made = run_of(in_three_sizes(RING, BETWEEN), tmp_path)
+    found = summarise(made.manifest, made.trials)
+    names = {"mirrored auto", "multi_worker_mirrored auto"}
+    [table] = collective_tables(found)
+    assert {row[4] for row in table.rows} == {row[2] for row in latency_table(found).rows} == names
+    assert re.search(r"at .+ \((multi_worker_)?mirrored auto\)", brief_lines(found)[0])
+    alone = run_of(in_three_sizes(BETWEEN), tmp_path)
+    [table] = collective_tables(summarise(alone.manifest, alone.trials))
+    assert {row[4] for row in table.rows} == {"auto"}
 
 
 def test_what_is_wrong_has_no_time_and_no_bandwidth(summary: RunSummary) -> None:

@@ -21,7 +21,8 @@ from harness.report.comparison.table import comparison_table
 from harness.report.export import exporters
 from harness.report.history.words import history_table
 from harness.report.page.report import render
-from harness.report.tables.frames import cell_frame, trial_frame, window_frame
+from harness.report.tables.cells import cell_frame
+from harness.report.tables.frames import trial_frame, window_frame
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.spec.cell import Cell

@@ -1,9 +1,11 @@
 """Every axis takes hold: two real trials that differ in nothing else leave a record that shows it.
 
-An axis whose flag had no effect would pass every test of names and groups. The entry says what in the record shows
-the axis, and what a machine may lack for it.
+So does every key of a collective. An axis whose flag had no effect would pass every test of names and groups. The entry
+says what in the record shows the axis, and what a machine may lack for it.
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +17,27 @@ from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Quiet
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE
+from harness.spec.cell import Cell
+from harness.spec.entry import Axis
 from harness.spec.expand import Matrix
-from tests.axes import pair_of
+from tests.axes import KEYS_OF_COLLECTIVES, OF_COLLECTIVES, collectives_of, pair_of
 from tests.preloaded import handed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("axes")]
 FAR_APART = 2.0
 """Measured figures differ between equal trials too: only a difference by such a factor shows anything."""
 
+PAIRS: dict[str, tuple[Axis, Callable[[], tuple[Cell, Cell]]]] = {
+    **{key: (axis, partial(pair_of, key)) for key, axis in TABLE.items()},
+    **{f"collective {key}": (OF_COLLECTIVES[key], partial(collectives_of, key)) for key in KEYS_OF_COLLECTIVES},
+}
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run, of one preloaded process, with a trial of each cell of each pair."""
     folder: Path = tmp_path_factory.mktemp("axes")
-    cells = dict.fromkeys(cell for key in TABLE for cell in pair_of(key))
+    cells = dict.fromkeys(cell for _, pair in PAIRS.values() for cell in pair())
     settings = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.02, "data_dir": str(folder / "data")}
     with handed_in():
         return load_run(measure_matrix(sweep_from(settings), Matrix(tuple(cells)), folder, ["pytest"], Quiet()))
@@ -49,14 +58,16 @@ def differ(a: Any, b: Any) -> bool:
     return bool(a != b)
 
 
-@pytest.mark.parametrize("key", TABLE)
-def test_an_axis_shows_in_what_is_recorded_of_a_trial(key: str, run: Run) -> None:
+@pytest.mark.parametrize(("entry", "pair"), PAIRS.values(), ids=PAIRS)
+def test_an_axis_shows_in_what_is_recorded_of_a_trial(
+    entry: Axis, pair: Callable[[], tuple[Cell, Cell]], run: Run
+) -> None:
     by_cell = {trial.cell_id: trial for trial in run.trials}
-    a, b = (by_cell[cell.cell_id] for cell in pair_of(key))
+    a, b = (by_cell[cell.cell_id] for cell in pair())
     missing = next((trial.reason for trial in (a, b) if trial.status == "unsupported"), None)
-    if missing is not None and TABLE[key].lacking:
-        pytest.skip(f"this machine lacks {TABLE[key].lacking}: {missing}")
+    if missing is not None and entry.lacking:
+        pytest.skip(f"this machine lacks {entry.lacking}: {missing}")
     for trial in (a, b):
         races = trial.cell.strategy == "parameter_server" and trial.cell.workers > 1
         assert trial.status == ("unproved" if races else "ok"), trial.reason
-    assert any(differ(shown(a, place), shown(b, place)) for place in TABLE[key].shown_by)
+    assert any(differ(shown(a, place), shown(b, place)) for place in entry.shown_by)

@@ -51,7 +51,7 @@ def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
 
 
 def latency_table(summary: RunSummary) -> Table:
-    """t = α + S/β of each collective, number of replicas and op; without rows where too few sizes were measured."""
+    """t = α + S/β of each curve of each group; without rows where too few sizes were measured."""
     columns = (
         Head("collective", False),
         Head("between", False),
@@ -103,7 +103,7 @@ def _scaled(value: float | None, unit: float, unknown: str = NOTHING) -> str:
 
 
 def group_table(group: CollectiveGroup, judged: bool) -> Table:
-    """Every size by every op, the smallest size first."""
+    """Every size by every alternative, the smallest size first."""
     marks = "Marked rows cannot be told apart from the fastest of their size." if judged else NOT_JUDGED
     note = (
         f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
@@ -111,7 +111,7 @@ def group_table(group: CollectiveGroup, judged: bool) -> Table:
         f"received, before the first window or after the last, was not exact. {THESE_MINUTES}"
         f"{_SHARED_MEMORY if group.shares_memory else ''}"
     )
-    rows = tuple(tuple(printable(text) for text in _row(figures)) for figures in group.figures)
+    rows = tuple(tuple(printable(text) for text in _row(figures, group)) for figures in group.figures)
     ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
     return Table(group_title(group), _COLUMNS, rows, note, frozenset(ties))
 
@@ -121,7 +121,7 @@ def group_title(group: CollectiveGroup) -> str:
     return printable(f"{group.collective}, {group.between}")
 
 
-def _row(figures: CollectiveFigures) -> tuple[str, ...]:
+def _row(figures: CollectiveFigures, group: CollectiveGroup) -> tuple[str, ...]:
     cell, status = figures.cell, figures.summary.trials.status
     reduces = cell.collective in ("all_reduce", "reduce_scatter")
     what = (
@@ -129,7 +129,7 @@ def _row(figures: CollectiveFigures) -> tuple[str, ...]:
         str(cell.count),
         "float32",
         "sum" if reduces else NOTHING,
-        cell.op_words,
+        group.name_of(cell),
     )
     if figures.time_s is None or figures.algbw is None or figures.busbw is None:
         return (*what, *[NOTHING] * 4, STATUS_WORDS[status])

@@ -20,10 +20,10 @@ def _line(group: CollectiveGroup) -> str:
     most, _, speed = max(known, key=lambda of: of[2])
     least, time, _ = min(known, key=lambda of: of[1])
     return (
-        f"{group.collective}, {group.between}: busbw {significant(speed / _GIGA)} GB/s at most, {_where(most)}; "
-        f"{seconds(time)} at least, {_where(least)}."
+        f"{group.collective}, {group.between}: busbw {significant(speed / _GIGA)} GB/s at most, {_where(group, most)}; "
+        f"{seconds(time)} at least, {_where(group, least)}."
     )
 
 
-def _where(one: CollectiveFigures) -> str:
-    return f"at {size_text(one.cell.size, 'B', ' ')} ({one.cell.op_words})"
+def _where(group: CollectiveGroup, one: CollectiveFigures) -> str:
+    return f"at {size_text(one.cell.size, 'B', ' ')} ({group.name_of(one.cell)})"
