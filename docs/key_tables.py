@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.cli._completion import told_names
-from harness.cli._offered import NAMES_MARK
+from harness.cli._options import NAMES_MARK
 from harness.spec.axes import SETTINGS, TABLE, Settings
 from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.text import text_of

@@ -31,7 +31,8 @@ from harness.report.tables.validation import (
     rate,
     tools_table,
 )
-from harness.report.words.text import NOTHING, plural
+from harness.report.words.text import NOTHING
+from harness.visible import plural
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

@@ -137,7 +137,7 @@ def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 
     Arguments and errors are those of `load`. Of an imported run its published figures.
     """
-    from harness.report.tables.frames import cell_frame
+    from harness.report.tables.cells import cell_frame
 
     return cell_frame(_read(runs, results, trials=False))
 
@@ -188,12 +188,12 @@ def sweep(
     from harness.record.reading import load_run
     from harness.report.notebook import SweepResult
     from harness.run.kinds.measure import measure_asked
-    from harness.spec.sweep import laid_over, sweep_from
+    from harness.spec.sweep import raw_keys, sweep_from
 
     if resume is not None:
         path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
     else:
-        asked = sweep_from(*laid_over(None if spec is None else Path(spec), _listed(keys)))
+        asked = sweep_from(*raw_keys(None if spec is None else Path(spec), _listed(keys)))
         path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
     result = SweepResult(load_run(path))
     if (nothing := result.run.unmeasured) is not None:
@@ -331,12 +331,12 @@ def _progress(quiet: bool) -> Progress:
 def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
     """Complete the run, of that kind; its folder."""
     from harness.record.reading import resolve_run
-    from harness.run import runner
+    from harness.run.resume import resume
 
     for key in (key for key, value in beside.items() if value is not None):
         raise UsageError(f"resume: goes on with a run as it was planned; it takes no {key}")
     path = resolve_run(os.fspath(run), Path(results))
-    runner.resume(kind, path, _progress(quiet))
+    resume(kind, path, _progress(quiet))
     return path
 
 
@@ -349,7 +349,7 @@ def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
 def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
     from harness.run.kinds.one_cell import ENVIRONMENT
-    from harness.spec.sweep import typed
+    from harness.spec.sweep import sweep_of_keys
     from harness.spec.text import text_of
 
     keys = _listed(given or {})
@@ -357,7 +357,7 @@ def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     for key, value in variables.items():
         if not (_is_text(value) or _is_number(value)):
             raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
-    read = typed({key: value for key, value in keys.items() if key not in variables}, f"--{side}")
+    read = sweep_of_keys({key: value for key, value in keys.items() if key not in variables}, f"--{side}")
     return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
 
 

@@ -1,4 +1,7 @@
-"""Text from outside as it is shown: nothing in it moves a cursor or turns the text around, and it is not too much."""
+"""Text from outside as it is shown: nothing in it moves a cursor or turns the text around, and it is not too much.
+
+And how a count is said.
+"""
 
 import json
 import re
@@ -43,6 +46,11 @@ def message(text: str) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 trial`, `3 trials`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 class _Given(reprlib.Repr):

@@ -17,8 +17,8 @@ import harness
 from harness.errors import UsageError
 from harness.report.export import exporters
 from harness.report.notebook import SweepResult
+from harness.report.tables.cells import cell_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
-from harness.report.tables.frames import cell_frame
 from harness.run.kinds.published_table import import_table
 from harness.spec.work import OwnStepCell
 from tests.engines.numpy_engine import SPEC

@@ -1,4 +1,7 @@
-"""No two modules of the package need each other, deferred imports and those for types alone included."""
+"""No two modules of the package need each other, deferred imports and those for types alone included.
+
+A folder that is asked for by `registered` needs each of its modules.
+"""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -19,8 +22,8 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
-def needed(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """The modules among `known` that a file imports, wherever in it that is written."""
+def needed(of: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The modules among `known` that a module imports, wherever in its file that is written."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -28,13 +31,22 @@ def needed(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
                 yield name if name in known else node.module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "registered":
+            folder = ast.unparse(node.args[0])
+            yield from entries(of if folder == "__name__" else folder.strip("'"), known)
+
+
+def entries(folder: str, known: Mapping[str, Path]) -> list[str]:
+    """The modules of a folder that `harness.registry.registered` imports."""
+    own = {name: name.removeprefix(f"{folder}.") for name in known if name.startswith(f"{folder}.")}
+    return [name for name, file in own.items() if "." not in file and file != "base" and not file.startswith("_")]
 
 
 def circle(root: Path) -> list[str]:
     """A circle of modules that need one another, or nothing."""
     known = modules(root)
     try:
-        TopologicalSorter({name: set(needed(path, known)) for name, path in known.items()}).prepare()
+        TopologicalSorter({name: set(needed(name, path, known)) for name, path in known.items()}).prepare()
     except CycleError as error:
         found: list[str] = error.args[1]
         return found
@@ -61,3 +73,16 @@ def test_a_circle_is_found_however_it_is_closed(back: str, tmp_path: Path) -> No
     (package / "one.py").write_text("from circled.two import Y\n")
     (package / "two.py").write_text(f"{back}\n")
     assert set(circle(package)) == {"circled.one", "circled.two"}
+
+
+@pytest.mark.parametrize("folder", ["__name__", "'circled.kinds'"])
+def test_a_circle_through_a_folder_that_is_a_registry_is_found(folder: str, tmp_path: Path) -> None:
+    kinds = tmp_path / "circled" / "kinds"
+    kinds.mkdir(parents=True)
+    (kinds.parent / "__init__.py").touch()
+    (kinds.parent / "runner.py").write_text("from circled.kinds import every\n")
+    (kinds / "__init__.py").write_text(f"def every():\n    return registered({folder}, 'KIND')\n")
+    (kinds / "base.py").write_text("from circled.kinds import every\n")
+    assert circle(kinds.parent) == []
+    (kinds / "sweep.py").write_text("from circled.runner import begin\n")
+    assert set(circle(kinds.parent)) == {"circled.kinds", "circled.kinds.sweep", "circled.runner"}

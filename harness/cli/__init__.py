@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from harness.cli._offered import Offered, Verb, option
+from harness.cli._options import Flag, Verb, option
 from harness.cli._streams import standard_streams
 from harness.errors import HarnessError, nearest
 from harness.visible import message
@@ -83,9 +83,9 @@ def _verb(module: ModuleType) -> Callable[..., int]:
 
     own = getattr(module, "FLAGS", None) or inspect.signature(module.command).parameters.values()
     no_color = option("no_color", bool, "Without colour, as with the variable NO_COLOR.", default=False)
-    offered = [*(parameter.replace(kind=Offered.KEYWORD_ONLY) for parameter in own), no_color]
-    verb.__signature__ = inspect.Signature(offered)  # type: ignore[attr-defined]
-    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in offered}
+    flags = [*(parameter.replace(kind=Flag.KEYWORD_ONLY) for parameter in own), no_color]
+    verb.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in flags}
     return verb
 
 

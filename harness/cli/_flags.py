@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli._completion import values_of
-from harness.cli._offered import Offered, option
+from harness.cli._options import Flag, option
 from harness.errors import UsageError
 from harness.spec.axes import SETTINGS
-from harness.spec.sweep import AXES, HELP, Sweep, laid_over
+from harness.spec.sweep import AXES, HELP, Sweep, raw_keys
 from harness.spec.text import text_of, value_from
 
 ON_RESUME = ("resume", "results", "quiet", "json")
@@ -19,12 +19,12 @@ OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
 """Keys of a spec that have no meaning where two sides are compared."""
 
 
-def key_flags(without: Collection[str] = ()) -> list[Offered]:
+def key_flags(without: Collection[str] = ()) -> list[Flag]:
     """A flag for every key of a spec but those named."""
     return [_key_flag(key) for key in Sweep.model_fields if key not in without]
 
 
-def _key_flag(key: str) -> Offered:
+def _key_flag(key: str) -> Flag:
     if Sweep.model_fields[key].annotation is bool:
         name = key.replace("_", "-")
         both = f"--{name}/--no-{name}" if Sweep.model_fields[key].default else ""
@@ -72,5 +72,5 @@ def run_to_resume(given: dict[str, Any], *beside: str) -> Path | None:
 
 def read_values(spec: Path | None, flags: dict[str, str]) -> tuple[dict[str, Any], str]:
     """The keys of SPEC with the flags laid over them, and what to call the source in an error."""
-    values, source = laid_over(spec, {key: value_from(key, text) for key, text in flags.items()})
+    values, source = raw_keys(spec, {key: value_from(key, text) for key, text in flags.items()})
     return values, f"{source} and flags" if spec is not None and flags else source

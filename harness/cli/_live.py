@@ -19,9 +19,8 @@ from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far, summary_so_far
 from harness.run.progress.base import duration, on_side
 from harness.run.progress.eta import Timed
-from harness.run.progress.lines import counted
 from harness.spec.cell import Cell
-from harness.visible import printable
+from harness.visible import plural, printable
 
 EVERY_S = 1.0
 """While trials take turns the screen is drawn this often at most: drawing takes some milliseconds."""
@@ -103,7 +102,7 @@ class TerminalProgress(Timed):
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Show the table."""
         super().started(run_id, total, estimate_s)
-        self.display.say(f"run {run_id}: {counted(total)}, about {duration(estimate_s)}")
+        self.display.say(f"run {run_id}: {plural(total, 'trial')}, about {duration(estimate_s)}")
         self._reckon()
         with contextlib.suppress(OSError, ValueError):
             self.display.start()
@@ -112,7 +111,7 @@ class TerminalProgress(Timed):
         """Name the block; between groups there is time to look at what is known so far."""
         self.screen.block = " · ".join(filter(None, (f"block {number + 1}/{blocks}", self.ahead)))
         self.screen.round = ""
-        self.screen.now = counted(trials)
+        self.screen.now = plural(trials, "trial")
         self._look()
         self._reckon()
 

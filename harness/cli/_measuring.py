@@ -9,14 +9,14 @@ from pathlib import Path
 from harness.cli._terminal import heeds_control
 from harness.plan import Estimate, estimate
 from harness.record.reading import load_run
-from harness.run import runner
 from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import first_plan
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import asked_matrix
+from harness.run.resume import resume as resume_run
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.visible import json_text
+from harness.visible import json_text, plural
 
 
 def dry_run(sweep: Sweep, json_out: bool) -> int:
@@ -47,8 +47,7 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
 
 
 def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
-    cells, trials = ("" if count == 1 else "s" for count in (len(matrix.cells), expected.trials))
-    planned = f"{len(matrix.cells)} cell{cells}, {expected.trials} trial{trials}"
+    planned = f"{plural(len(matrix.cells), 'cell')}, {plural(expected.trials, 'trial')}"
     print(f"{planned}, about {duration(expected.seconds)} if all run here")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
@@ -68,7 +67,7 @@ def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: S
 
 def resume(path: Path, quiet: bool, json_out: bool) -> int:
     """Run what is missing of the run at `path`; returns the exit code."""
-    runner.resume("sweep", path, progress_for(quiet, json_out, path.parent))
+    resume_run("sweep", path, progress_for(quiet, json_out, path.parent))
     return _tell(path, json_out)
 
 

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.record.trial import TrialRecord
-from harness.report.words.text import plural, shortened, significant
+from harness.report.words.text import shortened, significant
 from harness.run.progress.base import duration
 from harness.spec.cell import Cell
 from harness.spec.work import Quantity, quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 WIDE, MEDIUM = 92, 58
 """Columns from which all columns of the table have room, and from which all but two have."""

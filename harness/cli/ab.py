@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import UsageError
 from harness.looks import MAX_BLOCKS, MOST_BLOCKS, QUIET_BLOCKS
 from harness.visible import json_text
@@ -30,7 +30,7 @@ def command(**given: Any) -> int:
     from harness.cli._measuring import progress_for
     from harness.record.reading import load_run
     from harness.report.kinds.ab import comparison_of
-    from harness.run.runner import resume
+    from harness.run.resume import resume
 
     began = time.monotonic()
     flags = keys_given(given, without=OF_SWEEPS)

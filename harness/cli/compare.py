@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import run_ids
-from harness.cli._offered import RESULTS, Offered, argument, option
+from harness.cli._options import RESULTS, Flag, argument, option
 from harness.errors import UsageError, not_one_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ _DELTA = (
 _CORRECTION = "For many comparisons at once: fdr (few of the alarms are false), holm (not one is), none."
 _FORMAT = "terminal, markdown, json, html. Default: by the end of FILE's name, else terminal."
 FLAGS = [
-    argument("run_a", str, _RUN_A, "RUN_A", Offered.empty, show_default=False, autocompletion=run_ids),
+    argument("run_a", str, _RUN_A, "RUN_A", Flag.empty, show_default=False, autocompletion=run_ids),
     argument("run_b", str | None, _RUN_B, "RUN_B", show_default=False, autocompletion=run_ids),
     option(
         "along",

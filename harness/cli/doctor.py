@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli._offered import FOLDER, ResultsFolder
+from harness.cli._options import FOLDER, ResultsFolder
 from harness.errors import UsageError
 from harness.visible import json_text
 

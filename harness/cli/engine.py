@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli._offered import AsJson
+from harness.cli._options import AsJson
 from harness.errors import UsageError, not_one_of
 from harness.visible import json_text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.spec.sweep import AXES, OF_OTHER_WORK, Sweep, load_sweep, sweep_from
 from harness.spec.text import value_from
@@ -36,7 +36,7 @@ def command(**given: Any) -> int:
     from harness.cli.show import tell
     from harness.record.reading import load_run
     from harness.run.kinds.explain import explain
-    from harness.run.runner import resume
+    from harness.run.resume import resume
 
     flags = keys_given(given, without=NOT_TAKEN)
     progress = progress_for(given["quiet"], given["json"])

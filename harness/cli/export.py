@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._offered import FOLDER, RankUnproved, ResultsFolder, RunName, with_names
+from harness.cli._options import FOLDER, RankUnproved, ResultsFolder, RunName, with_names
 
 if TYPE_CHECKING:
     from harness.record import Run

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import UNUSED, run_to_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import NothingMeasured
 from harness.spec.faults import HELP as HELP_OF_KEYS
 from harness.spec.faults import LISTS, Faults, faults_from, value_of_fault_key
@@ -29,7 +29,7 @@ def command(**given: Any) -> int:
     from harness.record.reading import load_run
     from harness.run.kinds.faults.progress import FaultLines
     from harness.run.kinds.faults.run import measure_faults
-    from harness.run.runner import resume
+    from harness.run.resume import resume
 
     lines = FaultLines(quiet=given["quiet"] or given["json"])
     if earlier is None:

@@ -8,7 +8,7 @@ import typer
 
 from harness.cli._completion import strategies
 from harness.cli._index import list_in_index
-from harness.cli._offered import FOLDER, AsJson, ResultsFolder
+from harness.cli._options import FOLDER, AsJson, ResultsFolder
 from harness.visible import json_text, one_line
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli._offered import FOLDER, AsJson, ResultsFolder
+from harness.cli._options import FOLDER, AsJson, ResultsFolder
 from harness.visible import json_text
 
 VERB = "import"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli._offered import FOLDER, ResultsFolder
+from harness.cli._options import FOLDER, ResultsFolder
 from harness.visible import json_text, printable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._completion import run_ids
-from harness.cli._offered import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
+from harness.cli._options import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
 from harness.visible import json_text
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli._offered import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
+from harness.cli._options import FOLDER, AsJson, RankUnproved, ResultsFolder, RunName
 
 if TYPE_CHECKING:
     from harness.record import Run

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import key_flags, keys_given, read_values, run_to_resume
-from harness.cli._offered import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import Interrupted
 from harness.spec.sweep import sweep_from
 

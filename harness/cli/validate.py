@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
-from harness.cli._offered import RESULTS, option, resume_option, with_names
+from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
@@ -43,7 +43,7 @@ def command(**given: Any) -> int:
     from harness.record.validation import with_recorded_rules, write_validation
     from harness.report.kinds.validation import validation_text
     from harness.run.kinds.validate import validate
-    from harness.run.runner import resume
+    from harness.run.resume import resume
 
     progress = progress_for(given["quiet"], given["json"])
     if earlier is None:

@@ -17,7 +17,7 @@ from harness.pytest_plugin.undecided import UndecidedGate
 from harness.record.reading import Run
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
-from harness.visible import one_line
+from harness.visible import one_line, plural
 
 
 class GateSession:
@@ -145,7 +145,7 @@ class GateSession:
 
     def _announcement(self, cells: Sequence[GateCell], rules: GateRules) -> str:
         """How many cells, against what, and how long that takes on a machine that does nothing else."""
-        count = f"{len(cells)} cell" + ("" if len(cells) == 1 else "s")
+        count = plural(len(cells), "cell")
         if self._options.mode == "prove":
             return f"{count} proved, not timed"
         sides = 2 if self._options.mode == "against" else 1

@@ -6,7 +6,8 @@ from harness.analysis.limits import reached
 from harness.record.limits import Limit, LimitKind, LimitsRecord
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
-from harness.report.words.text import bounds, listed, plural, significant
+from harness.report.words.text import bounds, listed, significant
+from harness.visible import plural
 
 WHAT: dict[LimitKind, str] = {
     "products": "matrix product",

@@ -16,7 +16,8 @@ from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.page.markup import body_of
-from harness.report.tables.frames import cell_frame, comparison_frame, trial_frame
+from harness.report.tables.cells import cell_frame
+from harness.report.tables.frames import comparison_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines

@@ -3,7 +3,8 @@
 from harness.record.proof import Proof, ProofRecord, ProofResult, Subject
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import listed, plural
+from harness.report.words.text import listed
+from harness.visible import plural
 
 QUESTIONS: dict[Subject, str] = {
     "device": "does it answer",

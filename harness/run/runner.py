@@ -19,7 +19,6 @@ from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_manifest
 from harness.record.store import RunStore, new_run_id
 from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
-from harness.run.kinds import run_kinds
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
@@ -64,14 +63,13 @@ def begin(
     return store.path
 
 
-def resume(name: str, path: Path, listener: Any) -> None:
-    """Do what the run at `path`, of the kind `name`, still misses; nothing when that is nothing.
+def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
+    """Do what the run at `path` still misses; nothing when that is nothing. Raises what `begin` does.
 
-    UsageError when it is a run of another kind, whose verb is then named. Raises what `begin` does.
+    UsageError when it is no run of `kind`: the verb that goes on with it is named.
     """
     manifest = load_manifest(path)
-    _check_kind(manifest, path, name)
-    kind = run_kinds()[name]
+    _check_kind(manifest, path, kind.name)
     if manifest.status == "finished" and not kind.may_reopen:
         return
     with RunStore.open_for_resume(path) as store:

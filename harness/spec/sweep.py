@@ -196,7 +196,7 @@ def sweep_from(values: Mapping[str, Any], source: str = "spec", unused: Collecti
     return sweep if len(used) == len(values) else _whole(used, source)
 
 
-def typed(values: Mapping[str, Any], source: str) -> Sweep:
+def sweep_of_keys(values: Mapping[str, Any], source: str) -> Sweep:
     """`values`, each of its key's type, whether or not they go together; UsageError names the key."""
     for key in values:
         if key not in Sweep.model_fields:
@@ -211,7 +211,7 @@ def typed(values: Mapping[str, Any], source: str) -> Sweep:
 
 def _whole(values: dict[str, Any], source: str) -> Sweep:
     """`values` as a Sweep whose keys go together."""
-    sweep = typed(values, source)
+    sweep = sweep_of_keys(values, source)
     for key in OWN_FUNCTIONS:
         if (path := getattr(sweep, key)) and not re.fullmatch(OWN_PATTERN, path):
             raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function")
@@ -256,7 +256,7 @@ def load_sweep(path: Path) -> dict[str, Any]:
         raise UsageError(f"SPEC: '{path}': {_deepest_key(text)}: is nested too deeply") from None
 
 
-def laid_over(spec: Path | None, keys: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def raw_keys(spec: Path | None, keys: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The raw keys of `spec` with `keys` laid over them, and what to call the source in an error.
 
     Without either those of the default sweep. UsageError when the spec cannot be read.

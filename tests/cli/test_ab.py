@@ -233,7 +233,7 @@ def test_a_run_that_was_stopped_goes_on(harness: Harness, tmp_path: Path, monkey
     gone_on: list[Path] = []
     half = ab_run(SLOWER, looks=(4, 8))
     path = stored(replace(half, manifest=half.manifest.model_copy(update={"status": "interrupted"})), tmp_path / "r")
-    monkeypatch.setattr("harness.run.runner.resume", lambda _, path, __: gone_on.append(path))
+    monkeypatch.setattr("harness.run.resume.resume", lambda _, path, __: gone_on.append(path))
     code, _, _ = harness("--resume", "latest", "--results", "r", "--strict", "--quiet")
     assert code == 1
     assert [one.resolve() for one in gone_on] == [path.resolve()]

@@ -42,7 +42,7 @@ def validator(monkeypatch: pytest.MonkeyPatch) -> Validator:
     importlib.import_module("harness.cli._measuring")  # first, or it would take the stand-in and keep it
     made = Validator()
     monkeypatch.setattr("harness.run.kinds.validate.validate", made.validate)
-    monkeypatch.setattr("harness.run.runner.resume", made.resume)
+    monkeypatch.setattr("harness.run.resume.resume", made.resume)
     return made
 
 

@@ -13,7 +13,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.export import exporters
 from harness.report.page.report import render
-from harness.report.tables.frames import cell_frame
+from harness.report.tables.cells import cell_frame
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines

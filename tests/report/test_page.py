@@ -312,7 +312,7 @@ def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
     for part in (
         "seeds 1 (stage 1)",
         "136 of 136 planned trials recorded",
-        "after warm-up 10 windows each, sized by pilots for 100 ms, which lasted ",
+        "after warm-up 10 windows each, sized for 100 ms, which lasted ",
         f"SHA-256 {plan.sha256[:12]}…",
         "records schema version 1",
     ):

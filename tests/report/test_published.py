@@ -1,6 +1,17 @@
-"""Published scaling, carried in the package."""
+"""Published scaling, carried in the package or imported."""
 
-from harness.report.tables.overlay import published
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.record.imported import PublishedFigure
+from harness.report.tables.overlay import published, series_of
+
+
+def figure(row: int, replicas: int, rate: float, source: str = "a paper", **keys: Any) -> PublishedFigure:
+    of = {"strategy": "mirrored", "model": "mlp", "batch_size": 8, "replicas": replicas, **keys}
+    return PublishedFigure(row=row, keys=of, throughput_examples_per_s=rate, source=source)
 
 
 def test_every_series_starts_at_one_replica_with_an_efficiency_of_one() -> None:
@@ -21,3 +32,24 @@ def test_hardware_date_and_source_are_named() -> None:
         for part in (series.hardware, series.date, series.source, series.model):
             assert part
             assert part in series.words
+
+
+def test_the_workers_of_a_series_count_as_replicas() -> None:
+    [series] = series_of([figure(2, 1, 10.0), figure(3, 2, 19.0), figure(4, 2, 36.0, workers=2)])
+    assert series.images_per_s == ((1, 10.0), (2, 19.0), (4, 36.0))
+
+
+def test_two_figures_of_a_series_at_as_many_replicas_are_refused_by_their_rows() -> None:
+    with pytest.raises(UsageError, match=r"rows 3 and 4 .* both of 2 replicas"):
+        series_of([figure(2, 1, 10.0), figure(3, 2, 19.0), figure(4, 1, 15.0, workers=2)])
+
+
+def test_what_two_sources_say_is_two_series_told_apart() -> None:
+    both = [figure(2 * n, n, 10.0 * n, source) for source in ("a paper", "another") for n in (1, 2)]
+    assert len({series.words for series in series_of(both)}) == 2
+
+
+def test_a_batch_that_a_table_does_not_give_is_not_said_to_be_0() -> None:
+    figures = [figure(2, 1, 10.0), figure(3, 2, 19.0)]
+    unsaid = [f.model_copy(update={"keys": {k: v for k, v in f.keys.items() if k != "batch_size"}}) for f in figures]
+    assert ", batch not given, " in series_of(unsaid)[0].words

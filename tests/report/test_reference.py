@@ -1,11 +1,15 @@
-"""The report that is kept in the repository is that which today's code makes of the run that is kept."""
+"""The report that is kept in the repository is what today's code makes of the run that is kept; so are its exports."""
 
+import hashlib
+import importlib.metadata
 import re
+import tempfile
 from pathlib import Path
 
 from harness.analysis import summarise
-from harness.record.reading import load_run
+from harness.report.export import exporters
 from harness.report.page.report import render
+from tests.report.export.runs import reference
 
 ROOT = Path(__file__).parents[2]
 SAID = (
@@ -17,10 +21,48 @@ SAID = (
 
 
 def test_the_kept_report_says_what_todays_code_says_of_the_kept_run() -> None:
-    run = load_run(ROOT / "results" / "reference")
+    run = reference()
     today = render(run.manifest, run.trials, summarise(run.manifest, run.trials))
     kept = (ROOT / "reports" / "reference.html").read_text(encoding="utf-8")
     for pattern in SAID:
         said = re.findall(pattern, today)
         assert said
         assert re.findall(pattern, kept) == said, "make the page anew: python docs/report_pictures.py"
+
+
+def export_digests() -> dict[str, str]:
+    """The beginning of the SHA-256 of the kept run in each format that is text.
+
+    Another processor's last digits, and the version of pytest-benchmark that is installed, are no change.
+    """
+    found = {}
+    for name, exporter in exporters().items():
+        if name in NO_TEXT:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            exporter.export(reference(), target := Path(folder) / "made")
+            files = sorted(target.rglob("*.json")) if target.is_dir() else [target]
+            text = "".join(file.read_bytes().decode() for file in files)
+        text = text.replace(importlib.metadata.version("pytest-benchmark"), "VERSION")
+        text = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number[0]):.10g}", text)
+        found[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found
+
+
+NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
+# Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
+DIGESTS = {
+    "asv": "084cafdb9ef83bf7",
+    "cells": "4b8f10cde4baf522",
+    "csv": "26b8c01fd59edcbc",
+    "github-action-bigger": "d82855ed7b305acb",
+    "github-action-smaller": "89d0f2efd0fc31b0",
+    "json": "f9a3a217089adb2b",
+    "markdown": "925b6d8fe2241e9f",
+    "pytest-benchmark": "329f71ab570be70e",
+    "windows": "631bc0ef204026a5",
+}
+
+
+def test_every_text_export_of_the_kept_run_is_as_it_was() -> None:
+    assert export_digests() == DIGESTS

@@ -153,11 +153,11 @@ def test_windows_are_as_long_as_they_lasted_not_as_was_asked_for() -> None:
     summary = summarise(manifest, trials)
     medians = [cell.measured.windows.window_s for cell in summary.cells if cell.measured and cell.measured.windows]
     lasted = f"which lasted {seconds(min(medians))} to {seconds(max(medians))} (medians of cells)"
-    said = f"10 windows each, sized by pilots for 100 ms, {lasted}; "
+    said = f"10 windows each, sized for 100 ms, {lasted}; "
     assert windows_words(manifest, summary) + "; " == said
     assert said in " ".join(run_text(manifest, trials, summary, 100, False).split())
     nothing = summarise(*make_run(change=lambda _: None))
-    assert windows_words(manifest, nothing) == "10 windows each, sized by pilots for 100 ms"
+    assert windows_words(manifest, nothing) == "10 windows each, sized for 100 ms"
     one = summarise(*make_run([make_cell()], faults=False))
     assert re.search(r", which lasted [\d.]+ ms \(median\)$", windows_words(manifest, one))
 

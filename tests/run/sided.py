@@ -17,7 +17,7 @@ from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, Quiet
-from harness.run.runner import resume
+from harness.run.resume import resume
 from harness.spec import Cell, Sweep
 from tests.comparisons import FACTS
 from tests.record.examples import cell

@@ -16,7 +16,7 @@ from harness.record.reading import list_runs, load_manifest
 from harness.record.store import RunStore
 from harness.run.kinds import run_kinds
 from harness.run.process.zygote import ZygoteError
-from harness.run.runner import resume
+from harness.run.resume import resume
 from tests.run.benches import BENCHES, KindBench
 
 KINDS = sorted(run_kinds())

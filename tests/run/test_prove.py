@@ -125,7 +125,7 @@ def test_a_model_without_room_must_end_as_out_of_memory(ends: list[str], verdict
 def test_a_cell_is_judged_by_its_last_trial_and_what_cannot_run_here_is_not_told() -> None:
     def of(*ends: str) -> list[str]:
         trials = [ended(end) for end in ends]
-        return [proof.verdict for proof in cells.judged(SimpleNamespace(manifest=manifest(), trials=trials))]  # type: ignore[arg-type]
+        return [proof.verdict for proof in cells.proofs_of(SimpleNamespace(manifest=manifest(), trials=trials))]  # type: ignore[arg-type]
 
     assert of("ok") == ["passed"]
     assert of("out_of_memory", "ok") == ["passed"]

@@ -16,7 +16,7 @@ from harness.record.manifest import ValidationPlan
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.progress.base import Progress, Quiet
-from harness.run.runner import resume
+from harness.run.resume import resume
 from harness.spec import Cell, Sweep
 from harness.spec.expand import base_of
 from harness.trial.delay import PLACEBO

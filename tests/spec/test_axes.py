@@ -26,6 +26,7 @@ from harness.report.figures.curves import throughput_figure
 from harness.report.history.names import names_in
 from harness.report.page.trials.columns import labels_of
 from harness.report.page.trials.command import repeat_command
+from harness.report.tables.overlay import series_of
 from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
@@ -144,6 +145,16 @@ def test_a_published_figure_of_another_value_has_another_label(key: str) -> None
     values = [{**{name: getattr(cell, name) for name in needed}, key: getattr(cell, key)} for cell in pair_of(key)]
     a, b = (PublishedFigure(row=2, keys=keys, throughput_examples_per_s=1.0) for keys in values)
     assert a.label != b.label
+
+
+@pytest.mark.parametrize("key", [key for key in TABLE if key not in ("replicas", "workers")])
+def test_a_published_series_is_of_one_value_of_an_axis_and_its_caption_says_which(key: str) -> None:
+    shared = {"strategy": "mirrored", "model": "mlp", "batch_size": 8}
+    values = [{**shared, key: getattr(cell, key)} for cell in pair_of(key)]
+    each = [{**keys, "replicas": n} for keys in values for n in (1, 2)]
+    found = series_of([PublishedFigure(row=2, keys=keys, throughput_examples_per_s=1.0) for keys in each])
+    # a series of a fixed global batch is none: its efficiency is another thing
+    assert len({series.words for series in found}) == len(found) == (1 if key == "batch_scope" else 2)
 
 
 @every_axis

@@ -10,8 +10,8 @@ from harness.report.comparison.words import cpu_words, quantity_of_rows, row_wor
 from harness.report.export.rows import interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, Patch
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import listed, plural, shortened
-from harness.visible import printable
+from harness.report.words.text import listed, shortened
+from harness.visible import plural, printable
 
 MOST = 40
 _TOLD = 10

@@ -6,8 +6,8 @@ from harness.record.validation import ValidationRecord
 from harness.report.comparison.words import quantity_of_rows
 from harness.report.tables.validation import pooled_rate
 from harness.report.words.method import Method
-from harness.report.words.text import listed, plural, significant
-from harness.visible import printable
+from harness.report.words.text import listed, significant
+from harness.visible import plural, printable
 
 CORRECTIONS = {"none": "none", "fdr": "Benjamini–Hochberg, false discovery rate 5 %", "holm": "Holm, 5 % in all"}
 

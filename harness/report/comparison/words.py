@@ -6,9 +6,9 @@ from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
-from harness.report.words.text import NOTHING, listed, plural, ratio
+from harness.report.words.text import NOTHING, listed, ratio
 from harness.spec.work import Quantity, quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""

@@ -10,8 +10,8 @@ from harness.record.manifest import RunManifest
 from harness.report.figures.faults import faults_figure
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, plural, seconds, significant, size
-from harness.visible import printable
+from harness.report.words.text import NOTHING, seconds, significant, size
+from harness.visible import plural, printable
 
 A_DAY_S = 86400.0
 FAULT_WORDS: dict[str, str] = {

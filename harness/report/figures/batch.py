@@ -19,8 +19,9 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.words.text import OWN_INTERVAL, listed, percent, plural, shortened
+from harness.report.words.text import OWN_INTERVAL, listed, percent, shortened
 from harness.spec.work import Quantity
+from harness.visible import plural
 
 _MIB = 2**20
 

@@ -7,7 +7,8 @@ from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary
 from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure, Patch
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import plural, seconds
+from harness.report.words.text import seconds
+from harness.visible import plural
 
 PARTS = ("noticed", "restart", "replay")
 PART_WORDS = {

@@ -8,9 +8,10 @@ from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, StrMethodFormatter
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.words.text import OWN_INTERVAL, listed, plural, shortened, significant
+from harness.report.words.text import OWN_INTERVAL, listed, shortened, significant
 from harness.spec.network import Network
 from harness.spec.work import EXAMPLES, Quantity, quantity_of
+from harness.visible import plural
 
 _MOST_CURVES = 8
 _BESIDE = 4.0

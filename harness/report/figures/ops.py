@@ -11,7 +11,8 @@ from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import NOT_JUDGED, listed, percent, plural, shortened, significant
+from harness.report.words.text import NOT_JUDGED, listed, percent, shortened, significant
+from harness.visible import plural
 
 _MOST_GROUPS = 16
 

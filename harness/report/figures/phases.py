@@ -7,7 +7,8 @@ from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Patch, Path, PathPatch
 from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import PHASE_WORDS, STACKED, plural, seconds, shortened, significant
+from harness.report.words.text import PHASE_WORDS, STACKED, seconds, shortened, significant
+from harness.visible import plural
 
 MOST = 40
 _HALF = 0.34

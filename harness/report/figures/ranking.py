@@ -7,8 +7,9 @@ from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, plural, shortened, significant
+from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, shortened, significant
 from harness.spec.work import quantity_of
+from harness.visible import plural
 
 MOST = 40
 GLANCE = 8

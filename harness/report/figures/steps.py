@@ -10,7 +10,8 @@ from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import bars, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
-from harness.report.words.text import NOT_JUDGED, listed, plural, ratio, seconds, share_of, shortened, significant
+from harness.report.words.text import NOT_JUDGED, listed, ratio, seconds, share_of, shortened, significant
+from harness.visible import plural
 
 MOST = 40
 _SPREAD = 3.0

@@ -9,8 +9,8 @@ from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Figure
 from harness.report.figures.svg import MUTED, SERIES, Picture, picture, style
 from harness.report.history.words import change_percent
-from harness.report.words.text import plural, significant
-from harness.visible import printable
+from harness.report.words.text import significant
+from harness.visible import plural, printable
 
 
 def history_figure(series: Series, slug: str, name: str) -> Picture | None:

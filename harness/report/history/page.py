@@ -18,9 +18,9 @@ from harness.report.history.words import (
 )
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
-from harness.report.words.text import listed, plural
+from harness.report.words.text import listed
 from harness.version import __version__
-from harness.visible import printable
+from harness.visible import plural, printable
 
 MOST_FIGURES = 60
 """Series that are drawn, those that changed first; the table has all."""

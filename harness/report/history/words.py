@@ -9,9 +9,9 @@ from harness.record.validation import Rate
 from harness.report.history.names import machine_of, names_in
 from harness.report.tables.table import Head, Table
 from harness.report.words.sparkline import sparkline
-from harness.report.words.text import NOTHING, STATUS_WORDS, listed, plural, significant
+from harness.report.words.text import NOTHING, STATUS_WORDS, listed, significant
 from harness.spec.work import quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 Between = Mapping[tuple[str | None, str | None], Commits]
 """The commits between two recorded revisions."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.record.imported import ImportedRecord
 from harness.record.reading import Run, RunListing
 from harness.report.kinds.base import PageRequest, Presentation
-from harness.visible import one_line
+from harness.visible import one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ class _Imported(Presentation):
 
     def listed(self, listing: RunListing) -> str:
         """See Presentation."""
-        return f"{listing.cells} published figure{'' if listing.cells == 1 else 's'}, not measured here"
+        return f"{plural(listing.cells or 0, 'published figure')}, not measured here"
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """See Presentation."""

@@ -21,8 +21,8 @@ from harness.files import opened
 from harness.record.files import replace_file
 from harness.report.kinds import presentations
 from harness.report.page.templating import rendered
-from harness.report.words.text import plural, shortened
-from harness.visible import printable
+from harness.report.words.text import shortened
+from harness.visible import plural, printable
 
 INDEX_NAME = "index.html"
 MARK = "harness-kind"

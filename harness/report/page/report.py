@@ -20,10 +20,10 @@ from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
-from harness.report.words.text import plural, sentence
+from harness.report.words.text import sentence
 from harness.report.words.where import pointers
 from harness.spec.work import quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 _SCRIPTS = ("print.js", "csv.js")
 """What every report needs, beside what its sections name."""

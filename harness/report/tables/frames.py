@@ -1,4 +1,7 @@
-"""A run as pandas frames: the columns of `harness.report.tables.columns`, with types that do not depend on the run."""
+"""A run as pandas frames: the columns of `harness.report.tables.columns`, with types that do not depend on the run.
+
+Cells have theirs in `harness.report.tables.cells`.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.analysis.comparison.result import Comparison
-from harness.record.reading import Run, RunListing
+from harness.record.reading import RunListing
 from harness.record.trial import TrialRecord, Windows
-from harness.report.kinds import presentation_of
 from harness.report.tables.columns import (
     COMPARISON_COLUMNS,
     RUN_COLUMNS,
-    SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
     WINDOW_KEYS,
@@ -20,7 +21,6 @@ from harness.report.tables.columns import (
     ColumnKind,
 )
 from harness.report.tables.quantities import columns_for
-from harness.spec.work import EXAMPLES
 from harness.visible import printable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def trial_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
     import pandas as pd
 
     columns = columns_for(TRIAL_COLUMNS, (trial.cell for trial in trials))
-    return pd.DataFrame({column.name: _series(column, map(column.of, trials)) for column in columns})
+    return pd.DataFrame({column.name: pandas_series(column, map(column.of, trials)) for column in columns})
 
 
 def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
@@ -56,7 +56,9 @@ def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
     own = {column.name for column in columns if column.name in WINDOW_KEYS or column.name.startswith("cell.")}
     frame = pd.DataFrame(
         {
-            column.name: _series(column, (column.of(trial) for trial, _ in timed)).iloc[trial_of].reset_index(drop=True)
+            column.name: pandas_series(column, (column.of(trial) for trial, _ in timed))
+            .iloc[trial_of]
+            .reset_index(drop=True)
             for column in columns
             if column.name in own
         }
@@ -64,27 +66,15 @@ def window_frame(trials: Sequence[TrialRecord]) -> "pd.DataFrame":
     for column in columns:
         if column.name not in own:
             values = [_window_values(column.name, trial, windows) for trial, windows in timed]
-            frame[column.name] = _series(column, np.concatenate([*values, np.empty(0)]))
+            frame[column.name] = pandas_series(column, np.concatenate([*values, np.empty(0)]))
     return frame
-
-
-def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
-    """One row a cell with its estimates; of an imported run one row a published figure, without a rank."""
-    import pandas as pd
-
-    rows = [
-        {"run_id": run.manifest.run_id, **row} for run in runs for row in presentation_of(run.manifest).cell_rows(run)
-    ]
-    published = [EXAMPLES] if any(row.get(EXAMPLES.throughput_key) is not None for row in rows) else []
-    columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells), published)
-    return pd.DataFrame({c.name: _series(c, [row.get(c.name) for row in rows]) for c in columns})
 
 
 def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
     """One row a run."""
     import pandas as pd
 
-    return pd.DataFrame({c.name: _series(c, map(c.of, listings)) for c in RUN_COLUMNS})
+    return pd.DataFrame({c.name: pandas_series(c, map(c.of, listings)) for c in RUN_COLUMNS})
 
 
 def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
@@ -92,7 +82,7 @@ def comparison_frame(comparison: Comparison) -> "pd.DataFrame":
     import pandas as pd
 
     columns = columns_for(COMPARISON_COLUMNS, (side.cell for row in comparison.rows for side in (row.a, row.b)))
-    frame = pd.DataFrame({c.name: _series(c, map(c.of, comparison.rows)) for c in columns})
+    frame = pd.DataFrame({c.name: pandas_series(c, map(c.of, comparison.rows)) for c in columns})
     frame.attrs = {
         "a": comparison.title_a,
         "b": comparison.title_b,
@@ -133,7 +123,8 @@ def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarr
     return np.full(len(seconds), np.nan)  # the throughput of work that is counted in something else
 
 
-def _series(column: Column, values: Iterable[Any]) -> "pd.Series[Any]":
+def pandas_series(column: Column, values: Iterable[Any]) -> "pd.Series[Any]":
+    """A column of a frame, with the type of its kind."""
     import pandas as pd
 
     if isinstance(values, np.ndarray) and column.kind in ("count", "flag"):

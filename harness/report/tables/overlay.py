@@ -6,9 +6,10 @@ X(n) ÷ (n·X(1)) of each published series.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
+from harness.errors import UsageError
 from harness.record.imported import PublishedFigure
 from harness.record.published import read_figures
 from harness.visible import printable
@@ -16,6 +17,8 @@ from harness.visible import printable
 FILE = "published_scaling.csv"
 _OF_A_POINT = ("replicas", "workers", "global_batch_size")
 """Keys that the points of one series differ in."""
+_IN_WORDS = ("strategy", "model", "data", "batch_size", "batch_scope")
+"""Keys that the name of a series says without their own name."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,9 @@ class Published:
     model: str
     data: str
     batch_size: int
-    """Examples a replica and step."""
+    """Examples a replica and step; 0 is not given."""
+    others: tuple[str, ...]
+    """KEY=VALUE of every other key that is given."""
     date: str
     source: str
     images_per_s: tuple[tuple[int, float], ...]
@@ -42,11 +47,10 @@ class Published:
 
     @property
     def words(self) -> str:
-        """What it is, when it was published, and where."""
-        return (
-            f"{self.model}, {self.strategy}, batch {self.batch_size} a replica, {self.data} data, on {self.hardware} "
-            f"with {self.suite}, {self.date} ({self.source})"
-        )
+        """What it is, when it was published, and where: what tells it from every other series."""
+        batch = f"batch {self.batch_size} a replica" if self.batch_size else "batch not given"
+        what = ", ".join((self.model, self.strategy, batch, f"{self.data} data", *self.others))
+        return f"{what}, on {self.hardware} with {self.suite}, {self.date} ({self.source})"
 
 
 @functools.cache
@@ -56,24 +60,36 @@ def published() -> tuple[Published, ...]:
 
 
 def series_of(figures: Sequence[PublishedFigure]) -> tuple[Published, ...]:
-    """Figures as series over replicas that start at one, the batch of a replica fixed; in their order."""
-    series: dict[tuple[str, ...], list[PublishedFigure]] = {}
+    """Figures as series over replicas that start at one, the batch of a replica fixed; in their order.
+
+    UsageError where two figures of a series are of as many replicas.
+    """
+    series: dict[Published, list[PublishedFigure]] = {}
     for figure in figures:
-        rest = {key: value for key, value in figure.keys.items() if key not in _OF_A_POINT}
-        series.setdefault((*map(str, (figure.hardware, figure.suite, figure.date, rest)),), []).append(figure)
-    return tuple(found for points in series.values() if (found := _series(points)) is not None)
+        if figure.keys.get("batch_scope") != "global":
+            series.setdefault(_without_points(figure), []).append(figure)
+    found = (replace(one, images_per_s=_points(of)) for one, of in series.items())
+    return tuple(one for one in found if len(one.images_per_s) > 1 and one.images_per_s[0][0] == 1)
 
 
-def _series(figures: Sequence[PublishedFigure]) -> Published | None:
-    """Figures that differ in replicas only, at a fixed batch a replica; None unless one and more replicas are there."""
-    first = figures[0]
-    points = {
-        int(figure.keys["replicas"]) * int(figure.keys.get("workers", 1)): figure.throughput_examples_per_s
-        for figure in figures
-    }
-    if 1 not in points or len(points) < 2 or first.keys.get("batch_scope") == "global":
-        return None
-    known = {key: printable(str(first.keys.get(key, "not given"))) for key in ("strategy", "model", "data")}
-    named = {key: printable(getattr(first, key) or "not given") for key in ("hardware", "suite", "date", "source")}
-    batch = int(first.keys.get("batch_size", 0))
-    return Published(**known, **named, batch_size=batch, images_per_s=tuple(sorted(points.items())))
+def _without_points(figure: PublishedFigure) -> Published:
+    """The series that a figure is of."""
+    keys = {key: printable(str(value)) for key, value in figure.keys.items() if key not in _OF_A_POINT}
+    known = {key: keys.get(key, "not given") for key in ("strategy", "model", "data")}
+    named = {key: printable(getattr(figure, key) or "not given") for key in ("hardware", "suite", "date", "source")}
+    others = tuple(f"{key}={value}" for key, value in sorted(keys.items()) if key not in _IN_WORDS)
+    batch = int(figure.keys.get("batch_size", 0))
+    return Published(**known, **named, batch_size=batch, others=others, images_per_s=())
+
+
+def _points(figures: Sequence[PublishedFigure]) -> tuple[tuple[int, float], ...]:
+    points: dict[int, PublishedFigure] = {}
+    for figure in figures:
+        n = int(figure.keys["replicas"]) * int(figure.keys.get("workers", 1))
+        if n in points:
+            raise UsageError(
+                f"--overlay: rows {points[n].row} and {figure.row} of the table are of one series and both of {n} "
+                "replicas in all; expected one of them"
+            )
+        points[n] = figure
+    return tuple((n, points[n].throughput_examples_per_s) for n in sorted(points))

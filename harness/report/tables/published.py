@@ -8,9 +8,9 @@ from harness.record.manifest import RunManifest
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published, series_of
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, listed, plural, significant
+from harness.report.words.text import NOTHING, listed, significant
 from harness.spec.cell import TrainingCell
-from harness.visible import printable
+from harness.visible import plural, printable
 
 MARK = "Published figures, not measured here"
 _COLUMNS = (

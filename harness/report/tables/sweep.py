@@ -22,7 +22,6 @@ from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
     percent,
-    plural,
     plus_minus,
     ratio,
     seconds,
@@ -32,7 +31,7 @@ from harness.report.words.text import (
     size,
 )
 from harness.spec.work import quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 

@@ -6,8 +6,8 @@ from harness.analysis.comparison.axis import cell_names
 from harness.analysis.tries import Try
 from harness.report.comparison.words import row_words
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, listed, plural
-from harness.visible import printable
+from harness.report.words.text import NOTHING, listed
+from harness.visible import plural, printable
 
 
 def try_lines(tries: Sequence[Try]) -> list[str]:

@@ -8,8 +8,8 @@ from harness.analysis.estimates.power import clopper_pearson, lower_limit, upper
 from harness.record.validation import Effect, PlantSize, Rate, Rule, Spread, ValidationRecord
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, STATUS_MEANING, plural, seconds, sentence, significant
-from harness.visible import printable
+from harness.report.words.text import NOTHING, STATUS_MEANING, seconds, sentence, significant
+from harness.visible import plural, printable
 
 GOALS = {0.03: 0.90, 0.05: 0.95}
 """The share of planted slow-downs of each size that should be called slower."""

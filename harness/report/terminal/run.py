@@ -20,9 +20,9 @@ from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
-from harness.report.words.text import OWN_INTERVAL, listed, plural, sentence, significant
+from harness.report.words.text import OWN_INTERVAL, listed, sentence, significant
 from harness.spec.work import EXAMPLES
-from harness.visible import printable
+from harness.visible import plural, printable
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""

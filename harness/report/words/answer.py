@@ -15,7 +15,6 @@ from harness.report.words.text import (
     bounds,
     described,
     listed,
-    plural,
     plus_minus_now,
     ratio,
     shortened,
@@ -24,7 +23,7 @@ from harness.report.words.text import (
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.naming import key_words
-from harness.visible import printable
+from harness.visible import plural, printable
 
 _NO_WHOLE = "no strategy on all cores, which one would run instead, was not measured"
 _FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")

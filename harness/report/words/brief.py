@@ -9,9 +9,9 @@ from harness.analysis.collectives import of_collectives
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
-from harness.report.words.text import NOT_JUDGED, described, plural, ratio, shortened
+from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
 from harness.spec.cell import TrainingCell
-from harness.visible import printable
+from harness.visible import plural, printable
 
 COLUMNS = 80
 """Of the terminal that it is written for."""

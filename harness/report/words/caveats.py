@@ -8,8 +8,9 @@ from harness.record.trial import TF32
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
-from harness.report.words.text import listed, plural, significant
+from harness.report.words.text import listed, significant
 from harness.spec.naming import key_words
+from harness.visible import plural
 
 GAINS = ("pays", "beats_one_device")
 """Verdicts by which distributing gains over something, which nothing beside them calls overhead."""

@@ -2,8 +2,8 @@
 
 from harness.analysis.choice import Choice
 from harness.analysis.comparison.axis import cell_names
-from harness.report.words.text import listed, plural
-from harness.visible import printable
+from harness.report.words.text import listed
+from harness.visible import plural, printable
 
 
 def choice_words(choice: Choice, run_id: str) -> str:

@@ -10,7 +10,8 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.tables.validation import summary_words, turn_words
-from harness.report.words.text import IN_THESE_MINUTES, listed, percent, plural, seconds, sentence, significant
+from harness.report.words.text import IN_THESE_MINUTES, listed, percent, seconds, sentence, significant
+from harness.visible import plural
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _lasting(summary: RunSummary) -> str:
 def windows_words(manifest: RunManifest, summary: RunSummary) -> str:
     """How many windows were asked for, how long a pilot was to make them, and how long they were."""
     sweep, lasted = manifest.sweep, _lasting(summary)
-    text = f"{plural(sweep.windows, 'window')} each, sized by pilots for {seconds(sweep.window)}"
+    text = f"{plural(sweep.windows, 'window')} each, sized for {seconds(sweep.window)}"
     return f"{text}, which lasted {lasted}" if lasted else text
 
 

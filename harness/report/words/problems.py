@@ -9,8 +9,8 @@ from harness.analysis import CellSummary, Problem, RunSummary
 from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
 from harness.report.words.remedies import LOST, remedy, trend_remedy
-from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, plural, significant
-from harness.visible import printable
+from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, significant
+from harness.visible import plural, printable
 
 _CHECK_WORDS = {
     "reduction": "the sum over replicas is not the exact sum",

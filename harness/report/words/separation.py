@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.analysis import WorkloadSummary
-from harness.report.words.text import described, listed, plural, share, significant
-from harness.visible import printable
+from harness.report.words.text import described, listed, share, significant
+from harness.visible import plural, printable
 
 AFFORDABLE = 50
 """Trials a cell that one may want to pay for."""

@@ -8,7 +8,7 @@ from harness.analysis.cells import CellStatus, CellTrials
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import THREADS
 from harness.spec.naming import sayings
-from harness.visible import one_line, printable
+from harness.visible import one_line, plural, printable
 
 NOTHING = "–"
 NOT_JUDGED = "Not judged: the sweep has not finished."
@@ -144,11 +144,6 @@ def shortened(text: str, limit: int = 46) -> str:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 trial`, `3 trials`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def sentence(text: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.record.trial import TrialRecord
-from harness.report.words.text import plural, size
-from harness.visible import printable
+from harness.report.words.text import size
+from harness.visible import plural, printable
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import harness
-
 _ASKED = (
     (
         "Why two replicas are not twice as fast",
@@ -40,7 +38,7 @@ class Pointer:
 
 def pointers(report: Path | None) -> tuple[Pointer, ...]:
     """Where to look, with links as `report`, a file to be, sees them; without them where its place is not known."""
-    root = Path(harness.__file__).parents[1]
+    root = Path(__file__).parents[3]
     there = report is not None and (root / "docs" / "index.md").is_file()
     seen = Path(os.path.relpath(root, report.parent)).as_posix() if report is not None and there else None
     return tuple(

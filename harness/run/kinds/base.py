@@ -24,6 +24,7 @@ from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
+from harness.visible import plural
 
 Listener = TypeVar("Listener")
 OF_ENGINE = "engine."
@@ -153,7 +154,7 @@ class LiveRun(ABC, Generic[Listener]):
         """Where the records are and how to go on, in words."""
         kind, path = self.store.manifest.what.kind, str(self.store.path)
         way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}"
-        kept = f"1 {kind.unit.removesuffix('s')} is" if self.recorded == 1 else f"{self.recorded} {kind.unit} are"
+        kept = f"{plural(self.recorded, kind.unit.removesuffix('s'))} {'is' if self.recorded == 1 else 'are'}"
         return f"{kept} kept in {path}; go on with: {way}"
 
 

@@ -17,7 +17,7 @@ from harness.record.reading import MANIFEST_NAME, load_manifest, load_run
 from harness.record.store import RunStore
 from harness.run import runner
 from harness.run.kinds import explain
-from harness.run.kinds.ab import decide_as_planned, planned_decision
+from harness.run.kinds.ab import AbRun, decide_as_planned, planned_decision
 from harness.run.kinds.decision import WINDOWING, settings_for
 from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
@@ -77,7 +77,7 @@ def _measure(path: Path, sweep: Sweep, lever: Lever, earlier: Try | None, progre
     try:
         if earlier is not None and earlier.record.run_id is not None and earlier.comparison is not None:
             record = earlier.record
-            runner.resume("ab", results / earlier.record.run_id, progress)
+            runner.resume_as(AbRun, results / earlier.record.run_id, progress)
             return
         sides, command = _sides(lever, sweep)
         manifest = planned_decision(sides, settings_for(results), command)

@@ -6,6 +6,7 @@ from typing import TextIO
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import duration, on_side, say_line
 from harness.run.progress.eta import Timed
+from harness.visible import plural
 
 
 class PlainLines(Timed):
@@ -18,13 +19,13 @@ class PlainLines(Timed):
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Name the run."""
         super().started(run_id, total, estimate_s)
-        self._say(f"run {run_id}: {counted(total)}, about {duration(estimate_s)}")
+        self._say(f"run {run_id}: {plural(total, 'trial')}, about {duration(estimate_s)}")
 
     def block(self, number: int, blocks: int, trials: int) -> None:
         """Announce a group."""
         left = duration(self.left_s())
         ahead = f" ({self.ahead})" if self.ahead else ""
-        turns = counted(trials) + (" take turns" if trials > 1 else "")
+        turns = plural(trials, "trial") + (" take turns" if trials > 1 else "")
         self._say(f"block {number + 1} of {blocks}{ahead}: {turns}, about {left} left")
 
     def ended(self, record: TrialRecord) -> None:
@@ -34,11 +35,6 @@ class PlainLines(Timed):
 
     def _say(self, text: str) -> None:
         say_line(text, self._out)
-
-
-def counted(trials: int) -> str:
-    """`1 trial`, `3 trials`."""
-    return f"{trials} trial{'' if trials == 1 else 's'}"
 
 
 def figure(record: TrialRecord) -> str:

@@ -41,7 +41,7 @@ def prove(
         tell(proof)
     working = [proof.name for proof in proofs if proof.subject == "device" and proof.verdict == "passed"]
     matrix = cells.acceptance(catalogue, working, only=only)
-    run = load_run(cells.measured(matrix, working, results, progress))
+    run = load_run(cells.measure(matrix, working, results, progress))
     for proof in _asked(run, matrix, working, catalogue):
         proofs.append(proof)
         tell(proof)
@@ -77,7 +77,7 @@ def _of_finding(subject: Subject, finding: Finding) -> Proof:
 
 def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogue) -> Iterator[Proof]:
     """What the run says of its cells, then what living trials say of each kind of device."""
-    yield from cells.judged(run)
+    yield from cells.proofs_of(run)
     yield from cells.out_of_memory(run)
     traced = [trial for trial in run.trials if trial.trace is not None]
     yield from map(questions.copies, traced)
@@ -94,12 +94,12 @@ def _of_living(zygote: Zygote, alone: Cell | None, mirrored: Cell | None) -> Ite
     """Clock, memory and libraries of a cell without a strategy, and libraries of a mirrored one."""
     sweep = cells.settings(())
     if alone is not None:
-        first = questions.asked(zygote, alone, sweep, LIMIT_S, paired=True)
+        first = questions.ask(zygote, alone, sweep, LIMIT_S, paired=True)
         yield questions.clock(first)
-        yield questions.memory(first, questions.asked(zygote, alone, sweep, LIMIT_S, paired=True))
+        yield questions.memory(first, questions.ask(zygote, alone, sweep, LIMIT_S, paired=True))
         yield questions.nccl(first)
     if mirrored is not None:
-        both = questions.asked(zygote, mirrored, sweep, LIMIT_S, paired=True)
+        both = questions.ask(zygote, mirrored, sweep, LIMIT_S, paired=True)
         yield questions.clock(both)
         yield questions.nccl(both)
 
@@ -109,7 +109,7 @@ def _of_arithmetic(cell: Cell) -> Proof:
     found = []
     for value in ("0", "1"):
         with Zygote(environment={TF32: value}) as zygote:
-            found.append(questions.asked(zygote, cell, cells.settings(()), LIMIT_S, paired=False))
+            found.append(questions.ask(zygote, cell, cells.settings(()), LIMIT_S, paired=False))
     return questions.arithmetic(*found)
 
 

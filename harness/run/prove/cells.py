@@ -73,12 +73,12 @@ def settings(devices: Sequence[str]) -> Sweep:
     return sweep_from({**SMALL, "name": "prove", "trace": any(kind.endswith("gpu") for kind in devices)})
 
 
-def measured(matrix: Matrix, devices: Sequence[str], results: Path, progress: Progress) -> Path:
+def measure(matrix: Matrix, devices: Sequence[str], results: Path, progress: Progress) -> Path:
     """Measure the cells as a sweep does; the run's folder."""
     return measure_matrix(settings(devices), matrix, results, ["harness", "doctor", "--prove"], progress)
 
 
-def judged(run: Run) -> Iterator[Proof]:
+def proofs_of(run: Run) -> Iterator[Proof]:
     """What each cell came to, by its last trial."""
     last = {trial.cell_id: trial for trial in run.trials}
     for cell in run.manifest.cells:

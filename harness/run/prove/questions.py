@@ -43,7 +43,7 @@ class Answered:
         return None if self.record.status in ("ok", "unproved") else f"{self.record.status}: {self.record.reason}"
 
 
-def asked(zygote: Zygote, cell: Cell, sweep: Sweep, limit_s: float, paired: bool) -> Answered:
+def ask(zygote: Zygote, cell: Cell, sweep: Sweep, limit_s: float, paired: bool) -> Answered:
     """A whole trial of `cell` with windows of SHORT_S, or where `paired` with PAIRS of those and of LONG_S."""
     request = request_for(cell, sweep, data_dir_of(sweep)).model_copy(update={"window_s": SHORT_S})
     slot = Slot("prove", 0, "prove", 0, 1, "none")

@@ -15,7 +15,7 @@ from harness.record import Run, RunStore, TrialRecord
 from harness.record.manifest import PlanRecord
 from harness.run.kinds.decision import AbSettings
 from harness.run.progress.base import Quiet
-from harness.run.runner import resume
+from harness.run.resume import resume
 from tests.comparisons import FACTS
 from tests.record.examples import manifest
 from tests.run.fakes import Actor, FakeZygote, Play

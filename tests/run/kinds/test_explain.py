@@ -9,8 +9,8 @@ from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import load_run
-from harness.run import runner
 from harness.run.kinds.explain import ExplainSettings, alone_of
+from harness.run.resume import resume
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
 from tests.record.examples import cell
@@ -103,7 +103,7 @@ def test_a_run_whose_cell_could_not_be_trained_tries_it_again_when_it_is_gone_on
     with pytest.raises(HarnessError):
         bench.begin()
     with pytest.raises(HarnessError, match=r"unsupported: .*it lacks more; .* go on with: .*explain --resume"):
-        runner.resume("explain", bench.path, bench.listener())
+        resume("explain", bench.path, bench.listener())
     assert sum(trial.side == WHOLE for trial in load_run(bench.path).trials) == 2
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
     bench.stops_at = 10  # in the second of two blocks of eight
     with pytest.raises(Interrupted, match="explain --resume"):
         bench.begin()
-    runner.resume("explain", bench.path, bench.listener())
+    resume("explain", bench.path, bench.listener())
     run = load_run(bench.path)
     assert run.manifest.status == "finished"
     assert explanations_of(run)[0].blocks == run.manifest.part(ExplainPlan).blocks == 2

@@ -13,7 +13,7 @@ from harness.errors import Interrupted, StorageError, UsageError
 from harness.protocol.messages import Request
 from harness.record import RunManifest, RunStore, TrialRecord, load_run
 from harness.run.progress.base import Quiet
-from harness.run.runner import resume
+from harness.run.resume import resume
 from tests.run.fakes import Actor, Bench, Play, all_play, only
 from tests.run.swept import BASE, CELLS, THREE, TWO
 

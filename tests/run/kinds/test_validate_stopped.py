@@ -14,7 +14,7 @@ from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
 from harness.run.progress.base import Quiet
-from harness.run.runner import resume
+from harness.run.resume import resume
 from harness.trial.delay import PLACEBO
 from tests.record.examples import cell, manifest
 from tests.run.fakes import Actor, Play

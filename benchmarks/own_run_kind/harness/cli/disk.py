@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from harness.cli._flags import run_to_resume
-from harness.cli._offered import RESULTS, option, resume_option
+from harness.cli._options import RESULTS, option, resume_option
 
 VERB = "disk"
 HELP = "Measure how long a durable write takes in the folder of results."
@@ -15,8 +15,8 @@ def command(**given: Any) -> int:
     """Run the verb."""
     from harness.cli.show import tell
     from harness.record.reading import load_run
-    from harness.run import runner
     from harness.run.kinds.disk import measure_disk
+    from harness.run.resume import resume
 
     def say(text: str) -> None:
         sys.stderr.write(text + "\n")
@@ -25,7 +25,7 @@ def command(**given: Any) -> int:
     if earlier is None:
         path = measure_disk(given["writes"] or 20, given["results"], ["harness", *sys.argv[1:]], say)
     else:
-        runner.resume("disk", path := earlier, say)
+        resume("disk", path := earlier, say)
     tell(load_run(path), given["results"], given["json"])
     return 0
 

@@ -13,8 +13,8 @@ from harness.environment import Fact, fact_words
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, windows_words
-from harness.report.words.text import NOTHING, listed, percent, plural, significant, size
-from harness.visible import printable
+from harness.report.words.text import NOTHING, listed, percent, significant, size
+from harness.visible import plural, printable
 
 
 def environment(source: PageSource) -> Section:

@@ -9,10 +9,10 @@ from harness.record.trial import TrialRecord
 from harness.report.page.trials.columns import DIGITS, columns_of, described_cells, labels_of, varying_keys
 from harness.report.page.trials.detail import GRAIN, PER_CHUNK, Details, details_of
 from harness.report.page.trials.encoding import packed
-from harness.report.words.text import NOTHING, STATUS_WORDS, plural, seconds, significant, size
+from harness.report.words.text import NOTHING, STATUS_WORDS, seconds, significant, size
 from harness.spec.cell import Cell
 from harness.spec.work import quantity_of
-from harness.visible import printable
+from harness.visible import plural, printable
 
 FIRST_ROWS = 25
 """Rows that stand in the page itself, for a reader without JavaScript and for paper."""

@@ -18,7 +18,7 @@ from harness.run.kinds.faults import supervisor
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.run import measure_faults
 from harness.run.network import EmulatedNetwork, available
-from harness.run.runner import resume
+from harness.run.resume import resume
 from harness.spec.faults import Faults, faults_from
 from tests.preloaded import handed_in
 

@@ -21,20 +21,20 @@ RankUnproved = Annotated[
 """The flag of the verbs that rank."""
 FOLDER = Path("results")
 """The folder of runs where none is named."""
-Offered = inspect.Parameter
+Flag = inspect.Parameter
 """A flag or an argument of a verb whose `command` takes `**given`: what its module lists as `FLAGS`."""
 
 
-def option(name: str, kind: Any, text: str, default: Any = None, flag: str = "", **more: Any) -> Offered:
+def option(name: str, kind: Any, text: str, default: Any = None, flag: str = "", **more: Any) -> Flag:
     """The flag `--name`, unless `flag` spells it; `text` is its help, and `more` is for typer.Option."""
     declared = typer.Option(flag or f"--{name.replace('_', '-')}", help=text, **more)
-    return Offered(name, Offered.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+    return Flag(name, Flag.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
 
 
-def argument(name: str, kind: Any, text: str, metavar: str, default: Any = None, **more: Any) -> Offered:
+def argument(name: str, kind: Any, text: str, metavar: str, default: Any = None, **more: Any) -> Flag:
     """A word without a flag; `more` is for typer.Argument."""
     declared = typer.Argument(metavar=metavar, help=text, **more)
-    return Offered(name, Offered.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+    return Flag(name, Flag.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
 
 
 class Verb(TyperCommand):
@@ -120,9 +120,9 @@ def with_names(names: Callable[[str], str]) -> type[Verb]:
     return WithNames
 
 
-RESULTS = Offered("results", Offered.KEYWORD_ONLY, default=FOLDER, annotation=ResultsFolder)
+RESULTS = Flag("results", Flag.KEYWORD_ONLY, default=FOLDER, annotation=ResultsFolder)
 
 
-def resume_option(text: str, kind: str) -> Offered:
+def resume_option(text: str, kind: str) -> Flag:
     """`--resume` of a run of this kind."""
     return option("resume", str | None, text, metavar="RUN", autocompletion=runs_of(kind))

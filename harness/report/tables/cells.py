@@ -1,0 +1,26 @@
+"""Cells as a pandas frame, the same columns for runs of every kind."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.record.reading import Run
+from harness.report.kinds import presentation_of
+from harness.report.tables.columns import SUMMARY_COLUMNS
+from harness.report.tables.frames import pandas_series
+from harness.report.tables.quantities import columns_for
+from harness.spec.work import EXAMPLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
+    """One row a cell with its estimates; of an imported run one row a published figure, without a rank."""
+    import pandas as pd
+
+    rows = [
+        {"run_id": run.manifest.run_id, **row} for run in runs for row in presentation_of(run.manifest).cell_rows(run)
+    ]
+    published = [EXAMPLES] if any(row.get(EXAMPLES.throughput_key) is not None for row in rows) else []
+    columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells), published)
+    return pd.DataFrame({c.name: pandas_series(c, [row.get(c.name) for row in rows]) for c in columns})
