@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,13 +13,13 @@ from harness.analysis import RunSummary, summarise
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.export import exporters
-from harness.report.page.report import render
+from harness.report.page.report import render, write_report
 from harness.report.tables.cells import cell_frame
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
 from harness.spec.cell import trained
-from tests.comparisons import scaled
+from tests.comparisons import scaled, validation
 from tests.synthetic import make_cell, make_run
 
 JUDGING = re.compile(
@@ -113,3 +114,11 @@ def test_the_rank_of_a_cell_is_a_figure_and_stays() -> None:
         return [cell.cell_id for work in summary.workloads for cell in work.ranking]
 
     assert order(summarise(*run_of("running"))) == order(summarise(*run_of("finished")))
+
+
+def test_a_noise_floor_that_no_difference_could_pass_takes_no_page_away(tmp_path: Path) -> None:
+    manifest, trials = run_of("finished")
+    write_report(manifest, trials, tmp_path / "page.html", validation(paired=1.4))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Judged by the default margins: delta: the noise floor that validate measured" in page
+    assert "Judged by the default margins" not in render(manifest, trials, summarise(manifest, trials))

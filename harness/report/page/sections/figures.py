@@ -6,8 +6,10 @@ from harness.analysis import WorkloadSummary
 from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
+from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
+from harness.errors import UsageError
 from harness.report.figures import (
     Picture,
     batch_figure,
@@ -117,13 +119,16 @@ def batch(source: PageSource) -> Section | None:
 
 def ops(source: PageSource) -> Section | None:
     """Cross-device ops side by side, and cells that were the same experiment."""
-
-    margins = choose_margins(source.validation, unpaired=False)
+    unusable: tuple[str, ...] = ()
+    try:
+        margins = choose_margins(source.validation, unpaired=False)
+    except UsageError as error:  # a page has all else to say
+        margins, unusable = Margins(), (f"Judged by the default margins: {error}.",)
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         same = any(cell.same_experiment_as for cell in work.cells)
         figure, table = ops_figure(work, slug, margins), ops_table(work, margins)
-        return _part(slug, (figure,), table, open_table=True, words=_same(work), alone=same)
+        return _part(slug, (figure,), table, open_table=True, words=(*unusable, *_same(work)), alone=same)
 
     return by_workload(source, "ops", "Cross-device ops side by side", part)
 

@@ -67,7 +67,7 @@ def trials_section(
     """Every trial of the run; None when there is none yet. `place` is its folder as a command names it."""
     if not trials:
         return None
-    where = place or f"results/{printable(manifest.run_id)}"
+    where = printable(place or f"results/{manifest.run_id}")
     cells = list(dict.fromkeys(trial.cell for trial in trials))
     quantity = quantity_of(cells)
     details = details_of(trials)
