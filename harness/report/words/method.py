@@ -78,7 +78,7 @@ def _lasting(summary: RunSummary) -> str:
 
 
 def windows_words(manifest: RunManifest, summary: RunSummary) -> str:
-    """How many windows were asked for, how long a pilot was to make them, and how long they were."""
+    """How many windows were asked for, how long each was to be, and how long they were."""
     sweep, lasted = manifest.sweep, _lasting(summary)
     text = f"{plural(sweep.windows, 'window')} each, sized for {seconds(sweep.window)}"
     return f"{text}, which lasted {lasted}" if lasted else text
