@@ -285,12 +285,12 @@ def __getattr__(name: str) -> Any:
 
 
 def long_loss_model() -> Any:
-    """A model whose gradient takes a tenth of a second: what several workers do at once overlaps."""
+    """A model whose gradient takes far longer than its update is sent: what several workers do at once overlaps."""
     import keras
 
     def long_loss(labels: Any, logits: Any) -> Any:
         of_examples = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-        product = tf.ones((400, 400)) * (1 + 1e-6 * tf.reduce_mean(logits)) / 400
+        product = tf.ones((200, 200)) * (1 + 1e-6 * tf.reduce_mean(logits)) / 200
         for _ in range(30):
             product = product @ product
         return of_examples + 1e-3 * tf.reduce_mean(product)

@@ -22,6 +22,7 @@ from tests.cli.real import (
     only_run,
     processes_of,
     repeated,
+    run,
     start,
     still_alive,
     unmeasured,
@@ -33,13 +34,6 @@ from tests.engines.numpy_engine import flags
 
 CELLS = flags(replicas="2", windows="5")
 LONG = flags(replicas="2", windows="100", window="0.05", timeout="60")
-
-
-def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """`python -m harness ARGUMENTS` to its end."""
-    process = start(*arguments, folder=folder)
-    out, error = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
 
 def test_a_kill_while_trials_take_turns_leaves_no_process_and_the_run_says_so(tmp_path: Path) -> None:
@@ -76,7 +70,7 @@ def test_a_kill_between_two_blocks_loses_nothing_and_a_resumed_run_is_complete(t
 
 
 def test_a_fork_server_that_is_killed_costs_its_trials_and_not_the_sweep(tmp_path: Path) -> None:
-    process = start("sweep", *flags(replicas="2", windows="20", window="0.05", timeout="60"), folder=tmp_path)
+    process = start("sweep", *flags(replicas="2", windows="10", window="0.05", timeout="60"), folder=tmp_path)
     wait_for_turns(process)
     zygote = wait_for_trials(process, 2)[0]
     zygote.kill()

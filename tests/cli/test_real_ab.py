@@ -148,7 +148,7 @@ def gone_on(folder: Path, path: Path, before: list[Any]) -> Run:
 
 def started(folder: Path, lines: int) -> tuple[Any, Path]:
     """An `ab` that has so many records, and its folder. With the tests' own engine: these tests are about the run."""
-    cell = flags("trials", strategy="threads", replicas="2", windows="10", window="0.05", timeout="60")
+    cell = flags("trials", strategy="threads", replicas="2", windows="5", window="0.03", timeout="60")
     process = start("ab", *cell, *FOUR_BLOCKS, folder=folder)
     return process, wait_for_lines(folder / "results", lines, limit_s=120)
 
@@ -186,7 +186,7 @@ def test_a_kill_leaves_no_process_and_going_on_completes_it(tmp_path: Path) -> N
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """A round of one cell of each sort: for the shape of a record, not for what it finds."""
     folder = tmp_path_factory.mktemp("validation")
-    done = run("validate", *ONE, "--rounds=2", "--max-blocks=3", folder=folder)
+    done = run("validate", *ONE, "--rounds=2", *TWO_BLOCKS, folder=folder)
     assert done.returncode == 0, done.stderr
     return Done(folder, done.returncode, done.stdout, done.stderr, only_run(folder / "results"))
 
@@ -194,7 +194,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
     plan = validated.stored.manifest.validation
     assert plan is not None
-    assert [len(of.blocks) for of in plan.rounds] == [3, 3]
+    assert [len(of.blocks) for of in plan.rounds] == [2, 2]
     found = {(trial.block, trial.side): trial.plant for trial in validated.stored.trials if trial.status == "ok"}
     assert found == {(block, arm.name): arm.plant for of in plan.rounds for block in of.blocks for arm in of.arms}
     assert len(validated.stored.trials) == len(found)
@@ -204,7 +204,7 @@ def test_a_validation_runs_every_arm_in_every_block(validated: Done) -> None:
 def test_its_record_is_written_and_printed(validated: Done) -> None:
     record = load_validation(validated.stored.path)
     assert record.complete
-    assert (record.pilot_blocks, record.max_blocks, record.windows) == (3, 3, 5)
+    assert (record.pilot_blocks, record.max_blocks, record.windows) == (2, 2, 5)
     found = {(effect.plant, effect.share) for effect in record.effects}
     assert found == {(None, 0.0), ("device_work", 0.03)}
     assert len(record.floors) == len(record.turns) == 1

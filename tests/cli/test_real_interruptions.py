@@ -32,7 +32,8 @@ from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
 
-CELLS = [*SMALL, "--strategy", "none,mirrored", "--replicas", "2"]
+CELLS = [*SMALL, "--strategy", "none,mirrored", "--replicas", "2", "--intra-op-threads", "2"]
+"""On the threads of two cores: there a base case on the whole machine is one on the cell's threads."""
 LONG = [*CELLS, "--windows", "100", "--window", "0.1"]
 
 
@@ -111,7 +112,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_disk_that_fills_up_is_a_clear_error_and_nothing_is_lost(small_disk: Path) -> None:
     """With the tests' own engine: it is about the disk."""
-    cells = flags(replicas="2", windows="20", window="0.05", timeout="60")
+    cells = flags(replicas="2", windows="5", window="0.05", timeout="60")
     process = start("sweep", *cells, "--results", str(small_disk), folder=small_disk.parent)
     path = wait_for_lines(small_disk, 1)
     filler = small_disk / "filler"

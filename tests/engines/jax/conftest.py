@@ -1,16 +1,9 @@
 """Where JAX is, for tests that train with it."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from harness.engines.jax import ENGINE
 from harness.run.process.engines import home_of, install_command
-
-ROOT = Path(__file__).parents[3]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,16 +19,3 @@ def jax_python() -> str:
     if home.interpreter is None:
         pytest.skip(f"JAX {home.why_not}: {install_command('jax')}")
     return home.interpreter.path
-
-
-def harness(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """`python -m harness ARGUMENTS`, however it ended."""
-    return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )

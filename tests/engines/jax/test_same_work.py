@@ -26,7 +26,7 @@ for model in models().values():
     names = list(model.initial(np.random.default_rng(0), 10))
     weights = {name: given[f"w{i}"] for i, name in enumerate(names)}
     trained = TrainedModel(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
-    of = trained.passed(weights, model.statistics(), given["x"], given["y"])
+    of = jax.jit(trained.passed)(weights, model.statistics(), given["x"], given["y"])
     arrays = [*(of.gradients[name] for name in names), *(of.statistics[name] for name in model.statistics())]
     np.savez(f"{folder}/{model.name}-jax.npz", *arrays, loss=of.loss)
 """

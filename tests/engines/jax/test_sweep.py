@@ -1,42 +1,62 @@
 """Whole sweeps with JAX: the documented ways at one to four replicas are right, and every planted fault is found."""
 
-import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
-from tests.engines.jax.conftest import harness
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+from tests.cli.real import only_run, run
 from tests.engines.jax.faulty import FAULTS
 
 pytestmark = pytest.mark.slow
-COMMON = (
-    *("--data", "synthetic", "--optimizer", "momentum", "--loop", "jit,shard_map"),
-    *("--trials", "1", "--windows", "5", "--window", "0.01"),
-)
-MLP = ("--model", "mlp", "--batch-size", "8", "--intra-op-threads", "1")
-
-
-def swept(python: str, folder: Path, *arguments: str) -> Run:
-    where = ("--engine-python", f"jax={python}", "--results", str(folder))
-    done = harness("sweep", "--json", *COMMON, *arguments, *where)
-    assert done.returncode == 0, done.stderr
-    return load_run(Path(json.loads(done.stdout)["path"]))
+COMMON: dict[str, Any] = {
+    "data": ["synthetic"],
+    "loop": ["jit", "shard_map"],
+    "trials": 1,
+    "windows": 5,
+    "window": 0.01,
+    "max_warmup": 0,
+}
+MLP = {"model": ["mlp"], "batch_size": [8]}
+THREADS = 2
+"""As many as two cores: there a base case on the whole machine is one on the cell's threads."""
 
 
 @pytest.fixture(scope="module")
 def right(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    asked = ("--engine", "jax", "--strategy", "none,data_parallel", "--replicas", "1,2,3,4")
-    return swept(jax_python, tmp_path_factory.mktemp("right"), *MLP, *asked)
+    folder = tmp_path_factory.mktemp("right")
+    asked = {"engine": ["jax"], "strategy": ["none", "data_parallel"], "replicas": [1, 2, 3, 4]}
+    keys = {**COMMON, **MLP, **asked, "optimizer": ["momentum"], "intra_op_threads": [THREADS]}
+    flags = (
+        f"--{key.replace('_', '-')}={','.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in keys.items()
+    )
+    done = run("sweep", *flags, f"--engine-python=jax={jax_python}", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return only_run(folder / "results")
+
+
+def at_two_replicas(python: str, folder: Path, engine: str, **keys: list[str] | list[int]) -> Run:
+    """Both ways at two replicas, as in a sweep but for the base cases: here nothing is divided by them."""
+    asked = {"engine": engine, "strategy": ["data_parallel"], "replicas": [2], "optimizer": ["sgd"], **keys}
+    sweep = sweep_from({**COMMON, **asked, "engine_python": f"jax={python}"})
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
+    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
 
 
 @pytest.fixture(scope="module")
 def wrong(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    asked = ("--strategy", "data_parallel", "--replicas", "2", "--cross-device-op", f"auto,{','.join(FAULTS)}")
-    engine = "tests.engines.jax.faulty:FaultyJax"
-    return swept(jax_python, tmp_path_factory.mktemp("wrong"), "--engine", engine, *MLP, *asked)
+    folder, engine = tmp_path_factory.mktemp("wrong"), "tests.engines.jax.faulty:FaultyJax"
+    return at_two_replicas(jax_python, folder, engine, **MLP, cross_device_op=["auto", *FAULTS])
 
 
 def test_both_ways_pass_the_whole_gate_at_one_to_four_replicas(right: Run) -> None:
@@ -78,7 +98,9 @@ def test_programs_of_one_cell_have_one_fingerprint_and_those_of_others_another(r
 
 
 def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
-    plain = [trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads <= 1]
+    plain = [
+        trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads == THREADS
+    ]
     assert {trial.cell.loop for trial in plain} == {"jit", "shard_map"}
     assert len({trial.executed.fingerprint for trial in plain}) == 1
 
@@ -121,10 +143,8 @@ def test_a_mean_in_the_sum_itself_is_told_from_a_mean_before_it(wrong: Run) -> N
 
 @pytest.fixture(scope="module")
 def normalised(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    # with the threads of two cores there is one base case on two cores, not two
-    model = ("--model", "resnet20", "--batch-size", "4", "--intra-op-threads", "2")
-    asked = ("--strategy", "data_parallel", "--replicas", "2", *model)
-    return swept(jax_python, tmp_path_factory.mktemp("normalised"), "--engine", "jax", *asked)
+    folder = tmp_path_factory.mktemp("normalised")
+    return at_two_replicas(jax_python, folder, "jax", model=["resnet20"], batch_size=[4])
 
 
 def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_how(normalised: Run) -> None:
@@ -144,7 +164,7 @@ def test_a_run_is_not_gone_on_with_by_another_jax(right: Run, tmp_path: Path) ->
     (copy / "run.json").write_text(manifest.replace('"status": "finished"', '"status": "interrupted"'))
     lines = (copy / "trials.jsonl").read_text().splitlines(keepends=True)
     (copy / "trials.jsonl").write_text("".join(lines[:-1]))
-    done = harness("sweep", "--resume", str(copy))
+    done = run("sweep", "--resume", str(copy), folder=tmp_path)
     assert done.returncode == 2
     assert f"the engine's packages are others than at the start (engine.jax 0.8.0 → {there}); begin" in done.stderr
     assert (copy / "trials.jsonl").read_text() == "".join(lines[:-1])

@@ -127,11 +127,15 @@ def test_two_names_of_one_commit_are_compared_as_two_commits_would_be() -> None:
     assert told[0]["folder"] != told[1]["folder"]
 
 
-def test_each_side_has_its_own_variables(repo: Repo) -> None:
+def test_each_side_has_its_own_variables_and_the_record_names_the_versions_that_it_told(repo: Repo) -> None:
     repo.write({"witness.py": WITNESS})
-    with side_zygotes(sides_of({}, ["env.TF_X=1"], ["env.TF_X=2"])) as zygotes:
+    sides = sides_of({}, ["env.TF_X=1"], ["env.TF_X=2"])
+    with side_zygotes(sides) as zygotes:
         seen = [told_by(zygotes[name])["environment"]["TF_X"] for name in ("a", "b")]
+        record = with_versions(run_of(sides), zygotes).part(ComparisonRecord)
     assert seen == ["1", "2"]
+    told = {"tensorflow": "0.1", "keras": "0.2", "python": sys.version.split()[0]}
+    assert [side.versions for side in record.sides] == [told, told]
 
 
 def test_each_side_runs_in_its_own_interpreter(repo: Repo, tmp_path: Path) -> None:
@@ -163,10 +167,17 @@ def test_each_side_loads_its_own_revision(repo: Repo, place: Path) -> None:
     assert repo.state() == before
 
 
-def test_against_one_revision_stands_the_working_tree_as_it_is(repo: Repo) -> None:
+def test_against_one_revision_stands_the_working_tree_as_it_is_both_in_the_working_folder(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repo.root / "sub")
     sides = sides_of(OWN, [], [], revisions=("main", None))
     assert labels(sides) == (f"main ({sides[0].commit[:7]})", "the working tree with its changes")  # type: ignore[index]
-    assert sizes(sides) == [2, 3]
+    with side_zygotes(sides) as zygotes:
+        told = [told_by(zygotes[name], "net.models:make_model") for name in ("a", "b")]
+    assert [entry["size"] for entry in told] == [2, 3]
+    assert Path(told[0]["folder"]).parts[-2:] == ("harness-ab", "sub")
+    assert told[1]["folder"] == str(repo.root / "sub")
     repo.git("checkout", "--quiet", ".")
     assert sides_of(OWN, [], [], revisions=(None, "first"))[0].label == "the working tree"
 
@@ -195,15 +206,6 @@ def test_what_a_revision_has_not_is_not_taken_from_the_working_tree(repo: Repo, 
         told_by(zygotes["b"], "late:make_model")
         with pytest.raises(UsageError, match="No module named 'late'"):
             told_by(zygotes["a"], "late:make_model")
-
-
-def test_the_working_folder_is_the_same_one_in_the_work_tree(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(repo.root / "sub")
-    with side_zygotes(sides_of(OWN, [], [], revisions=("first", None))) as zygotes:
-        told = [told_by(zygotes[name], "net.models:make_model") for name in ("a", "b")]
-    assert [entry["size"] for entry in told] == [1, 3]
-    assert Path(told[0]["folder"]).parts[-2:] == ("harness-ab", "sub")
-    assert told[1]["folder"] == str(repo.root / "sub")
 
 
 @pytest.mark.usefixtures("repo")
@@ -281,9 +283,7 @@ def run_of(sides: tuple[Side, Side]) -> RunManifest:
         half_width=0.01,
         max_blocks=12,
     )
-    plain = manifest(cells=list({side.cell.cell_id: side.cell for side in sides}.values()), comparison=comparison)
-    with side_zygotes(sides) as zygotes:
-        return with_versions(plain, zygotes)
+    return manifest(cells=list({side.cell.cell_id: side.cell for side in sides}.values()), comparison=comparison)
 
 
 def test_sides_come_back_from_the_record_with_their_commits_whatever_the_names_mean_by_then(repo: Repo) -> None:
@@ -293,12 +293,6 @@ def test_sides_come_back_from_the_record_with_their_commits_whatever_the_names_m
     again = sides_of_record(kept)
     assert again == sides
     assert sizes(again) == [1, 2]
-
-
-@pytest.mark.usefixtures("repo")
-def test_the_record_names_the_versions_that_each_side_told() -> None:
-    record = run_of(sides_of({}, [], ["env.TF_X=1"])).part(ComparisonRecord)
-    assert record.sides[0].versions == {"tensorflow": "0.1", "keras": "0.2", "python": sys.version.split()[0]}
 
 
 @pytest.mark.usefixtures("repo")

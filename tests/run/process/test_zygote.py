@@ -58,9 +58,9 @@ HANGS = 100
 LEAVES_A_DAEMON = 101
 
 
-@pytest.fixture
-def python(tmp_path: Path) -> str:
-    script, path = tmp_path / "zygote.py", tmp_path / "python"
+def without_tensorflow(folder: Path) -> str:
+    """The path of what starts WITHOUT_TENSORFLOW as an interpreter would a zygote."""
+    script, path = folder / "zygote.py", folder / "python"
     script.write_text(WITHOUT_TENSORFLOW)
     # not as the script's first line, which cannot name an interpreter below a folder with a space
     path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
@@ -69,8 +69,20 @@ def python(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def python(tmp_path: Path) -> str:
+    return without_tensorflow(tmp_path)
+
+
+@pytest.fixture
 def zygote(python: str) -> Iterator[Zygote]:
     with Zygote(python=python) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """One for all tests that leave it as it was, without a trial."""
+    with Zygote(python=without_tensorflow(tmp_path_factory.mktemp("shared"))) as started:
         yield started
 
 
@@ -112,9 +124,9 @@ def running(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-def test_versions_are_told_at_the_start(zygote: Zygote) -> None:
-    assert zygote.versions == {"tensorflow": "none"}
-    assert zygote.alive
+def test_versions_are_told_at_the_start(shared: Zygote) -> None:
+    assert shared.versions == {"tensorflow": "none"}
+    assert shared.alive
 
 
 def test_who_asks_to_stop_while_a_dead_fork_server_starts_again_does_not_wait_for_its_import(
@@ -132,8 +144,8 @@ def test_who_asks_to_stop_while_a_dead_fork_server_starts_again_does_not_wait_fo
         spawn(zygote, 0)
 
 
-def test_a_trial_that_leaves_normally_has_status_zero(zygote: Zygote) -> None:
-    child = spawn(zygote, 0)
+def test_a_trial_that_leaves_normally_has_status_zero(shared: Zygote) -> None:
+    child = spawn(shared, 0)
     assert child.wait() == 0
     assert child.stderr_tail() == "the trial says 0\n"
 
@@ -156,22 +168,23 @@ def test_a_process_that_a_trial_leaves_is_ended_once_no_trial_lives_and_that_is_
     assert "harness: ended what a process had left running: python" in capfd.readouterr().err
 
 
-def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(zygote: Zygote) -> None:
-    other = spawn(zygote, HANGS)
+def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(shared: Zygote) -> None:
+    other = spawn(shared, HANGS)
     with pytest.raises(ZygoteError, match=r"a path that trials are told .* has bytes that are no UTF-8"):
-        zygote.spawn(request(0, data_dir=os.fsdecode(b"/data \xff")))
+        shared.spawn(request(0, data_dir=os.fsdecode(b"/data \xff")))
     assert other.status is None
-    assert spawn(zygote, 0).wait() == 0
+    assert spawn(shared, 0).wait() == 0
+    other.kill()
 
 
-def test_a_trial_that_raises_leaves_its_traceback(zygote: Zygote) -> None:
-    child = spawn(zygote, 1)
+def test_a_trial_that_raises_leaves_its_traceback(shared: Zygote) -> None:
+    child = spawn(shared, 1)
     assert child.wait() == 1
     assert child.stderr_tail().endswith("ValueError: so be it\n")
 
 
-def test_of_a_log_without_end_the_end_is_read(zygote: Zygote) -> None:
-    child = spawn(zygote, 0)
+def test_of_a_log_without_end_the_end_is_read(shared: Zygote) -> None:
+    child = spawn(shared, 0)
     assert child.wait() == 0
     os.truncate(child._stderr, 2**40)
     with child._stderr.open("a") as log:
@@ -180,26 +193,27 @@ def test_of_a_log_without_end_the_end_is_read(zygote: Zygote) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, 40])
-def test_a_trial_that_is_ended_by_a_signal_tells_which(zygote: Zygote, number: int) -> None:
-    assert spawn(zygote, number).wait() == -number
+def test_a_trial_that_is_ended_by_a_signal_tells_which(shared: Zygote, number: int) -> None:
+    assert spawn(shared, number).wait() == -number
 
 
-def test_several_trials_live_at_once_and_are_told_apart(zygote: Zygote) -> None:
-    one, two, three = (spawn(zygote, HANGS) for _ in range(3))
+def test_several_trials_live_at_once_and_are_told_apart(shared: Zygote) -> None:
+    one, two, three = (spawn(shared, HANGS) for _ in range(3))
     two.kill()
     assert (one.status, two.status, three.status) == (None, -signal.SIGKILL, None)
-    assert gone(pid_of(zygote, two))
-    assert not gone(pid_of(zygote, one), within_s=0.1)
+    assert gone(pid_of(shared, two))
+    assert not gone(pid_of(shared, one), within_s=0.1)
     one.kill()
     three.kill()
 
 
-def test_a_trial_that_does_not_end_is_waited_for_only_so_long(zygote: Zygote) -> None:
-    child = spawn(zygote, HANGS)
+def test_a_trial_that_does_not_end_is_waited_for_only_so_long(shared: Zygote) -> None:
+    child = spawn(shared, HANGS)
     begin = time.monotonic()
     assert child.wait(0.2) is None
     assert time.monotonic() - begin < 20  # it hangs for longer
     assert not child.lost
+    child.kill()
 
 
 def test_a_fork_server_that_is_killed_takes_its_trials_along_and_a_new_one_goes_on(zygote: Zygote) -> None:

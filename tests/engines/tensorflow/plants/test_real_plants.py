@@ -1,6 +1,9 @@
 """Trials with something planted, in processes of their own: the gate passes, and the step is slower."""
 
 import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,31 @@ from harness.spec import Cell, Sweep, expand
 from harness.trial.engines import catalogue_of
 
 pytestmark = pytest.mark.slow
+Ran = Callable[[str | None], TrialRecord]
+
+
+@pytest.fixture(scope="module")
+def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """One for all of these tests."""
+    with preloaded(), Zygote() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def ran(zygote: Zygote) -> Ran:
+    """The record of a trial with a plant of a kind, or with none: it is run once, however many look at it."""
+
+    @functools.cache
+    def record(kind: str | None) -> TrialRecord:
+        return trial_of(zygote, kind and Plant(kind=kind, share=0.5))
+
+    return record
 
 
 def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord:
     """A trial of a few windows of the one cell that `keys` name."""
-    values = {"strategy": "mirrored", "replicas": 2, "model": "mlp", "data": "synthetic", "batch_size": 256} | keys
+    values = {"strategy": "mirrored", "replicas": 2, "model": "mlp", "data": "synthetic", "batch_size": 256}
+    values |= {"optimizer": "sgd"} | keys
     sweep = Sweep(window=0.02, **{key: [value] for key, value in values.items()})  # type: ignore[arg-type]
     matrix = expand(sweep, catalogue_of())
     cell: Cell = next(cell for cell in matrix.cells if cell.cell_id not in matrix.added_base)
@@ -35,21 +58,19 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
 
 
 @pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
-def test_the_gate_passes_with_it_and_the_record_says_what_was_planted(zygote: Zygote, kind: str) -> None:
-    plant = Plant(kind=kind, share=0.5)
-    record = trial_of(zygote, plant)
+def test_the_gate_passes_with_it_and_the_record_says_what_was_planted(ran: Ran, kind: str) -> None:
+    record = ran(kind)
     assert record.status == "ok", record.reason
-    assert record.plant == plant
+    assert record.plant == Plant(kind=kind, share=0.5)
     assert record.checks.complete
     assert record.checks.updates_applied == record.checks.updates_scheduled
     assert record.executed.packs == 1
     assert record.executed.fingerprint
 
 
-def test_on_processors_the_program_is_the_one_without_it(zygote: Zygote) -> None:
-    plain = trial_of(zygote, None)
-    planted = [trial_of(zygote, Plant(kind=kind, share=0.5)) for kind in ("device_work", "input_stall")]
-    assert {record.executed.fingerprint for record in planted} == {plain.executed.fingerprint}
+def test_on_processors_the_program_is_the_one_without_it(ran: Ran) -> None:
+    planted = {ran(kind).executed.fingerprint for kind in ("device_work", "input_stall")}
+    assert planted == {ran(None).executed.fingerprint}
 
 
 @pytest.mark.parametrize(
