@@ -38,6 +38,11 @@ class History:
             return None
         return max((step for at, step in self.steps if at <= self.fault_s), default=0)
 
+    @property
+    def was_struck(self) -> bool:
+        """Whether a fault came while there was work left to disturb: one that comes after the last step shows nothing."""
+        return bool(self.detections or self.restarted) or self.useful_s is not None
+
     def after_fault(self, at_s: float) -> float:
         """Seconds since the fault."""
         return max(0.0, at_s - (self.fault_s or 0.0))

@@ -101,7 +101,7 @@ class Supervisor:
         trainers = [hand for hand in self.crew.hands if not hand.serves]
         if all(hand.outcome is not None and hand.outcome.status == "ok" for hand in trainers):
             self.crew.leave()
-            missed = self.strike is not None and self.history.fault_s is None
+            missed = self.strike is not None and not self.history.was_struck
             self._end("failed" if missed else "done", "done before the fault came; more steps help" if missed else None)
         elif self.clock() - self.history.began_s > self.rules.limit_s:
             for hand in self.crew.hands:

@@ -68,7 +68,7 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
     """Two workers, of which one is cut off."""
     if reason := available():
         pytest.skip(reason)
-    return measured(tmp_path_factory.mktemp("cut"), strategy="multi_worker_mirrored", fault="cut_link")
+    return measured(tmp_path_factory.mktemp("cut"), strategy="multi_worker_mirrored", fault="cut_link", steps=LONG)
 
 
 @pytest.fixture(scope="module")

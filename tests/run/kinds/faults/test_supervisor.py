@@ -228,9 +228,10 @@ def test_a_process_that_never_starts_is_started_again_and_then_given_up() -> Non
     assert "still failing" in (history.reason or "")
 
 
-def test_a_job_that_is_done_before_its_fault_says_so() -> None:
+@pytest.mark.parametrize("step", [STEPS, STEPS + 1], ids=["after the last step", "never"])
+def test_a_job_that_is_done_before_its_fault_says_so(step: int) -> None:
     crew = crew_of({"the process": trains("the process")})
-    history = supervised(crew, strike(nothing, "the process", step=STEPS + 1))
+    history = supervised(crew, strike(nothing, "the process", step=step))
     assert (history.end, history.reason) == ("failed", "done before the fault came; more steps help")
 
 
