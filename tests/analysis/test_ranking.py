@@ -2,24 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from harness.analysis import summarise
 from harness.analysis.estimates.intervals import LogEstimate
-from harness.analysis.ranking import benjamini_hochberg, payoff_of, trials_to_separate
+from harness.analysis.ranking import payoff_of, trials_to_separate
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run
 
 
 def ratio(mean: float, error: float | None = 0.01) -> LogEstimate:
     return LogEstimate(mean, error, 3 if error is not None else None, None, 4, "paired t")
-
-
-def test_benjamini_hochberg_is_scipys() -> None:
-    chance = np.random.default_rng(0)
-    p_values = [float(p) for p in chance.uniform(0, 0.2, 30)]
-    assert benjamini_hochberg(p_values) == pytest.approx(list(stats.false_discovery_control(p_values)))
-    assert benjamini_hochberg([]) == []
 
 
 @pytest.mark.parametrize(

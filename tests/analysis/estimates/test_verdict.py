@@ -244,6 +244,8 @@ def test_holms_adjustment_is_the_worked_example() -> None:
 def test_benjamini_and_hochbergs_adjustment_is_the_worked_example() -> None:
     # 0.005 × 4/1, 0.01 × 4/2, 0.03 × 4/3, 0.04 × 4/4, each lowered to its successor
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
+    assert benjamini_hochberg([0.02]) == [0.02]
+    assert benjamini_hochberg([]) == []
 
 
 @pytest.mark.parametrize(
