@@ -40,7 +40,7 @@ class History:
 
     @property
     def was_struck(self) -> bool:
-        """Whether a fault came while there was work left to disturb: one that comes after the last step shows nothing."""
+        """Whether a fault came while there was work left to disturb: after the last step there is none."""
         return bool(self.detections or self.restarted) or self.useful_s is not None
 
     def after_fault(self, at_s: float) -> float:
