@@ -21,9 +21,9 @@ from typing import Any, Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.dunnett import critical_value
-from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate
 from harness.analysis.estimates.layout import Layout
-from harness.analysis.estimates.selection import fastest_over
+from harness.analysis.estimates.selection import fastest_over, limits_over
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import THREADS
 from harness.spec.naming import TOLD, sayings
@@ -150,9 +150,12 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     # one of another precision would be compared with no strategy of this one: what precision gains is no gain of it
     distributed = [cell for cell in every if not bases or any(_told_alike(cell, base) for base in bases)]
     ratios = [] if base is None else [layout.ratio(cell.cell_id, base.cell_id) for cell in distributed]
-    speed_up = None
+    speed_up = more_trials = None
     if ratios:
-        speed_up = fastest_over(layout, *([cell.cell_id for cell in of] for of in (distributed, bases)))
+        compared = [cell.cell_id for cell in distributed], [cell.cell_id for cell in bases]
+        speed_up = fastest_over(layout, *compared)
+        below, above = limits_over(layout, *compared)
+        more_trials = trials_to_separate(ratios[0], below if ratios[0].mean > 0 else above)
     verdict, paying = _payoff(ratios, speed_up, base, ordered)
     if not judged:
         verdict, paying = "not_judged", 0
@@ -174,7 +177,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         distributed=len(ratios),
         shared=any(cell.shared for cell in every),
         speed_up_shared=bool(distributed) and distributed[0].shared,
-        more_trials=trials_to_separate(ratios[0], _own_limit(ratios[0])) if verdict == "undecided" else None,
+        more_trials=more_trials if verdict == "undecided" else None,
     )
 
 
@@ -248,10 +251,6 @@ def references_of(cells: Sequence[CellTrials]) -> list[Measured]:
     """Cells through which others may be compared: no-strategy cells, those with most trials first."""
     bases = [cell.measured for cell in cells if cell.cell.is_base and cell.measured is not None]
     return sorted(bases, key=lambda measured: -measured.trials)
-
-
-def _own_limit(ratio: LogEstimate) -> float | None:
-    return None if ratio.degrees_of_freedom is None else t_quantile(ratio.degrees_of_freedom)
 
 
 def _throughput(cell: CellTrials) -> float:

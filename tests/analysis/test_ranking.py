@@ -79,6 +79,13 @@ def test_distributing_does_not_pay_beside_an_interval_that_holds_1() -> None:
     assert answer.verdict == "undecided"
 
 
+def test_the_trials_that_would_decide_are_by_the_limit_that_left_it_undecided() -> None:
+    cells = [make_cell("none"), *(make_cell("mirrored", n, batch) for n in (2, 3) for batch in (32, 128))]
+    answer = summarise(*make_run(cells, noise=0.45, seed=24, faults=False)).workloads[0].answer
+    assert answer.verdict == "undecided"
+    assert answer.more_trials == 6, "the limit of one cell alone, of which four were tried, would say 5"
+
+
 def test_without_a_base_there_is_a_best_and_no_verdict() -> None:
     def no_base(record: TrialRecord) -> TrialRecord:
         return failed(record, "crashed", "died") if record.cell.strategy == "none" else record

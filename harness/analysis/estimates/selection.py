@@ -23,9 +23,7 @@ LEAST_BLOCKS = 4
 def fastest_over(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> Interval:
     """X(fastest of `cells`) ÷ X(fastest of `bases`), both in the order of the layout's means and neither empty."""
     ratio = layout.ratio(cells[0], bases[0])
-    one_sided = (1 + CONFIDENCE) / 2
-    below = critical_value(ratio, len(cells), layout.correlation(bases[0], cells), one_sided)
-    above = critical_value(ratio, len(bases), layout.correlation(cells[0], bases), one_sided)
+    below, above = limits_over(layout, cells, bases)
     found = ratio.reaching(below, above, CONFIDENCE, "Dunnett" if len(cells) > 1 or len(bases) > 1 else None)
     if not layout.linked(cells[0], bases[0]):
         return found
@@ -33,6 +31,15 @@ def fastest_over(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> 
     by_block = [layout.by_block(names) for names in linked]
     value = _from_other_blocks(*by_block) if by_block[0].shape[1] >= LEAST_BLOCKS else None
     return found if value is None else found.at(math.exp(value))
+
+
+def limits_over(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> tuple[float | None, float | None]:
+    """How many standard errors that interval reaches below the ratio, and above it."""
+    ratio, one_sided = layout.ratio(cells[0], bases[0]), (1 + CONFIDENCE) / 2
+    return (
+        critical_value(ratio, len(cells), layout.correlation(bases[0], cells), one_sided),
+        critical_value(ratio, len(bases), layout.correlation(cells[0], bases), one_sided),
+    )
 
 
 def _from_other_blocks(cells: Array, bases: Array) -> float | None:
