@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from harness.analysis import summarise
 from harness.analysis.estimates.power import clopper_pearson
 from harness.analysis.validation.summary import validation_of
 from harness.record.validation import Effect, Floor, PlantSize, Rate, Rule, Spread, TurnCost, ValidationRecord
+from harness.report.tables.sweep import ranking_table
 from harness.report.tables.table import Table
 from harness.report.tables.validation import (
     effects_table,
@@ -22,7 +24,7 @@ from harness.report.tables.validation import (
 from harness.report.words.method import validated
 from harness.report.words.text import NOTHING
 from tests.comparisons import MIRRORED, validation
-from tests.synthetic import make_cell
+from tests.synthetic import make_cell, make_run
 from tests.validations import Arm, Round, validation_run
 
 ONE = make_cell("none", 1)
@@ -356,6 +358,13 @@ def test_what_a_turn_costs_is_said_in_the_findings_and_beside_absolute_throughpu
     assert f"by {MIRRORED.label} +2.7% [+2.5%, +3.0%]: absolute throughputs are lower by up to as much" in said
     assert said[1:] in validated(found).here
     assert "follows another" not in validated(record(effect())).here
+    summary = summarise(*make_run())
+    work, noise = summary.workloads[0], replace(summary.noise, turn=None)
+    assert (
+        f"this run does not tell: too few windows came after one of the same trial. 'validate' found here: {said}"
+        in (ranking_table(work, noise, found).note)
+    )
+    assert "'validate' measures it." in ranking_table(work, noise, record(effect())).note
 
 
 def test_what_is_not_complete_or_quick_says_so_and_how_to_go_on() -> None:

@@ -321,8 +321,8 @@ def log_mean(values: Sequence[float], method: IntervalMethod) -> LogEstimate:
 def welch(left: LogEstimate, right: LogEstimate) -> LogEstimate:
     """The difference of two independent means with Satterthwaite's degrees of freedom (Welch 1947).
 
-    As `scipy.stats.ttest_ind_from_stats(equal_var=False)`, which tells neither the error nor the degrees of freedom that
-    an interval and a plan are made of.
+    As `scipy.stats.ttest_ind_from_stats(equal_var=False)`, which tells neither the error nor the degrees of freedom
+    that an interval and a plan are made of.
 
     `deviation` is its error times √count: what a trial a side changes, for planning.
     """

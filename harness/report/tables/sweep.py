@@ -10,7 +10,9 @@ from harness.analysis.ops import judge_ops
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import TF32, Executed
+from harness.record.validation import ValidationRecord
 from harness.report.tables.table import Head, Table
+from harness.report.tables.validation import turn_words
 from harness.report.words.exactness import ranking_note
 from harness.report.words.over import base_case, has_whole_machine, over_base
 from harness.report.words.text import (
@@ -36,8 +38,8 @@ from harness.visible import plural, printable
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
-def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
-    """The ranked cells, the fastest first; `noise` is the run's."""
+def ranking_table(work: WorkloadSummary, noise: Noise, validation: ValidationRecord | None = None) -> Table:
+    """The ranked cells, the fastest first; `noise` is the run's, `validation` of the machine that measured."""
     quantity = work.workload.quantity
     fields: tuple[Field, ...] = (
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
@@ -55,7 +57,8 @@ def ranking_table(work: WorkloadSummary, noise: Noise) -> Table:
     if any(_joules(cell) != NOTHING for cell in ranking):
         fields = (*fields, (f"J/{quantity.one}", True, _joules))
     marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
-    return _table(work.workload.label, fields, ranking, ranking_note(work, noise), marked)
+    found = turn_words(validation) if validation is not None and validation.turns else ""
+    return _table(work.workload.label, fields, ranking, ranking_note(work, noise, found), marked)
 
 
 def unproved_table(work: WorkloadSummary) -> Table:

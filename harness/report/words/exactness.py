@@ -13,8 +13,9 @@ _CLEARLY = 1.5
 """From this ratio of the two deviations on, taking turns made comparisons more exact than throughputs."""
 
 
-def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
-    """What the columns of the ranking are, and how far each is to be trusted."""
+def ranking_note(work: WorkloadSummary, noise: Noise, validated: str = "") -> str:
+    """What the columns of the ranking are, and how far each is to be trusted; `validated` is what `validate` found on
+    this machine of what taking turns costs."""
     marks = "Marked rows cannot be told apart from the fastest." if work.judged else f"{NOT_JUDGED} No row is marked."
     sentences = [marks]
     paired, alone = noise.paired_deviation, noise.cell_deviation
@@ -31,15 +32,16 @@ def ranking_note(work: WorkloadSummary, noise: Noise) -> str:
     if others > 1:
         sentences.append(f"The interval of '% of fastest' allows for {others:,} comparisons, hence its width.")
     if any(cell.measured is not None and cell.measured.throughput.known for cell in work.ranking):
-        sentences += [THESE_MINUTES, *_turn_words(noise)]
+        sentences += [THESE_MINUTES, *_turn_words(noise, validated)]
     return " ".join(sentences)
 
 
-def _turn_words(noise: Noise) -> list[str]:
-    """What taking turns costs a throughput, as far as this run tells."""
+def _turn_words(noise: Noise, validated: str) -> list[str]:
+    """What taking turns costs a throughput, as far as this run tells, or else the machine's validation."""
     turn = noise.turn
     if turn is None or turn.low is None or turn.high is None:
-        return [f"{_UNTOLD}: too few windows came after one of the same trial. 'validate' measures it."]
+        elsewhere = f"'validate' found here: {validated}." if validated else "'validate' measures it."
+        return [f"{_UNTOLD}: too few windows came after one of the same trial. {elsewhere}"]
     value, low, high = (significant(100 * (of - 1), 2) for of in (turn.value, turn.low, turn.high))
     size = f"a window after another trial's took {value} % [{low} – {high}] longer than one after the trial's own"
     if turn.low <= 1:

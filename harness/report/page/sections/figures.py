@@ -50,7 +50,7 @@ def ranking(source: PageSource) -> Section | None:
     """Every ok cell, the fastest first, and the unproved ones that are left out."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        tables = ranking_table(work, source.summary.noise), unproved_table(work)
+        tables = ranking_table(work, source.summary.noise, source.validation), unproved_table(work)
         # of so few cells the figure beside the answer has all
         figure = ranking_figure(work, slug) if len(work.ranking) > GLANCE or len(work.ranking) == 1 else None
         return _part(slug, (figure,), *tables, open_table=True)
