@@ -17,20 +17,17 @@ def read_sides(
     a: Sequence[str] = (),
     b: Sequence[str] = (),
     *,
-    defaults: Mapping[str, Any] | None = None,
     pythons: Both = (None, None),
     revisions: Both = (None, None),
 ) -> tuple[Side, Side]:
     """The two sides of `ab [SPEC [SPEC_B]] [flags] --a … --b … --python-a … --rev-a …`.
 
     One spec is for both sides, of two each is for one; `flags`, keys of a spec with their text, are laid over
-    both, and `a` and `b`, each `KEY=VALUE` or `env.NAME=VALUE`, over one. `defaults` are the keys that neither a
-    spec nor a flag gives. UsageError in one line.
+    both, and `a` and `b`, each `KEY=VALUE` or `env.NAME=VALUE`, over one. UsageError in one line.
     """
     if len(specs) > 2:
         raise UsageError(f"SPEC: given {len(specs)} files, expected one for both sides or one for each")
     refuse_what_is_of_the_comparison(flags)
     common = {key: value_from(key, text) for key, text in flags.items()}
-    least = dict(defaults or {})
-    bases: list[dict[str, Any]] = [least | load_sweep(spec) | common for spec in specs] or [least | common]
-    return sides_of(bases[0], a, b, base_b=bases[-1], pythons=pythons, revisions=revisions)
+    bases: list[dict[str, Any]] = [load_sweep(spec) | common for spec in specs] or [common]
+    return sides_of(bases[0], a, b, base_b=bases[-1], pythons=pythons, revisions=revisions, windowed=True)

@@ -51,7 +51,7 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
     from harness.analysis.comparison.margins import parse_share
     from harness.cli._sides import read_sides
     from harness.run.kinds.ab import decide
-    from harness.run.kinds.decision import WINDOWING, settings_for
+    from harness.run.kinds.decision import settings_for
 
     results: Path = given["results"]
     specs = [spec for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
@@ -60,7 +60,6 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
         flags,
         given["a"] or (),
         given["b"] or (),
-        defaults=WINDOWING,
         pythons=(given["python_a"], given["python_b"]),
         revisions=(given["rev_a"], given["rev_b"]),
     )

@@ -6,6 +6,7 @@ import pytest
 
 from harness.cli._sides import read_sides
 from harness.errors import UsageError
+from harness.run.kinds.decision import OF_UNLIKE_STEPS, WINDOWING
 
 FLAGS = {"strategy": "mirrored", "replicas": "2"}
 
@@ -37,9 +38,19 @@ def test_of_two_specs_each_is_one_side(tmp_path: Path) -> None:
 
 def test_what_nobody_gave_is_as_a_comparison_wants_it(tmp_path: Path) -> None:
     path = spec(tmp_path, "s", "windows = 12")
-    for specs, flags, expected in (([], {}, 60), ([path], {}, 12), ([path], {"windows": "20"}, 20)):
-        sides = read_sides(specs, flags, defaults={"windows": 60})
+    for specs, flags, expected in (([], {}, WINDOWING["windows"]), ([path], {}, 12), ([path], {"windows": "20"}, 20)):
+        sides = read_sides(specs, flags)
         assert [side.sweep.windows for side in sides] == [expected, expected]
+
+
+@pytest.mark.parametrize("key", WINDOWING)
+def test_sides_of_which_a_step_is_not_the_same_work_have_longer_windows_unless_somebody_says(key: str) -> None:
+    for b, expected in (("loop=fit", WINDOWING), ("batch_size=48", OF_UNLIKE_STEPS)):
+        sides = read_sides([], FLAGS, [], [b])
+        assert [getattr(side.sweep, key) for side in sides] == [expected[key]] * 2
+    given = {"window": "0.05", "windows": "20", "max_warmup": "4"}
+    for side in read_sides([], {**FLAGS, **given}, [], ["batch_size=48"]):
+        assert getattr(side.sweep, key) == float(given[key])
 
 
 @pytest.mark.parametrize(

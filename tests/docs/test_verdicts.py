@@ -21,7 +21,7 @@ from harness.environment.fact import Fact
 from harness.looks import MAX_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.report.export.as_markdown import escape
 from harness.report.tables.validation import ALARM_GOAL, DECISION_GOAL_S, EQUIVALENT_GOAL, GOALS
-from harness.run.kinds.decision import WINDOWING
+from harness.run.kinds.decision import OF_UNLIKE_STEPS, WINDOWING
 from harness.run.kinds.validate import FULL_ROUNDS, SLOW_DOWNS
 from harness.run.turns import steps
 from harness.trial import clock
@@ -101,7 +101,8 @@ def test_the_page_states_the_margins_and_the_plan_of_the_code(simulated: ModuleT
     windows = section("Why many short windows")
     assert states(windows, f"{WINDOWING['window']:g} s", f"{WINDOWING['windows']} windows")
     assert states(windows, f"{clock.SYNC_MULTIPLE} synchronisations", percent(1 / clock.SYNC_MULTIPLE))
-    assert states(section("Why both sides have the same number of steps a window"), f"{steps.ALIKE} times")
+    alike = section("Why both sides have the same number of steps a window")
+    assert states(alike, f"{steps.ALIKE} times", f"{OF_UNLIKE_STEPS['windows']} of {OF_UNLIKE_STEPS['window']:g} s")
 
 
 @pytest.mark.parametrize("most", [QUIET_BLOCKS, MAX_BLOCKS])

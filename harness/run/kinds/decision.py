@@ -21,6 +21,12 @@ WINDOWING = {"window": 0.02, "windows": 100, "max_warmup": 5}
 The noise of a window hardly depends on its length, down to some 16 ms; and as many of them as keep a decision
 of twelve blocks under three minutes (`docs/verdicts.md`).
 """
+OF_UNLIKE_STEPS = {"window": 0.1, "windows": 40, "max_warmup": 2}
+"""The same for sides of which a step is not the same work, such as another batch: their windows are of equal time.
+
+What a window costs beside its steps is then the same share of both, which with equal steps it is not: of 2 ms beside
+windows of 20 and of 40 ms the second side would gain 5 %. Windows of whole steps are that equal from 0.1 s on.
+"""
 
 
 @dataclass(frozen=True)

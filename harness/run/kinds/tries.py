@@ -18,7 +18,7 @@ from harness.record.store import RunStore
 from harness.run import runner
 from harness.run.kinds import explain
 from harness.run.kinds.ab import AbRun, decide_as_planned, planned_decision
-from harness.run.kinds.decision import WINDOWING, settings_for
+from harness.run.kinds.decision import settings_for
 from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress.base import Progress, Quiet
@@ -95,9 +95,9 @@ def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     """The cell, the cell with the lever, and the command line that compares them. UsageError as `ab` has them."""
     asked = [key for key in settings_of(sweep) if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
     spelled = [*keys_of(lever.cell, sweep), *asked]
-    base: dict[str, Any] = {**WINDOWING, **{key: value for key, _, value in spelled}}
+    base: dict[str, Any] = {key: value for key, _, value in spelled}
     command = ["harness", "ab", *(word for one in spelled for word in flag_of(one)), "--b", lever.setting]
-    return sides_of(base, [], [lever.setting]), command
+    return sides_of(base, [], [lever.setting], windowed=True), command
 
 
 _OURS = explain.SETTINGS

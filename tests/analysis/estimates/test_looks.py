@@ -7,6 +7,7 @@ each noise and from the same draws, where t need be only four fifths as large, a
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from harness.analysis.estimates.verdict import Margins, judge, judge_all
 from harness.errors import HarnessError
 from harness.looks import looks_within
 from tests.analysis.noises import as_seen, heavy_tailed, normal, of_a_drifting_machine, scaled
+from tests.docs.stated import section, states
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Array]
@@ -135,6 +137,21 @@ def test_the_boundaries_of_twelve_blocks_are_those_that_were_calibrated_by_simul
     looks = Looks.planned((5, 8, 12))
     assert looks.different == pytest.approx((0.0046, 0.0093, 0.0171), rel=0.02)
     assert looks.equivalent == pytest.approx((0.0095, 0.0193, 0.0354), rel=0.02)
+
+
+def test_of_windows_with_a_cost_of_a_tenth_a_difference_of_epsilon_is_called_alike_as_often_as_the_page_says() -> None:
+    looks, delta, epsilon, scatter = Looks.planned((5, 8, 12)), 0.01, 0.03, 0.02
+    pairs = scatter * drawn(normal, 2, 12) + 0.9 * epsilon
+    ends = np.zeros(len(pairs), int)
+    for blocks, *limits in zip(looks.after, looks.different, looks.equivalent, strict=True):
+        mean, error = pairs[:, :blocks].mean(axis=1), pairs[:, :blocks].std(axis=1, ddof=1) / math.sqrt(blocks)
+        beyond = (mean - delta) / error, np.minimum(epsilon - mean, epsilon + mean) / error
+        for verdict, (t, limit) in enumerate(zip(beyond, limits, strict=True), start=1):
+            ends[(ends == 0) & (t >= -special.stdtrit(blocks - 1, limit))] = verdict
+    assert 0.08 < (ends == 2).mean() <= 0.10
+    page = (Path(__file__).parents[3] / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    said = section(page, "Why both sides have the same number of steps a window")
+    assert states(said, "3 % as 2.7", "10 times in 100", "2 %")
 
 
 # the interval that is published

@@ -45,7 +45,8 @@ class TryBench(ExplainBench):
         """The lever during whose first trial Ctrl-C is pressed."""
         patch.setattr("harness.run.kinds.ab.side_zygotes", self._both)
         patch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=(3,)))
-        patch.setattr("harness.run.kinds.tries.WINDOWING", {"windows": 5, "max_warmup": 0, "window": 0.01})
+        for name in ("WINDOWING", "OF_UNLIKE_STEPS"):
+            patch.setattr(f"harness.run.kinds.sides.{name}", {"windows": 5, "max_warmup": 0, "window": 0.01})
 
     @contextlib.contextmanager
     def _both(self, *_: object) -> Iterator[dict[str, FakeZygote]]:
@@ -101,10 +102,10 @@ def test_a_lever_that_cannot_be_measured_leaves_its_place_to_the_next(bench: Try
 
 
 def test_a_lever_that_makes_no_sense_does_not_lose_the_rest(bench: TryBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(base: dict[str, Any], a: list[str], b: list[str]) -> Any:
+    def refusing(base: dict[str, Any], a: list[str], b: list[str], *, windowed: bool) -> Any:
         if b == [TO_ONE]:
             raise UsageError("side b: it makes no sense")
-        return sides_of(base, a, b)
+        return sides_of(base, a, b, windowed=windowed)
 
     monkeypatch.setattr("harness.run.kinds.tries.sides_of", refusing)
     tried = try_levers(bench.begin())

@@ -11,7 +11,7 @@ from harness.protocol.messages import Report, Request
 from harness.record.trial import TrialRecord, Windows
 from harness.run.interrupts import Interrupts
 from harness.run.turns.live import LiveTrial, Slot
-from harness.run.turns.steps import StepCounts
+from harness.run.turns.steps import ALIKE_WITHIN, COST_S, StepCounts
 from harness.spec import Cell
 from tests.record.examples import cell, trial
 from tests.run.fakes import Bench, Play
@@ -142,6 +142,14 @@ def test_sides_whose_steps_are_alike_share_the_larger_number() -> None:
 def test_sides_whose_steps_are_more_than_twice_apart_have_windows_of_equal_time() -> None:
     assert agreed(StepCounts(), *both(0.025, 0.01)) == [4, 10]
     assert agreed(StepCounts(), *both(0.01, 0.05)) == [10, 2]
+
+
+def test_sides_of_which_a_step_is_not_the_same_work_have_windows_of_equal_time_however_alike_their_steps() -> None:
+    small, large = cell(batch_size=32, global_batch_size=64), cell(batch_size=64, global_batch_size=128)
+    numbers = agreed(StepCounts(), *both(0.010, 0.019, (small, large)))
+    lasting = [count * step_s for count, step_s in zip(numbers, (0.010, 0.019), strict=True)]
+    assert COST_S / min(lasting) - COST_S / max(lasting) <= ALIKE_WITHIN
+    assert agreed(StepCounts(), *both(0.010, 0.019)) == [10, 10]
 
 
 def test_trials_of_one_cell_share_the_larger_number_however_far_their_pilots_are_apart() -> None:
