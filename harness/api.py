@@ -77,10 +77,6 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
         "keys of a spec with their values, such as {'replicas': 2}",
     ),
-    "tuple[str | None, str | None]": (
-        lambda value: isinstance(value, tuple) and len(value) == 2 and all(v is None or _is_text(v) for v in value),
-        "A's and B's, such as (None, 'main')",
-    ),
 }
 """What an argument is to be, by its annotation: whether a value is that, and what it is called."""
 
@@ -207,8 +203,10 @@ def ab(
     *,
     a: Mapping[str, Any] | None = None,
     b: Mapping[str, Any] | None = None,
-    pythons: tuple[str | None, str | None] = (None, None),
-    revisions: tuple[str | None, str | None] = (None, None),
+    python_a: PathName | None = None,
+    python_b: PathName | None = None,
+    rev_a: str | None = None,
+    rev_b: str | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
     max_blocks: int | None = None,
@@ -222,8 +220,8 @@ def ab(
     """Decide A against B, both measured now and taking turns, as `python -m harness ab` does.
 
     `a` and `b` are keys of one side alone, `env.NAME` variables of its environment; `keys` and `spec` are both sides'.
-    `pythons` are interpreters and `revisions` git revisions, A's and B's; `time` is in seconds. The rest, and the
-    errors, are those of `sweep` and `compare`.
+    `python_a` and `python_b` are the sides' interpreters, `rev_a` and `rev_b` their git revisions; `time` is in
+    seconds. The rest, and the errors, are those of `sweep` and `compare`.
     """
     from harness.record.reading import load_run
     from harness.report.kinds.ab import comparison_of
@@ -232,13 +230,14 @@ def ab(
     from harness.run.kinds.decision import settings_for
 
     plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": max_blocks}
-    where = {"pythons": pythons if any(pythons) else None, "revisions": revisions if any(revisions) else None}
+    where = {"python_a": python_a, "python_b": python_b, "rev_a": rev_a, "rev_b": rev_b}
     if max_blocks is not None and not 2 <= max_blocks <= MOST_BLOCKS:
         raise UsageError(f"max_blocks: given {max_blocks}, expected 2 to {MOST_BLOCKS}")
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
     if resume is not None:
         return ComparisonResult(comparison_of(load_run(_resumed("ab", resume, results, given, quiet)), folder))
-    sides = _sides(spec, keys, (a, b), pythons, revisions)
+    one, other = (None if python is None else os.fspath(python) for python in (python_a, python_b))
+    sides = _sides(spec, keys, (a, b), (one, other), (rev_a, rev_b))
     settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
     run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
     return ComparisonResult(comparison_of(run, folder))
@@ -252,15 +251,14 @@ def _sides(
     revisions: Both,
 ) -> tuple[Side, Side]:
     """Sides A and B: what `spec` and `keys` give both, with each one's `own` keys laid over it. Raises UsageError."""
-    from harness.run.kinds.decision import WINDOWING
     from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
     from harness.run.kinds.sides import SIDE_NAMES, sides_of
     from harness.spec.sweep import load_sweep
 
     refuse_what_is_of_the_comparison(keys)
-    base = {**WINDOWING, **({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
+    base = {**({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
     a, b = map(_texts, SIDE_NAMES, own)
-    return sides_of(base, a, b, pythons=pythons, revisions=revisions)
+    return sides_of(base, a, b, pythons=pythons, revisions=revisions, windowed=True)
 
 
 @_checked
@@ -272,6 +270,7 @@ def compare(
     base: str | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
+    correction: str = "fdr",
     across_machines: bool = False,
     results: Folder = RESULTS,
 ) -> ComparisonResult:
@@ -280,11 +279,13 @@ def compare(
     `verdict` is the worst of all comparisons; `frame` has a row each: its verdict, the ratio of throughputs B over A
     with its 95 % interval, and what it rests on. `delta` is the smallest difference that counts
     and `epsilon` the margin of equivalence, as shares (0.01 is 1 %); without them they are chosen as
-    `python -m harness compare` does. Raises HarnessError when the runs cannot be compared.
+    `python -m harness compare` does. `correction` is for many comparisons at once: `fdr`, `holm` or `none`. Raises
+    HarnessError when the runs cannot be compared.
     """
     from harness.report.notebook import ComparisonResult
 
-    return ComparisonResult(_compared(read(a, results), b, along, base, (delta, epsilon), across_machines, results))
+    given = (delta, epsilon)
+    return ComparisonResult(_compared(read(a, results), b, along, base, given, correction, across_machines, results))
 
 
 def _compared(
@@ -293,11 +294,14 @@ def _compared(
     along: str | None,
     base: str | None,
     given: tuple[float | None, float | None],
+    correction: str,
     across_machines: bool,
     results: Folder,
 ) -> Comparison:
     from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab
+    from harness.analysis.estimates.verdict import correction_of
 
+    how = correction_of("correction", correction)
     of_ab = other is None and along is None and a.manifest.kind == "ab"
     if not of_ab and (other is None) == (along is None):
         raise UsageError("compare: expected a second run, or along=AXIS to compare the cells of one run")
@@ -307,9 +311,9 @@ def _compared(
         return comparison_of_ab(a, None, validation)
     margins = choose_margins(validation, unpaired=b is not None, delta=given[0], epsilon=given[1])
     if b is not None:
-        return compare_runs(a, b, margins, across_machines=across_machines, validation=validation)
+        return compare_runs(a, b, margins, correction=how, across_machines=across_machines, validation=validation)
     if along is not None:
-        return compare_along(a, along, margins, base=base, validation=validation)
+        return compare_along(a, along, margins, base=base, correction=how, validation=validation)
     return comparison_of_ab(a, margins, validation)
 
 

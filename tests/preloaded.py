@@ -24,7 +24,7 @@ from typing import Any
 from harness.protocol.engine import Engine
 from harness.run.process import zygote as starting
 from harness.run.process.startup import HASH_SEED
-from harness.trial.engines import TENSORFLOW
+from harness.trial.engines import DEFAULT
 
 ROOT = Path(__file__).parents[1]
 MODULE = "harness.trial.zygote"
@@ -126,7 +126,7 @@ class _Subprocess:
 
     def Popen(self, command: list[str], **given: Any) -> Any:  # noqa: N802
         plain = [sys.executable, "-m", MODULE]
-        if command[:3] != plain or command[5:] != [TENSORFLOW] or _variables(given["env"]) != preloaded().variables:
+        if command[:3] != plain or command[5:] != [DEFAULT] or _variables(given["env"]) != preloaded().variables:
             return subprocess.Popen(command, **given)
         return preloaded().fork(command, given["env"], given["cwd"], given["pass_fds"][0], given["stderr"].fileno())
 
@@ -157,7 +157,7 @@ def main() -> None:
     connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     zygote.die_with_parent(parent)
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-    engine, versions = zygote.preload(TENSORFLOW)
+    engine, versions = zygote.preload(DEFAULT)
     connection.sendall(b'"ready"\n')
     while received := socket.recv_fds(connection, 1 << 20, 2):
         data, (control, log), _, _ = received

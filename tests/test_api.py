@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.cli import command_line
 from harness.errors import UsageError
 from harness.report.export import exporters
 from harness.report.notebook import SweepResult
@@ -98,6 +99,26 @@ def test_compare_gives_the_verdicts_of_the_command() -> None:
     assert ((valid["ratio_low"] < valid["ratio"]) & (valid["ratio"] < valid["ratio_high"])).all()
     with pytest.raises(UsageError, match="expected a second run"):
         harness.compare(REFERENCE)
+
+
+def test_a_comparison_from_python_is_corrected_as_the_flag_says() -> None:
+    def of(correction: str) -> pd.DataFrame:
+        return harness.compare(REFERENCE, along="cross_device_op", correction=correction).frame
+
+    alone = of("none")["p_different"].dropna()
+    assert (of("holm")["p_different"][alone.index] > alone).all()
+    assert not of("holm").equals(of("fdr"))
+    pd.testing.assert_frame_equal(of("fdr"), harness.compare(REFERENCE, along="cross_device_op").frame)
+    with pytest.raises(UsageError, match=r"correction: 'hulm' is not one of fdr, holm, none; did you mean 'holm'\?"):
+        of("hulm")
+
+
+@pytest.mark.parametrize(("function", "beside"), [("ab", {"a", "b"}), ("compare", {"a", "b"}), ("sweep", set())])
+def test_what_a_function_takes_is_called_as_the_flags_of_its_verb_are(function: str, beside: set[str]) -> None:
+    [verb] = [command for name, command in command_line().commands.items() if name == function]
+    flags = {flag.name for flag in verb.params}
+    taken = inspect.signature(getattr(harness, function)).parameters
+    assert taken.keys() - beside - {"keys"} - ({"spec"} if function == "ab" else set()) <= flags
 
 
 def test_an_imported_run_has_cells_without_a_rank_and_no_trials(tmp_path: Path) -> None:
@@ -202,6 +223,9 @@ def test_two_sides_are_decided_from_python_and_read_again_from_their_records(tmp
         ({"resume": "latest", "b": {"batch_size": 1}}, "resume: goes on with a run as it was planned; it takes no b"),
         ({"resume": "latest", "max_blocks": 9}, "resume: goes on with a run as it was planned; it takes no max_blocks"),
         ({"looks": (5, 8), "max_blocks": 9}, "looks: given beside max_blocks"),
+        ({"resume": "latest", "rev_a": "main"}, "resume: goes on with a run as it was planned; it takes no rev_a"),
+        ({"python_b": Path("nowhere/python")}, "--python-b: no file at 'nowhere/python'"),
+        ({"rev_a": "main"}, "--rev-a: a revision is of your own code"),
         ({"max_blocks": 1}, "max_blocks: given 1, expected 2 to 1000"),
         ({"looks": (5, 2000)}, "looks: given 5,2000, expected rising numbers of blocks such as 5,8,12, from 2 to 1000"),
     ],
@@ -223,7 +247,6 @@ WRONG = {
     "float": (True, "0.1", float("nan"), float("inf"), 10**400),
     "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
     "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),
-    "tuple[str | None, str | None]": ("main", None, ("a",), (1, 2), ("\0", None)),
 }
 """Of each annotation what an argument must not be."""
 
@@ -254,7 +277,7 @@ def test_an_argument_of_another_type_is_bad_usage_that_names_it_in_every_functio
     ("own", "said"),
     [
         ({"replicas": object()}, "--a: replicas: given <object object at"),
-        ({"mesh": [1]}, "--a: mesh: given 1, expected a valid string"),
+        ({"mesh": [1]}, "--a: mesh: given 1, expected a text"),
         ({"seed": 10**5000}, "--a: seed: given a number of about"),
         ({"env.A": object()}, "a: env.A: given <object object at"),
         ({"env.A": "\0"}, "a: env.A: given '\\x00', expected a text"),

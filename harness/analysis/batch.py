@@ -1,11 +1,6 @@
 """Throughput against batch size, and the knee: the batch beyond which nothing more is gained.
 
-**The knee** is the smallest batch b* that was measured such that for *every* larger one b the 95 % interval of
-X(b)/X(b*) lies at or below 1 + ε, ε being the margin of equivalence (3 %, `docs/protocol.md#deciding-a-against-b`):
-no larger batch gains more than what counts as equal. The ratio is `intervals.compare`'s, paired where the two took
-turns. There is none (`rising`) when the largest batch gains more than ε on the one before it beyond doubt, and it
-is `undecided` when the intervals allow either. Each comparison has 95 % on its own; they are not
-corrected for their number.
+`docs/figures.md#batch-size` says what the knee is, and when there is none.
 """
 
 from collections import defaultdict

@@ -1,10 +1,7 @@
-"""Throughput and efficiency against the speed of an emulated network, beside what the ring's cost formula expects.
+"""Throughput and efficiency against the speed of an emulated network, beside what the ring's cost formula expects
+(`docs/protocol.md#communication-cost`).
 
-A ring all-reduce of S bytes over n ranks takes 2(n−1)α + 2((n−1)/n)·S·β seconds beside the additions, which are the
-same at every rate (`docs/protocol.md#communication-cost`). α, the latency of one message, is half the round trip that
-was measured; β, the seconds a byte, follows from the bandwidth that was. The expected step is the measured step on the
-fastest network of the curve plus the difference of the two costs. It assumes that nothing is computed meanwhile: a
-step that does better hides some of its communication.
+It assumes that nothing is computed meanwhile: a step that does better hides some of its communication.
 """
 
 from collections import defaultdict

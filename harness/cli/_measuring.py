@@ -11,6 +11,7 @@ from harness.plan import Estimate, estimate
 from harness.record.reading import load_run
 from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import first_plan
+from harness.run.process.preflight import refuse_missing_code
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import asked_matrix
 from harness.run.resume import resume as resume_run
@@ -22,6 +23,7 @@ from harness.visible import json_text, plural
 def dry_run(sweep: Sweep, json_out: bool) -> int:
     """Print the matrix, what is left out, the order of the blocks and an estimate; write nothing."""
     matrix = asked_matrix(sweep)
+    refuse_missing_code(matrix.cells, sweep)
     plan = first_plan(sweep, matrix.cells)
     expected = estimate(sweep, matrix.cells)
     if json_out:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import run_ids
 from harness.cli._options import RESULTS, Flag, argument, option
-from harness.errors import UsageError, not_one_of
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -25,7 +25,6 @@ EXAMPLES = (
     "Examples: harness compare RUN_A RUN_B --output change.md; "
     "harness compare latest --along cross_device_op --format html --output ops.html"
 )
-CORRECTIONS = ("fdr", "holm", "none")
 
 
 def command(**given: Any) -> int:
@@ -47,8 +46,9 @@ def command(**given: Any) -> int:
 
 
 def _check(given: dict[str, Any]) -> None:
-    if given["correction"] not in CORRECTIONS:
-        raise not_one_of("--correction", given["correction"], CORRECTIONS)
+    from harness.analysis.estimates.verdict import correction_of
+
+    correction_of("--correction", given["correction"])
     if given["run_b"] is not None and given["along"] is not None:
         raise UsageError("--along: compares cells of one run; it takes no RUN_B")
     if given["across_machines"] and given["run_b"] is None:

@@ -39,15 +39,17 @@ def command(
 ) -> int:
     """Run the verb."""
     from harness.environment import describe
+    from harness.environment.commits import telling_unignored
 
     if again and not limits:
         raise UsageError("--again: it measures the limits again, and --limits is not given")
     if prove and limits:
         raise UsageError("--prove: it is given beside --limits; ask one of them")
     machine = describe()
-    if prove:
-        return _prove(machine, results, json_out)
-    return _limits(machine, results, again, json_out) if limits else _examine(machine, json_out)
+    with telling_unignored(results):
+        if prove:
+            return _prove(machine, results, json_out)
+        return _limits(machine, results, again, json_out) if limits else _examine(machine, json_out)
 
 
 def _examine(machine: "Description", json_out: bool) -> int:

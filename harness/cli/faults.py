@@ -58,9 +58,11 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
     """Print the jobs, what makes no sense, and an estimate; write nothing."""
     from harness.run.kinds.faults.run import estimate_s
     from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs
+    from harness.run.process.preflight import refuse_missing_code
     from harness.run.progress.base import duration
 
     planned = plan_jobs(settings)
+    refuse_missing_code(planned.cells, planned.sweep)
     cells = {cell.cell_id: cell for cell in planned.cells}
     expected = estimate_s(settings, planned.faults.jobs)
     if json_out:

@@ -56,7 +56,7 @@ def command(
 ) -> int:
     """Run the verb."""
     from harness.cli._index import REPORTS, list_in_index
-    from harness.environment.commits import unignored_words
+    from harness.environment.commits import telling_unignored
     from harness.errors import UsageError
     from harness.record.reading import load_manifest, load_run, resolve_run
     from harness.report.kinds import PageRequest, presentation_of
@@ -68,10 +68,8 @@ def command(
     against = None if base is None else _against(base, loaded, results, across_machines)
     target = _target(output, loaded.manifest.run_id)
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
-    new = output is None and not REPORTS.exists()
-    lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
-    if new and (words := unignored_words(REPORTS, target)):
-        sys.stderr.write(f"{words}\n")
+    with telling_unignored(REPORTS):
+        lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
     list_in_index(target)
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
@@ -121,7 +119,7 @@ def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
     same = base.manifest.facts.get("machine.id") == run.manifest.facts.get("machine.id")
     validation = known_validation(run, results) if same else None
-    margins = choose_margins(validation, unpaired=True)
+    margins = choose_margins(validation, unpaired=True, of_ones_own="give compare a --delta")
     return compare_runs(base, run, margins, across_machines=across_machines, validation=validation)
 
 

@@ -24,8 +24,6 @@ NOT_TAKEN = ("name", *OF_OTHER_WORK, *OF_SWEEPS)
 """Keys of a spec that have no meaning here."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
-ENGINE = "tensorflow"
-"""The only one whose programs a slow-down can be planted in."""
 MOST_ROUNDS = 1000
 """All are planned, and sealed, before the first; sixty take an hour."""
 MOST = f"Most blocks of a decision. Default: {QUIET_BLOCKS}."
@@ -67,15 +65,16 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     from harness.run.kinds.decision import WINDOWING, AbSettings
     from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
     from harness.run.request import asked_matrix
+    from harness.trial.engines import engines_that
 
     values: dict[str, Any] = {
         **WINDOWING,
         "batch_size": BATCH_SIZE,
         **{key: value_from(key, text) for key, text in flags.items()},
     }
-    if values.get("engine", ENGINE) != ENGINE:
+    if (engine := values.get("engine")) and engine not in (able := engines_that(lambda catalogue: catalogue.plants)):
         raise UsageError(
-            f"engine: given {values['engine']!r}, expected {ENGINE}: what validate plants is in its programs"
+            f"engine: given {engine!r}, expected {' or '.join(able)}: what validate plants is in its programs"
         )
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
         matrix = asked_matrix(sweep_from(values, VERB))

@@ -1,9 +1,12 @@
 """What git says of the repository at hand: the commits between two recorded revisions, and what it does not ignore."""
 
+import contextlib
 import os
 import re
 import shlex
 import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +60,27 @@ def untracked(path: Path) -> bool:
     return done is not None and done.returncode == 1
 
 
-def unignored_words(folder: Path, holds: Path) -> str:
-    """What to say of a `folder` that was just made for `holds`, with the remedy; empty where git does not see it."""
-    if not untracked(holds):
-        return ""
-    hidden = shlex.quote(str(folder / ".gitignore"))
-    return f"harness: git does not ignore the new {one_line(str(folder))}: echo '*' > {hidden}"
+@contextlib.contextmanager
+def telling_unignored(folder: Path) -> Iterator[None]:
+    """Where `folder` is made and filled meanwhile and git does not ignore it, standard error says so, with the remedy.
+
+    Whoever makes a folder in a place that may be somebody's repository does it in here.
+    """
+    new = not os.path.lexists(folder)
+    try:
+        yield
+    finally:
+        if new:
+            with contextlib.suppress(OSError, ValueError):  # the folder, or standard error, is for its maker to judge
+                _tell_unignored(folder)
+
+
+def _tell_unignored(folder: Path) -> None:
+    inside = next(folder.iterdir(), None)  # git may ignore what is in a folder by its name
+    if inside is not None and untracked(inside):
+        hidden = shlex.quote(str(folder / ".gitignore"))
+        words = f"harness: git does not ignore the new {one_line(str(folder))}: echo '*' > {one_line(hidden)}"
+        print(words, file=sys.stderr, flush=True)
 
 
 def _git(folder: Path | None, *arguments: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Literal
 from harness.record.manifest import PlanRecord
 from harness.spec.cell import Cell
 from harness.spec.expand import THREADS, BasesOf, base_of, known_bases
-from harness.spec.grouping import TAKING_TURNS, apart
+from harness.spec.grouping import apart, turn_takers
 
 MAX_LIVE = 64
 """Trials of a group when nothing else limits it: more would put minutes between a cell's turns."""
@@ -27,7 +27,7 @@ def make_plan(
     """Plan `trials` blocks (a number for all cells, or one a cell id), sealed.
 
     `live` is the largest group a device kind allows. Cells that nobody would compare (another
-    model, data, device: `grouping.TAKING_TURNS`) are in groups of their own; every group has its base case.
+    model, data, device: `grouping.turn_takers`) are in groups of their own; every group has its base case.
     """
     wanted = {cell.cell_id: trials if isinstance(trials, int) else trials.get(cell.cell_id, 0) for cell in cells}
     blocks: Blocks = []
@@ -78,7 +78,7 @@ def _groups(
     bases_of = known_bases(cells)
     comparable: dict[tuple[object, ...], list[Cell]] = {}
     for cell in present:
-        comparable.setdefault(apart(cell, TAKING_TURNS), []).append(cell)
+        comparable.setdefault(turn_takers(cell), []).append(cell)
     groups = []
     for members in comparable.values():
         size = min(MAX_LIVE, live.get(members[0].shape.device, MAX_LIVE))

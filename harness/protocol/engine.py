@@ -40,6 +40,22 @@ class Environment(NamedTuple):
     """The file of the pins, as `pip install --constraint` reads it."""
 
 
+class Software(NamedTuple):
+    """What of an interpreter and its variables makes an engine's trials what they are."""
+
+    needs: Mapping[str, str] = {"pydantic": "2"}
+    """Modules that trials import in any case, with the least versions: what the harness itself imports in one, too."""
+    titles: Mapping[str, str] = {}
+    """Packages whose versions name what was measured, with their names for people."""
+    brought_by: Mapping[str, tuple[str, ...]] = {}
+    """Packages that bring a module instead of the one that is called so."""
+    comes_with: Mapping[str, str] = {}
+    """Packages that another one installs, by which they are asked for and renewed."""
+    variables: tuple[str, ...] = ()
+    """Environment variables, read by it alone, that change what a step computes or how fast, and that mean the same on
+    every host."""
+
+
 class KnownStep(NamedTuple):
     """What came of one update on a batch that the reference knows."""
 
@@ -150,6 +166,7 @@ class Clusters(Protocol):
 class Engine(Protocol):
     """A framework that trains. Only `catalogue` and the attributes are used in the parent.
 
+    What it needs, and what names it, it says by an attribute `software`, a `Software`, if anything.
     One that may have an interpreter of its own says so by an attribute `environment`, an `Environment`. The trials of
     any other run in the interpreter of the harness.
     """

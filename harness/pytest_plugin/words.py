@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.analysis.comparison.result import Comparison, ComparisonKind
+from harness.analysis.comparison.result import Comparison
 from harness.analysis.estimates.verdict import Judgement, Margins, judge
 from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
@@ -169,18 +169,18 @@ def _notes(result: GateResult) -> list[str]:
     assert result.comparison is not None
     assert result.row is not None
     verdicts = result.row.verdicts
-    said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall, result.comparison.kind)]
+    said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall, result.comparison.of_one_run)]
     if _drifted(result):
         said.append(UNKNOWN_DRIFT)
     return [*(note for note in said if note is not None), *result.comparison.remarks]
 
 
-def _to_decide(wall: Judgement, kind: ComparisonKind) -> str | None:
-    """Of an undecided verdict that has an interval, what would decide it."""
+def _to_decide(wall: Judgement, of_one_run: bool) -> str | None:
+    """Of an undecided verdict that has an interval, what would decide it; an earlier run's side is saved again."""
     if wall.verdict != "undecided" or wall.estimate is None or wall.estimate.standard_error is None:
         return None
     alone = judge(wall.estimate, wall.margins).verdict
-    saved = "" if kind == "ab" else ", and save it again with as many"
+    saved = "" if of_one_run else ", and save it again with as many"
     if alone != "undecided":
         return (
             f"by itself it would be {alone}; for one of {wall.comparisons} cells Holm asks for more "

@@ -96,4 +96,12 @@ class ImportedRecord(RecordModel, Undertaking):
     @property
     def kind(self) -> Kind:
         """A table that `import` kept."""
-        return Kind("import", None)
+        return Kind(
+            "import",
+            None,
+            uncompared="was imported: published figures are compared with another run, not along an axis",
+        )
+
+    def counted(self, cells: int) -> int:
+        """Its figures."""
+        return len(self.figures)

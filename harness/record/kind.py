@@ -19,6 +19,14 @@ class Kind:
     """What one record is of, in the plural."""
     log: str = TRIALS_NAME
     """Name of the file with a line a record."""
+    uncompared: str | None = "is a run of {verb}, not a sweep; `compare` takes sweeps"
+    """Why its cells are not set beside those of another run or along an axis, behind the run's id; None where they are.
+    `{run}` stands for that id."""
+
+    def refusal(self, run_id: str) -> str | None:
+        """Why cells of the run `run_id` are not compared; None where they are."""
+        why = self.uncompared
+        return None if why is None else f"'{run_id}' {why.format(verb=self.verb, run=run_id)}"
 
     @property
     def has_trials(self) -> bool:
@@ -38,3 +46,7 @@ class Undertaking(ABC):
     @abstractmethod
     def kind(self) -> Kind:
         """Of which kind a run with this part is."""
+
+    def counted(self, cells: int) -> int:
+        """What `list` counts as the cells of a run whose manifest holds `cells`."""
+        return cells

@@ -136,7 +136,12 @@ class ComparisonRecord(RecordModel, Undertaking):
     @property
     def kind(self) -> Kind:
         """A run of `ab`."""
-        return Kind("ab", "ab")
+        return Kind(
+            "ab",
+            "ab",
+            uncompared="is an `ab` run and holds its own two sides; `python -m harness compare {run}` alone shows its "
+            "verdict",
+        )
 
 
 class ArmRecord(RecordModel):
@@ -228,7 +233,7 @@ class SweepPlan(RecordModel, Undertaking):
     @property
     def kind(self) -> Kind:
         """A run of `sweep`."""
-        return Kind("sweep", "sweep")
+        return Kind("sweep", "sweep", uncompared=None)
 
 
 What = SweepPlan | ComparisonRecord | ValidationPlan | FaultsPlan | ImportedRecord | ExplainPlan | ExtensionPlan

@@ -16,7 +16,6 @@ from harness.errors import NothingMeasured, StorageError, UsageError, nearest
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.belonging import REMEDY, Belonging
 from harness.record.files import is_locked, reading, storage_error
-from harness.record.imported import ImportedRecord
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.packed import PACKED, opened_records, records_file
@@ -238,7 +237,7 @@ def _listing(folder: Path) -> RunListing:
         status=manifest.status if what.kind.measured else "imported",
         created_utc=manifest.created_utc,
         finished_utc=manifest.finished_utc,
-        cells=len(what.figures if isinstance(what, ImportedRecord) else manifest.cells),
+        cells=what.counted(len(manifest.cells)),
         planned=sum(len(group) for plan in manifest.plans for block in plan.blocks for group in block),
         trials=trials,
         unproved=unproved,

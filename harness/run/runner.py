@@ -5,15 +5,13 @@ What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
 
 import contextlib
 import datetime
-import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.environment import facts, other_machine, warnings
-from harness.environment.commits import unignored_words
+from harness.environment.commits import telling_unignored
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_manifest
@@ -22,14 +20,14 @@ from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
-from harness.run.progress.base import say_line
+from harness.run.progress.base import Listener
 from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial, Slot
 from harness.version import __version__
 
 PREFLIGHT_S = 300.0
 
-_Listener = TypeVar("_Listener")
+_Listener = TypeVar("_Listener", bound=Listener)
 
 
 def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
@@ -55,10 +53,9 @@ def begin(
     the last leaves nothing behind; of every other the error says how to go on.
     """
     data_dir_of(manifest.sweep)  # a home that nobody knows is told before anything is written or imported
-    new = not os.path.lexists(results)  # which takes any name: making the run's folder says what is wrong with one
-    with RunStore.create(results, manifest) as store:
-        if new and (words := unignored_words(results, store.path)):
-            say_line(words, sys.stderr)
+    with telling_unignored(results):
+        store = RunStore.create(results, manifest)
+    with store:
         carry_out(make(store, listener), new=True)
     return store.path
 
@@ -82,7 +79,7 @@ def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -
             store.end("finished")
 
 
-def carry_out(run: LiveRun[Any], new: bool) -> None:
+def carry_out(run: LiveRun[_Listener], new: bool) -> None:
     """Do what is missing of `run`, whose store is open, and record how it ended. Raises what `begin` does."""
     with _end_recorded(run, new), run.environments() as run.zygotes:
         arms = run.arms()
@@ -102,7 +99,7 @@ def carry_out(run: LiveRun[Any], new: bool) -> None:
             run.over()
 
 
-def _prepare(run: LiveRun[Any], arms: Sequence[Arm]) -> None:
+def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
     """Make each data set ready once in each place; the run says what becomes of what has none.
 
     A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
@@ -123,7 +120,7 @@ def _prepare(run: LiveRun[Any], arms: Sequence[Arm]) -> None:
 
 
 @contextlib.contextmanager
-def _end_recorded(run: LiveRun[Any], new: bool) -> Iterator[None]:
+def _end_recorded(run: LiveRun[_Listener], new: bool) -> Iterator[None]:
     """The manifest says how the run ended, whatever happened inside; a new run without a record is taken back."""
     try:
         yield

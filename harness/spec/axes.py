@@ -57,6 +57,7 @@ MeshText = Annotated[str, AfterValidator(lambda text: Mesh.parse(text).text)]
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
+COLLECTIVES = ("collective",)
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
@@ -91,22 +92,26 @@ class Axes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     device: Annotated[str, Axis(
+        works=COLLECTIVES,
         help="device kinds: {names}", asked=("virtual-cpu",), choices="devices", depth=0,
         apart="another kind of device is another machine", later=False, label=left_out, always=True,
         tried=("virtual-cpu", "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
     )]
     strategy: Annotated[str, Axis(
+        works=COLLECTIVES,
         help="strategies: {names}", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
         rank=lambda name: (name != "none", name), later=False, competes=True, in_program=True, label=in_the_head,
         named=False, always=True, tried=("mirrored", "central_storage"), tried_with={"replicas": 2},
         shown_by=PROGRAM,
     )]
     replicas: Annotated[Positive, Axis(
+        works=COLLECTIVES,
         help="replica counts", asked=(1, 2), value=DeviceCount, base=1, depth=6, later=False, competes=True,
         along_curve=True, label=in_the_head, named=False, always=True, tried=(1, 2),
         tried_with={"strategy": "mirrored"}, shown_by=("resources.logical_devices",),
     )]
     workers: Annotated[Positive, Axis(
+        works=COLLECTIVES,
         help="worker counts", asked=(1,), value=DeviceCount, base=1, depth=5, later=False, competes=True,
         along_curve=True, label=in_the_head, tried=(1, 2), tried_with={"strategy": "multi_worker_mirrored"},
         shown_by=("cluster.members",),
@@ -126,12 +131,14 @@ class Axes(BaseModel):
     tokens: Whole = 0
     """Of an example, where the model's work is counted in tokens; 0 is counted in examples. Follows from the model."""
     cross_device_op: Annotated[str, Axis(
+        works=COLLECTIVES,
         help="{names}, or your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN,
         base="auto", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False,
         named=False, always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
         tried=("auto", "reduction_to_one_device"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
     )]
     packing: Annotated[str, Axis(
+        works=COLLECTIVES,
         help="how gradients are packed for a reduction",
         kinds={
             "num_packs": Asked(
@@ -197,6 +204,7 @@ class Axes(BaseModel):
         tried_with=ONE_SERVER, shown_by=PROGRAM,
     )] = "locked"
     network: Annotated[str, Axis(
+        works=COLLECTIVES,
         help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, "
         "none", asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values),
         base="", rank=order_of, competes=True, idle=_one_process, label=lambda cell: cell.network, series=True,
@@ -212,6 +220,7 @@ class Axes(BaseModel):
         shown_by=("executed.layouts", "resources.logical_devices"),
     )] = ""
     intra_op_threads: Annotated[Whole, Axis(
+        works=COLLECTIVES,
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,

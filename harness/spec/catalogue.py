@@ -112,6 +112,10 @@ class Catalogue:
     data: Mapping[str, str]
     optimizers: Mapping[str, str]
     loops: Mapping[str, str]
+    oversized: str = ""
+    """A model that no card has room for, by which `doctor --prove` sees how that ends; empty is none."""
+    plants: bool = False
+    """Whether a slow-down can be planted in its programs."""
     data_fault: Callable[[str, Path], str | None] = _may_exist
     """Why there is no data set of a name beside the registered ones, prepared in that folder or to be had; None where
     there may be one. Asks no network."""

@@ -10,7 +10,7 @@ from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partit
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, head, sayings, told_among
-from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, Shape, Work, kind_of_work
+from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, DistributedCell, Shape, Work, kind_of_work
 
 __all__ = [
     "LATER",
@@ -35,7 +35,7 @@ is the same cell in a run of then and in one of now."""
 
 
 @kind_of_work(TRAINING)
-class TrainingCell(Axes, Cell):
+class TrainingCell(Axes, DistributedCell):
     """One configuration of a training. `global_batch_size` G = n·b is stored so that no reader has to derive it.
 
     `workers` × `replicas` is the number of replicas. `packing` is `default`, `num_packs=K` or
@@ -87,10 +87,6 @@ class TrainingCell(Axes, Cell):
         rest = [told_among([trained(cell) for cell in ranked], key) for key in BESIDE_HEAD]
         return ", ".join([head(self), *rest, scope, *sayings(self, without=COMPETING)])
 
-    def without_network(self) -> "TrainingCell":
-        """The same without an emulated network."""
-        return self.model_copy(update={"network": ""})
-
     @property
     def shape(self) -> Shape:
         """The processes of the strategy, and the replicas of each."""
@@ -113,11 +109,6 @@ class TrainingCell(Axes, Cell):
             if values[key] == default:
                 del values[key]
         return values
-
-    @property
-    def replicas_in_sync(self) -> int:
-        """n: replicas over all workers; with parameter servers, those that work at the same time."""
-        return self.replicas * self.workers
 
     @property
     def model_shards(self) -> int:

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from harness.errors import UsageError
-from harness.spec.axes import MOST, Positive, Whole
+from harness.spec.axes import MOST, TABLE, Positive
 from harness.spec.entry import Asked, Spelling
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import sayings
-from harness.spec.work import Cell, Quantity, Shape, Work, kind_of_work
+from harness.spec.work import TAG, Cell, DistributedCell, Quantity, Work, fields_of, kind_of_work
 from harness.visible import quoted
 
 COLLECTIVE = "collective"
@@ -68,6 +68,7 @@ OF_COLLECTIVE = {
         values=(),
         help="of --work collective: buffer sizes in bytes of float32, such as 4,64KiB,16MiB; 4 bytes to 16 MiB where "
         "none is given",
+        spelling=Spelling(_split_sizes, _join_sizes),
     ),
 }
 """Keys of a spec that make a collective's cell beside those of the strategy."""
@@ -78,7 +79,6 @@ UNASKED: dict[str, tuple[Any, ...]] = {
     "size": (4, 4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20),
 }
 """What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else."""
-SIZES = Spelling(_split_sizes, _join_sizes)
 
 
 def in_whole_shares(collective: str, size: int, replicas: int) -> int:
@@ -90,26 +90,38 @@ def in_whole_shares(collective: str, size: int, replicas: int) -> int:
     return size // shares * shares if collective in IN_SHARES else size
 
 
+def _keys() -> dict[str, Any]:
+    """The tag and the keys of a collective's cell, in the order in which its records have them."""
+    (device, its_field), *rest = fields_of(COLLECTIVE).items()
+    return {
+        TAG: (Literal["collective"], COLLECTIVE),
+        device: its_field,
+        "collective": (CollectiveName, ...),
+        "size": (Positive, ...),
+        **dict(rest),
+        "cross_device_op": (Annotated[str, TABLE["cross_device_op"]], "auto"),  # trainings have no default
+    }
+
+
+if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
+
+    class _Keys(DistributedCell):
+        collective: CollectiveName
+        size: int
+else:
+    _Keys = create_model("_Keys", __base__=DistributedCell, **_keys())
+
+
 @kind_of_work(COLLECTIVE)
-class CollectiveCell(Cell):
+class CollectiveCell(_Keys):
     """A collective of float32 over a strategy's replicas, `workers` × `replicas` of them, by one cross-device op.
 
     `size` is S of nccl-tests in bytes: the whole buffer, which of an all-gather is what each replica receives, and of
     a reduce-scatter what each sends.
     """
 
-    kind: Literal["collective"] = "collective"
-    device: str
-    collective: CollectiveName
-    size: Positive
-    strategy: str
-    replicas: Positive
-    workers: Positive = 1
-    cross_device_op: str = "auto"
-    packing: str = "default"
-    network: str = ""
-    intra_op_threads: Whole = 0
-
+    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size"})
+    """By which their times are set side by side."""
     LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": ""}
     """Keys that the first such cells did not have, left out of the identity at these values."""
     APART: ClassVar[tuple[str, ...]] = ("replicas", "workers", "network")
@@ -137,24 +149,10 @@ class CollectiveCell(Cell):
         """The column of that name of nccl-tests: elements of a share where there are shares, else of the buffer."""
         return self.size // ELEMENT_BYTES // (self.replicas_in_sync if self.collective in IN_SHARES else 1)
 
-    @property
-    def shape(self) -> Shape:
-        """One process with all replicas, or a process a worker."""
-        return Shape(self.workers, 0, self.replicas, self.device, self.network)
-
-    def without_network(self) -> "CollectiveCell":
-        """The same without an emulated network."""
-        return self.model_copy(update={"network": ""})
-
     def identity(self) -> dict[str, Any]:
         """Every key and its value, but those of LATER at their defaults."""
         values = self.model_dump(mode="json")
         return {key: value for key, value in values.items() if key not in self.LATER or value != self.LATER[key]}
-
-    @property
-    def replicas_in_sync(self) -> int:
-        """n: those of all workers take part."""
-        return self.replicas * self.workers
 
     @property
     def scope(self) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class Asked:
     values: tuple[Any, ...]
     """What is asked for by a spec that does not say. Nothing leaves the choice to strategy and op."""
     help: str
+    spelling: Spelling | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,8 @@ class Axis:
     """What a value beside the registry's looks like, in words and as a pattern: `tfds:NAME`, `tfds:\\w+`."""
     spelling: Spelling | None = None
 
+    works: tuple[str, ...] = ()
+    """Kinds of work, by tag, whose cells have it as trainings do (`harness.spec.work`)."""
     takers: Takers | None = None
     """Strategies that it is of; None is all."""
     base: Any = KEEP

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from harness.spec.axes import PROGRAM, TABLE
 from harness.spec.entry import Axis
+from harness.spec.work import Cell
 
 SIZE = "global_batch_size"
 """Follows from other keys."""
@@ -24,9 +25,8 @@ def apart(cell: BaseModel, few: Collection[str]) -> tuple[object, ...]:
 
 COMPETING = keys_of(lambda axis: axis.competes) | {SIZE}
 """Keys whose values are alternatives within one ranking."""
-TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None else axis.takes_turns) | {SIZE, "size"}
-"""Keys in which cells may differ that are alive together and take turns; so may collectives in the size of the buffer,
-by which their times are set side by side."""
+TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None else axis.takes_turns) | {SIZE}
+"""Keys in which cells may differ that are alive together and take turns."""
 IN_PROGRAM = keys_of(lambda axis: axis.in_program)
 """Keys that the traced program shows, or the global batch size beside it."""
 SIDE_BY_SIDE = keys_of(lambda axis: axis.side_by_side)
@@ -42,6 +42,11 @@ curve is not among them: two counts are two experiments."""
 ALONG_CURVE = keys_of(lambda axis: axis.along_curve) | {SIZE}
 IDLE_SOMEWHERE = keys_of(lambda axis: axis.idle)
 """Keys of which some cells have no use: those lie on the curves of all values."""
+
+
+def turn_takers(cell: Cell) -> tuple[object, ...]:
+    """What cells share that may be alive together and take turns."""
+    return apart(cell, TAKING_TURNS | cell.TAKING_TURNS)
 
 
 def family(cell: BaseModel) -> tuple[object, ...]:

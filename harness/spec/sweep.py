@@ -17,7 +17,7 @@ from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
-from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, SIZES, UNASKED, CollectiveCell
+from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.visible import quoted
 
@@ -29,7 +29,7 @@ def _asked() -> dict[str, Asked]:
     for key in sorted(keys, key=lambda key: keys.index("workers" if TABLE[key].takers else key)):
         axis = TABLE[key]
         kind = axis.value or Axes.model_fields[key].annotation
-        found |= axis.kinds or {key: Asked(kind=kind, values=axis.asked, help=axis.help)}
+        found |= axis.kinds or {key: Asked(kind=kind, values=axis.asked, help=axis.help, spelling=axis.spelling)}
     return found
 
 
@@ -56,8 +56,7 @@ HELP: dict[str, str] = {
     **{key: setting.help + _least(key) for key, setting in SETTINGS.items()},
 }
 """What each key of a spec is, for its flag."""
-SPELLINGS: dict[str, Spelling] = {key: axis.spelling for key, axis in TABLE.items() if axis.spelling is not None}
-SPELLINGS["size"] = SIZES
+SPELLINGS: dict[str, Spelling] = {key: of.spelling for key, of in ASKED.items() if of.spelling is not None}
 """Keys whose values have commas or units of their own."""
 
 
@@ -156,7 +155,7 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
 
 
 _AXES_OF_COLLECTIVE = frozenset(
-    kind for key, axis in TABLE.items() if key in CollectiveCell.model_fields for kind in axis.kinds or (key,)
+    kind for key, axis in TABLE.items() if COLLECTIVE in axis.works for kind in axis.kinds or (key,)
 ).union(OF_COLLECTIVE)
 
 
@@ -182,7 +181,10 @@ def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
 DEFAULT_SPEC = Path(__file__).parent / "default.toml"
 LARGEST_SPEC = 2**20
 """Bytes of a spec; the largest in benchmarks/ has two thousand."""
-BOOLEAN = "a valid boolean, unable to interpret input"
+TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
+"""What a value of another type should have been, by how pydantic calls the error: `int_from_float`."""
+OF_TYPES = ("_type", "_parsing", "_from_float")
+"""What the names of such errors end with."""
 
 
 def sweep_from(values: Mapping[str, Any], source: str = "spec", unused: Collection[str] = ()) -> Sweep:
@@ -292,8 +294,10 @@ def in_one_line(error: ValidationError) -> str:
     first = error.errors()[0]
     key = str(first["loc"][0]) if first["loc"] else "spec"
     expected = first["msg"].removeprefix("Value error, ")
-    expected = expected.removeprefix("Input should be ").replace(BOOLEAN, "true or false")
+    expected = expected.removeprefix("Input should be ")
     given = first["input"]
+    if first["type"].endswith(OF_TYPES):
+        expected = TYPES.get(first["type"].partition("_")[0], expected)
     if first["type"] == "string_pattern_mismatch":
         expected = PATTERNS[key]
     if first["type"] == "value_error":

@@ -12,13 +12,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.spec.axes import OUTER_FIRST, TABLE, Positive, QuantityName, is_own_code
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes, Positive, QuantityName, is_own_code
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -116,6 +116,8 @@ class Cell(BaseModel, ABC):
 
     tag: ClassVar[str] = ""
     """The kind's name, set by `kind_of_work`."""
+    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset()
+    """Keys beside the table's in which cells of the kind may differ that are alive together and take turns."""
 
     @property
     @abstractmethod
@@ -230,6 +232,50 @@ class Cell(BaseModel, ABC):
                 keys["required"].insert(0, TAG)
             return found
         return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in CELL_KINDS.values()]}
+
+
+class DistributedCell(Cell):
+    """A cell whose work a strategy of the engine shares out over replicas: what devices, strategies and ops ask of it.
+
+    Its keys are the table's, which a type checker cannot see: a kind of work has the fields of `fields_of`.
+    """
+
+    if TYPE_CHECKING:
+        device: str
+        strategy: str
+        replicas: int
+        workers: int
+        cross_device_op: str
+        packing: str
+        network: str
+
+    @property
+    def shape(self) -> Shape:
+        """One process with all replicas, or a process a worker."""
+        return Shape(self.workers, 0, self.replicas, self.device, self.network)
+
+    def without_network(self) -> Self:
+        """The same without an emulated network."""
+        return self.model_copy(update={"network": ""})
+
+    @property
+    def replicas_in_sync(self) -> int:
+        """n: replicas over all workers; with parameter servers, those that work at the same time."""
+        return self.replicas * self.workers
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether every worker updates by itself, waiting for no other."""
+        return False
+
+
+def fields_of(work: str) -> dict[str, Any]:
+    """The table's keys that cells of this kind of work have too, each with its type, limits and default, in order."""
+    return {
+        key: (field.annotation, field)
+        for key, field in Axes.model_fields.items()
+        if key in TABLE and work in TABLE[key].works
+    }
 
 
 CELL_KINDS: dict[str, type[Cell]] = {}

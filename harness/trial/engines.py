@@ -1,15 +1,18 @@
 """Which engine is meant by a name, and the names that it knows."""
 
 import functools
+from collections.abc import Callable
 from typing import cast
 
 from harness.errors import HarnessError, UsageError, not_one_of
-from harness.protocol.engine import Engine
+from harness.protocol.engine import Engine, Software
 from harness.registry import registered
+from harness.spec.axes import Settings
 from harness.spec.catalogue import Catalogue
 from harness.trial.own_function import own_function
 
-TENSORFLOW = "tensorflow"
+DEFAULT = str(Settings.model_fields["engine"].default)
+"""The engine of a spec that names none."""
 
 
 @functools.cache
@@ -42,6 +45,17 @@ def _own_engine(path: str) -> Engine:
 
 
 @functools.cache
-def catalogue_of(engine: str = TENSORFLOW) -> Catalogue:
+def catalogue_of(engine: str = DEFAULT) -> Catalogue:
     """The names that a spec may use with this engine, looked up once; UsageError as `engine_of`."""
     return engine_of(engine).catalogue()
+
+
+def software_of(engine: Engine) -> Software:
+    """What of an interpreter its trials are of; nothing where it does not say."""
+    found: Software = getattr(engine, "software", Software())
+    return found
+
+
+def engines_that(can: Callable[[Catalogue], object]) -> list[str]:
+    """The engines of the house whose catalogue `can` says yes to."""
+    return [name for name in registered("harness.engines", "ENGINE") if can(catalogue_of(name))]

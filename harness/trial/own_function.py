@@ -1,9 +1,11 @@
 """A function of the user's own by `package.module:function`."""
 
+import importlib.util
 import inspect
 import re
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,21 @@ def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callab
             raise UsageError(f"{key}: '{path}': expected a function of {given}: {fault}")
         raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has {fault}")
     return function
+
+
+def refuse_missing(key: str, path: str) -> None:
+    """UsageError, the one of `own_function`, where the first package or module of `path` is not there.
+
+    Nothing is imported, which finding what is in a package would take.
+    """
+    module = path.partition(":")[0]
+    first = module.partition(".")[0]
+    try:
+        found = importlib.util.find_spec(first) or PathFinder.find_spec(first, [str(Path.cwd())])
+    except ValueError:  # it is imported and came from nowhere, such as __main__
+        return
+    if found is None:
+        raise UsageError(f"{key}: '{path}': cannot import '{module}': No module named '{first}'")
 
 
 def wants_arguments(function: Callable[..., Any], count: int = 0) -> str | None:

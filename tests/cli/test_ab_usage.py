@@ -80,7 +80,7 @@ def test_bad_usage_is_one_line_and_nothing_is_measured_or_written(
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ('trials = "x"', "side a: trials: given 'x', expected a valid integer"),
+        ('trials = "x"', "side a: trials: given 'x', expected a whole number"),
         ("trials = nan", "side a: trials: given nan"),
         ("time = -1", "side a: time: given -1"),
         ("half_width = 2", "side a: half_width: given 2"),

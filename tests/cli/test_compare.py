@@ -112,6 +112,16 @@ def test_the_noise_floor_of_this_machine_becomes_delta_and_is_cited(harness: Har
     assert json.loads(harness("compare", "a", "slow", "--delta", "1%", "--json")[1])["verdict"] == "slower"
 
 
+def test_a_floor_that_nothing_could_pass_is_said_with_a_flag_that_there_is(harness: Harness, results: Path) -> None:
+    (results / "validation-run").mkdir()
+    write_validation(results / "validation-run", validation(paired=1.2, unpaired=1.2))
+    fault(harness, "a slow", 2, "is 120%: validate it again while it is idle, or give --delta\n")
+    code, out, error = harness("report", "slow", "--base", "a")
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert error.endswith("is 120%: validate it again while it is idle, or give compare a --delta\n")
+    assert harness("compare", "a", "slow", "--delta", "1%")[0] == 1
+
+
 def test_the_floor_of_another_machine_is_not_used(harness: Harness, results: Path) -> None:
     (results / "validation-run").mkdir()
     write_validation(results / "validation-run", validation(unpaired=0.08, machine_id="ba9876543210"))

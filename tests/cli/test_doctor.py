@@ -2,6 +2,7 @@
 
 import json
 import platform
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,10 +116,8 @@ def test_again_alone_is_bad_usage(harness: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("verdict", "code"), [("passed", 0), ("unknown", 0), ("failed", 1)])
-def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_something_failed(
-    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verdict: Any, code: int
-) -> None:
+def proves(monkeypatch: pytest.MonkeyPatch, verdict: Any) -> None:
+    """A machine of which one answer is had in no time."""
     proof = Proof(subject="cell", name="mirrored ×2 b8", device="gpu", verdict=verdict, words="it said <so>")
 
     def prove(machine: Description, _results: Path, _progress: object, tell: Callable[[Proof], None]) -> ProofRecord:
@@ -135,6 +134,13 @@ def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_
 
     monkeypatch.setattr("harness.run.prove.acceptance.prove", prove)
     monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("passed", 0), ("unknown", 0), ("failed", 1)])
+def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_something_failed(
+    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verdict: Any, code: int
+) -> None:
+    proves(monkeypatch, verdict)
     ended, said, error = harness("doctor", "--prove")
     assert (ended, error) == (code, "")
     assert "mirrored ×2 b8, gpu: it said <so>" in said.splitlines()[0]
@@ -148,3 +154,18 @@ def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_
 def test_prove_is_not_asked_beside_limits(harness: Run) -> None:
     code, _, error = harness("doctor", "--prove", "--limits")
     assert (code, error) == (2, "harness: --prove: it is given beside --limits; ask one of them\n")
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize("ignored", ["", "results/\n", "results/*.*\n"])
+@pytest.mark.parametrize("verb", [["doctor", "--limits"], ["doctor", "--prove"], ["import", "table.csv"]])
+def test_what_a_verb_without_a_sweep_keeps_is_told_once_where_git_does_not_ignore_it(
+    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ignored: str, verb: list[str]
+) -> None:
+    proves(monkeypatch, "passed")
+    (tmp_path / "table.csv").write_text("strategy,replicas,model,images_per_s\nmirrored,2,resnet20,100\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text(ignored)
+    named = ["--name", "a.b"] if verb[0] == "import" else []  # so that the second pattern is of its folder, too
+    told = "" if ignored else "harness: git does not ignore the new results: echo '*' > results/.gitignore\n"
+    assert [harness(*verb, *named)[::2] for _ in range(2)] == [(0, told), (0, "")]

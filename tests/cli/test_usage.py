@@ -13,9 +13,11 @@ import pytest
 from harness.cli import GROUPS
 from harness.environment import usable_cores
 from harness.record import RunStore
+from harness.run.launchers import launchers
 from tests.record.examples import RUN_ID, manifest, trial
 
 Run = Callable[..., tuple[int, str, str]]
+ELSEWHERE = sorted(name for name, launcher in launchers().items() if launcher.elsewhere)
 FEW = list(range(1, 201))
 
 
@@ -43,10 +45,15 @@ FEW = list(range(1, 201))
         ("ab --data tfds:mnsit --b replicas=2 --strategy mirrored", "has no 'mnsit'; did you mean 'mnist'?"),
         ("faults --data tfds:mnsit --dry-run", "has no 'mnsit'; did you mean 'mnist'?"),
         ("validate --data tfds:mnsit", "has no 'mnsit'; did you mean 'mnist'?"),
+        *((f"sweep --data digist --launcher {elsewhere}", "did you mean 'digits'?") for elsewhere in ELSEWHERE),
         ("sweep --device cpu", "device: 'cpu' is not one of gpu, tpu, virtual-cpu, virtual-gpu"),
         ("sweep --strategy one_device --cross-device-op nccl --replicas 2", "no combination is left to run ("),
         ("sweep --batch-size 9 --batch-scope global --replicas 2 --strategy mirrored", "do not divide a global batch"),
         ("sweep --name a/b", "name: given 'a/b'"),
+        ("sweep --model mlp,nosuch:f --dry-run", "model: 'nosuch:f': cannot import 'nosuch': No module named 'nosuch'"),
+        ("sweep --step nosuch.a:f --dry-run", "step: 'nosuch.a:f': cannot import 'nosuch.a': No module named 'nosuch'"),
+        ("sweep --check nosuch:f --dry-run", "check: 'nosuch:f': cannot import 'nosuch'"),
+        ("faults --model nosuch:f --dry-run", "model: 'nosuch:f': cannot import 'nosuch'"),
         ("sweep --check abc --dry-run", "check: given 'abc', expected package.module:function"),
         ("faults --strategy mirrored,mirrored --dry-run", "given ['mirrored', 'mirrored']: a value is listed twice"),
         ("validate --rounds 99999999999", "--rounds"),
@@ -150,6 +157,11 @@ def test_a_dry_run_prints_the_matrix_the_order_and_an_estimate_and_writes_nothin
     assert out.count("\nblock ") == 2
     assert "seed 1, plan " in out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_finds_code_in_the_working_folder_and_does_not_run_it(harness: Run, tmp_path: Path) -> None:
+    (tmp_path / "of_my_own.py").write_text("raise SystemExit('it was run')")
+    assert harness("sweep", "--dry-run", "--model", "of_my_own:make_model")[::2] == (0, "")
 
 
 def test_a_dry_run_can_be_read_by_a_machine(harness: Run, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from harness import cli
 from harness.analysis.comparison import choose_margins, parse_share
 from harness.cli._flags import OF_SWEEPS, keys_given
 from harness.cli._sides import read_sides
-from harness.run.kinds.decision import WINDOWING
 from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +47,8 @@ COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for comm
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 ELSEWHERE = ("--resume", "--engine benchmarks.")
 """What goes on with a run, and what an engine of one's own trains: `test_extending.py` runs that."""
+READERS = ("my_package", "promises")
+"""Packages and modules that the reader is to have; `test_gate.py` runs what the page of the gate says of the second."""
 SWEEPS = [
     command
     for command in HARNESS
@@ -88,7 +89,12 @@ def test_a_harness_command_parses(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", SWEEPS)
-def test_a_sweep_plans(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_plans(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in READERS:
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(ROOT)
     arguments = [argument for argument in shlex.split(command)[3:] if argument != "--dry-run"]
     code = cli.run([*arguments, "--dry-run"])
@@ -113,9 +119,7 @@ def test_an_ab_command_comes_to_two_sides(command: str, tmp_path: Path, monkeypa
     given = parsed(command)
     files = [Path(spec) for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
     # Interpreters and revisions are the reader's; tests/run has both.
-    sides = read_sides(
-        files, keys_given(given, without=OF_SWEEPS), given["a"] or (), given["b"] or (), defaults=WINDOWING
-    )
+    sides = read_sides(files, keys_given(given, without=OF_SWEEPS), given["a"] or (), given["b"] or ())
     assert [side.name for side in sides] == ["a", "b"]
     asked = ((key, given[key]) for key in ("delta", "epsilon"))
     delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)

@@ -66,17 +66,18 @@ import json, sys
 from pathlib import Path
 from harness.cli import run
 from harness.errors import Interrupted
-from harness.run.kinds.disk import measure_disk
+from harness.run.kinds.disk import DiskLines, measure_disk
 
 heard = []
 
-def stop_after_two(text):
-    heard.append(text)
-    if len(heard) == 3:
-        raise KeyboardInterrupt
+class StopsAfterTwo(DiskLines):
+    def say(self, text):
+        heard.append(text)
+        if len(heard) == 3:
+            raise KeyboardInterrupt
 
 try:
-    measure_disk(5, Path("results"), ["harness", "disk"], stop_after_two)
+    measure_disk(5, Path("results"), ["harness", "disk"], StopsAfterTwo())
 except Interrupted as told:
     print(told)
 for line in sys.argv[1:]:
@@ -155,6 +156,7 @@ def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
         "device": "virtual-cpu,whole-cpu",
         "model": "linear",
         "data": "stripes",
+        "optimizer": "sgd",
         "loop": "custom,in_graph",
         "batch-size": "8",
         "trials": "1",
@@ -213,6 +215,7 @@ def test_a_sweep_runs_over_the_added_axis_and_its_records_show_it(with_axis: Pat
         "strategy": "none",
         "replicas": "1",
         "model": "mlp",
+        "optimizer": "sgd",
         "batch-size": "8",
         "trials": "1",
         "windows": "5",

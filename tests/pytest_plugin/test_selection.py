@@ -99,7 +99,7 @@ def test_parameters_bring_their_marks_and_a_module_shares_its_own(suite: Suite) 
         ("replicas=2", "strategy 'none' runs on 1 replica"),
         ("step='steps:same', exampels=3", "unknown key 'exampels'; did you mean 'examples'?"),
         ("step='steps:same', examples=0", "amount: given 0, expected greater than or equal to 1"),
-        ("step=print", "step: given <built-in function print>, expected a valid string"),
+        ("step=print", "step: given <built-in function print>, expected a text"),
         ("step='steps:same', replicas=2", "replicas: a step of your own decides that itself"),
         ("examples=3", "examples: belongs to step"),
     ],

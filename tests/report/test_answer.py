@@ -6,7 +6,6 @@ from pathlib import Path
 
 from harness.analysis import summarise
 from harness.record.manifest import RunManifest
-from harness.record.reading import load_run
 from harness.record.trial import Executed, TrialRecord
 from harness.report.export.rows import answer_row
 from harness.report.figures.ranking import ranking_figure
@@ -297,68 +296,6 @@ def test_it_advises_against_distributing_where_everything_is_slower_and_says_ove
     assert text.startswith("Do not distribute: no strategy, one device, batch 32, ")
     assert "Do not distribute: the best distributed cell" in text
     assert "shared devices: overhead only, not hardware scaling" in text
-
-
-def on_two_cores(whole: float = 1.0, **kwargs: object) -> str:
-    """One device, two cores and two replicas; `whole` is the factor on the step time of one process on both cores."""
-
-    def slower(record: TrialRecord) -> TrialRecord:
-        return scaled(record, whole) if record.cell == WHOLE else record
-
-    cells = [make_cell("none"), WHOLE, make_cell("mirrored", 2)]
-    return said(cells, faults=False, change=slower, **kwargs)
-
-
-WHOLE = make_cell("none", intra_op_threads=2)
-
-
-def test_distributing_pays_against_the_better_of_one_device_and_the_whole_machine() -> None:
-    better = "no strategy on all 2 cores"
-    text = on_two_cores(0.8)
-    assert re.match(rf"Distribute: mirrored, 2 replicas, .* 1\.\d\d× \[1\.\d\d – 1\.\d\d\] {better}\.\n", text)
-    assert re.search(rf"On these virtual devices distributing pays: .* \({better}, batch 32\);", text)
-    one = on_two_cores(1.1)
-    assert re.match(r"Distribute: mirrored, 2 replicas, .* 1\.\d\d× \[1\.\d\d – 1\.\d\d\] no strategy\.\n", one)
-    assert "(no strategy, one device, batch 32);" in one
-
-
-def test_where_one_process_on_all_cores_is_faster_the_advice_is_not_to_distribute() -> None:
-    text = on_two_cores(0.4)
-    assert text.startswith("Do not distribute: no strategy on all 2 cores, batch 32, ")
-    assert "On these virtual devices do not distribute: the best distributed cell (mirrored, 2 replicas" in text
-    assert "the fastest cell without a strategy (no strategy on all 2 cores, batch 32)" in text
-
-
-def test_faster_than_one_virtual_device_is_no_claim_where_the_whole_machine_was_not_measured() -> None:
-    text = said()
-    assert text.startswith("Faster than one device; against the whole machine not measured.\n")
-    assert "Whether distributing pays is unknown: the fastest has 1.88× [1.86 – 1.89]" in text
-    assert "no strategy on all cores, which one would run instead, was not measured." in text
-    assert "istributing pays:" not in text
-    slower = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
-    assert "On these virtual devices do not distribute: the best" in slower  # as it would be against a faster base
-
-
-def test_a_whole_machine_without_a_figure_was_not_measured() -> None:
-    cells = [make_cell("none"), WHOLE, make_cell("mirrored", 2)]
-    died = said(cells, faults=False, change=lambda it: failed(it, "crashed", "died") if it.cell == WHOLE else it)
-    assert died.startswith("Faster than one device; against the whole machine not measured.\n")
-
-
-GAINS = "The gain is of these processors: what more devices would give, replicas that share them do not tell."
-
-
-def test_overhead_and_a_gain_never_stand_in_one_answer() -> None:
-    run = load_run(ROOT / "results" / "reference")
-    kept = "\n".join(answer_lines(summarise(run.manifest, run.trials)))
-    shared = said([make_cell("none"), make_cell("mirrored", 3)], faults=False)
-    for text in (on_two_cores(0.8), said(), shared):
-        assert GAINS in text
-        assert "overhead" not in text
-    assert (GAINS in kept) != ("overhead" in kept)
-    for text in (on_two_cores(0.3), on_two_cores(0.3, physical=1)):
-        assert GAINS not in text
-        assert "overhead, not hardware scaling" in text
 
 
 def test_undecided_is_a_headline_and_says_what_would_decide() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from harness.analysis import summarise
 from harness.record.reading import load_run
+from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
 from harness.spec.cell import Cell
 from tests.comparisons import scaled
@@ -68,6 +69,15 @@ def test_the_kept_run_is_answered_in_six_rows_of_eighty_columns() -> None:
         "about 5 trials a cell would decide it."
     )
     assert lines[2] == "5 others tie with it; the simplest: central_storage ×2 b128."
+
+
+def test_a_throughput_that_is_not_known_is_told_with_how_to_know_it() -> None:
+    wide = summarise(*make_run([make_cell()], blocks=2, change=lambda it: scaled(it, 1 + 2 * it.block)))
+    remedy = "2 trials cannot tell the throughput here: use --trials 4 or more."
+    assert f"± over 100-fold in these minutes. {remedy}" in brief_lines(wide)[0]
+    assert remedy in answer_lines(wide)
+    known = summarise(*make_run([make_cell()], blocks=2, drift=0.01))
+    assert "--trials" not in " ".join([*brief_lines(known), *answer_lines(known)])
 
 
 def test_what_is_unproved_is_told_in_the_line_of_what_is_wrong() -> None:

@@ -3,10 +3,12 @@
 import functools
 import json
 import re
+from typing import get_args
 
 import pytest
 
 from harness.analysis.comparison import Comparison, choose_margins, compare_along, compare_runs, comparison_of_ab
+from harness.analysis.comparison.result import ComparisonKind
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
@@ -14,6 +16,7 @@ from harness.record import TrialRecord
 from harness.report.comparison import FORMATS, Surface, renderer
 from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.forest import MOST, forest_figure
+from harness.report.comparison.phrases import PHRASES
 from harness.report.comparison.words import cpu_words, row_notes, verdict_words
 from tests.comparisons import ab_run, pair_of_runs, sweep_run, validation
 from tests.report.test_page import Page, _is_sound
@@ -109,6 +112,11 @@ def test_json_follows_its_documented_keys_and_holds_the_decision_at_the_top() ->
     several = comparison_json(slower())
     assert [several[key] for key in ("ratio", "ci95", "noise")] == [None, None, None]
     assert several["rows"][0]["cpu"]["verdict"] == "equivalent"
+
+
+def test_each_kind_of_comparison_has_its_words() -> None:
+    assert list(PHRASES) == list(get_args(ComparisonKind))
+    assert all(phrases.to_decide.format(count=7).startswith("about 7 ") for phrases in PHRASES.values())
 
 
 def test_an_undecided_comparison_says_what_would_decide_it_with_the_flag_of_its_kind() -> None:

@@ -11,7 +11,6 @@ from harness.analysis import WorkloadSummary, summarise
 from harness.analysis.batch import batch_curves
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
-from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.trial import TrialRecord
 from harness.report.figures import (
     Picture,
@@ -22,11 +21,9 @@ from harness.report.figures import (
     ranking_figure,
     steps_figure,
     throughput_figure,
-    workers_figure,
 )
 from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
 from harness.report.figures.ranking import GLANCE, glance_figure
-from harness.report.tables.sweep import steps_table
 from harness.spec.cell import trained
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, failed, make_cell, make_run
@@ -249,83 +246,6 @@ def test_more_batch_sizes_than_have_room_are_left_out_and_counted() -> None:
     assert picture is not None
     assert picture.svg.count("<svg") == MOST_PANELS
     assert f"{MOST_PANELS} of {len(sizes)} panels" in picture.caption
-
-
-def straggling(trial: TrialRecord) -> TrialRecord:
-    """Worker 1 takes 6 % longer than worker 0 in every window."""
-    assert trial.windows is not None
-    own = [[time / 1.06 for time in trial.windows.seconds], trial.windows.seconds]
-    return trial.model_copy(update={"windows": trial.windows.model_copy(update={"workers": own})})
-
-
-def test_a_straggling_worker_is_named() -> None:
-    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
-    manifest, trials = make_run(cells, faults=False, change=straggling)
-    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
-    assert picture is not None
-    assert "Stragglers: multi_worker_mirrored 2 workers" in picture.caption
-    assert "worker 1 (6.0 % behind the fastest, last in 100 %)" in picture.caption
-    assert [row["straggles"] for row in picture.data] == [False, True]
-
-
-def test_no_worker_of_a_run_that_has_not_finished_is_called_a_straggler() -> None:
-    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
-    manifest, trials = make_run(cells, faults=False, change=straggling, status="running")
-    [work], times = summarise(manifest, trials).workloads, step_times(trials)
-    picture = workers_figure(work, times, "fig")
-    assert picture is not None
-    assert "tragglers" not in picture.caption
-    assert "Not judged" in picture.caption
-    assert {row["straggles"] for row in picture.data} == {None}
-    assert not any("straggles" in word for row in steps_table(work, times).rows for word in row)
-
-
-def computing(trial: TrialRecord, *pass_s: float) -> TrialRecord:
-    """Workers with the same windows, of which each computes alone for so long."""
-    assert trial.windows is not None
-    windows = trial.windows.model_copy(update={"workers": [trial.windows.seconds] * len(pass_s)})
-    members = [
-        MemberRecord(name=f"worker {w}", address="a:1", compute_s=[seconds * (1 + 0.001 * trial.block)] * 5)
-        for w, seconds in enumerate(pass_s)
-    ]
-    return trial.model_copy(update={"windows": windows, "cluster": ClusterRecord(launcher="local", members=members)})
-
-
-def test_a_worker_that_computes_longer_is_named_though_lock_step_makes_all_windows_alike() -> None:
-    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
-    manifest, trials = make_run(cells, faults=False, change=lambda trial: computing(trial, 0.001, 0.002))
-    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
-    assert picture is not None
-    assert (
-        "worker 1 (its forward and backward alone take 2.00× [2.00 – 2.00] as long as the fastest's)" in picture.caption
-    )
-    assert [row["straggles"] for row in picture.data] == [False, True]
-    assert picture.data[1]["alone_s"] == pytest.approx(0.002, rel=0.01)
-
-
-def test_of_workers_that_compute_alike_the_caption_says_what_was_looked_at() -> None:
-    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
-    manifest, trials = make_run(cells, faults=False, change=lambda trial: computing(trial, 0.001, 0.001))
-    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
-    assert picture is not None
-    assert "No worker's own forward and backward are shown to take more than 2 % longer" in picture.caption
-    assert not any(row["straggles"] for row in picture.data)
-
-
-def test_windows_alone_are_not_said_to_show_that_no_worker_is_slow() -> None:
-    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
-
-    def alike(trial: TrialRecord) -> TrialRecord:
-        return computing(trial, 0.001, 0.001).model_copy(update={"cluster": None})
-
-    manifest, trials = make_run(cells, faults=False, change=alike)
-    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
-    assert picture is not None
-    assert "windows show no more than the lag at their end" in picture.caption
-
-
-def test_without_workers_there_is_no_figure_of_them() -> None:
-    assert workers_figure(default(), step_times(make_run()[1]), "fig") is None
 
 
 def test_weak_and_strong_scaling_are_figures_of_their_own() -> None:

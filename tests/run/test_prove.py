@@ -20,7 +20,7 @@ from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
 from tests.record.examples import cell, failed_trial, manifest, trial
 
-NO_ROOM = cell(model=cells.NO_ROOM, device="gpu")
+NO_ROOM = cell(model=catalogue_of().oversized, device="gpu")
 
 
 def window(steps: int, seconds: float) -> WindowTimes:
@@ -119,13 +119,16 @@ def test_a_driver_file_that_the_fork_server_holds_is_named(tmp_path: Path, monke
 def test_a_model_without_room_must_end_as_out_of_memory(ends: list[str], verdict: str | None) -> None:
     of = {"cell": NO_ROOM, "cell_id": NO_ROOM.cell_id, "reason": "no room"}
     run = SimpleNamespace(trials=[ended(end, attempt=1 + i, **of) for i, end in enumerate(ends)])
-    assert [proof.verdict for proof in cells.out_of_memory(run)] == ([verdict] if verdict else [])  # type: ignore[arg-type]
+    assert [proof.verdict for proof in cells.out_of_memory(run, catalogue_of())] == ([verdict] if verdict else [])  # type: ignore[arg-type]
 
 
 def test_a_cell_is_judged_by_its_last_trial_and_what_cannot_run_here_is_not_told() -> None:
     def of(*ends: str) -> list[str]:
         trials = [ended(end) for end in ends]
-        return [proof.verdict for proof in cells.proofs_of(SimpleNamespace(manifest=manifest(), trials=trials))]  # type: ignore[arg-type]
+        return [
+            proof.verdict
+            for proof in cells.proofs_of(SimpleNamespace(manifest=manifest(), trials=trials), catalogue_of())
+        ]  # type: ignore[arg-type]
 
     assert of("ok") == ["passed"]
     assert of("out_of_memory", "ok") == ["passed"]
@@ -150,6 +153,7 @@ def test_virtual_processors_are_proved_and_what_only_other_hardware_tells_is_sai
 ) -> None:
     monkeypatch.setattr(questions, "LONG_S", 0.1)
     monkeypatch.setattr(questions, "PAIRS", 2)
+    monkeypatch.setattr(cells, "SMALL", {**cells.SMALL, "model": "mlp", "optimizer": "sgd"})
     told: list[Proof] = []
     with handed_in():
         record = prove(describe(), tmp_path, Quiet(), told.append, only="(none ×1|mirrored ×2) b8")

@@ -13,8 +13,7 @@ from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.cell import Cell, trained
-from harness.spec.collective import CollectiveCell, in_whole_shares
-from harness.spec.entry import Axis
+from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
 from harness.spec.expand import base_of
 from harness.spec.grouping import COMPETING, experiment
 from harness.trial.engines import catalogue_of
@@ -102,8 +101,9 @@ def test_one_program_is_the_same_experiment_only_where_the_program_shows_the_key
 @pytest.mark.parametrize("key", [key for key in KEYS_OF_COLLECTIVES if key in TABLE])
 def test_a_key_that_trainings_have_too_is_of_their_type_and_default(key: str) -> None:
     own, theirs = CollectiveCell.model_fields[key], Axes.model_fields[key]
+    assert COLLECTIVE in TABLE[key].works
     assert own.annotation == theirs.annotation
-    assert own.metadata == [of for of in theirs.metadata if not isinstance(of, Axis)]
+    assert own.metadata == theirs.metadata
     assert own.default == OWN_DEFAULTS.get(key, theirs.default)
     assert theirs.is_required() or key not in OWN_DEFAULTS
 

@@ -1,16 +1,20 @@
 """A sweep from raw keys: defaults, validation, and errors that a person can act on."""
 
+import datetime
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
 from harness.spec.axes import LARGEST
-from harness.spec.faults import faults_from
+from harness.spec.faults import Faults, faults_from
 from harness.spec.sweep import ASKED, AXES, PATTERNS
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -41,19 +45,20 @@ def test_a_whole_number_of_seconds_is_a_number_of_seconds() -> None:
     [
         ("replicas", 0, "greater than or equal to 1"),
         ("replicas", -2, "greater than or equal to 1"),
-        ("replicas", 1.5, "valid integer"),
-        ("replicas", "2", "valid integer"),
-        ("replicas", True, "valid integer"),
+        ("replicas", 1.5, "expected a whole number"),
+        ("replicas", "2", "expected a whole number"),
+        ("replicas", True, "expected a whole number"),
         ("replicas", 10**30, "less than or equal to 4096"),
         ("batch_size", [8, 0], "greater than or equal to 1"),
-        ("batch_size", [[8]], "valid integer"),
-        ("batch_size", {"a": 1}, "valid integer"),
+        ("batch_size", [[8]], "expected a whole number"),
+        ("batch_size", {"a": 1}, "expected a whole number"),
         ("batch_size", LARGEST + 1, f"less than or equal to {LARGEST}"),
-        ("strategy", 3, "valid string"),
-        ("strategy", [None], "valid string"),
-        ("xla", "maybe", "true or false"),
+        ("strategy", 3, "expected a text"),
+        ("strategy", [None], "expected a text"),
+        ("xla", "maybe", "expected true or false"),
+        ("xla", 1.5, "expected true or false"),
         ("trials", 0, "greater than or equal to 1"),
-        ("trials", [5], "valid integer"),
+        ("trials", [5], "expected a whole number"),
         ("trials", 10**9, "less than or equal to 1000"),
         ("seed", -1, "greater than or equal to 0"),
         ("seed", 2**40, f"less than or equal to {LARGEST}"),
@@ -62,8 +67,8 @@ def test_a_whole_number_of_seconds_is_a_number_of_seconds() -> None:
         ("timeout", NAN, "finite number"),
         ("timeout", INFINITY, "finite number"),
         ("timeout", 1e300, "less than or equal to 604800"),
-        ("timeout", True, "valid number"),
-        ("timeout", "5", "valid number"),
+        ("timeout", True, "expected a number"),
+        ("timeout", "5", "expected a number"),
         ("window", NAN, "finite number"),
         ("window", 1e300, "less than or equal to 604800"),
         ("window", -0.1, "greater than 0"),
@@ -76,7 +81,7 @@ def test_a_whole_number_of_seconds_is_a_number_of_seconds() -> None:
         ("name", "../escape", "letters, digits, "),
         ("name", "a b", "letters, digits, "),
         ("name", "x" * 65, "letters, digits, "),
-        ("data_dir", 3, "valid string"),
+        ("data_dir", 3, "expected a text"),
     ],
 )
 def test_a_bad_value_is_answered_with_its_key_what_was_given_and_what_is_expected(
@@ -85,6 +90,21 @@ def test_a_bad_value_is_answered_with_its_key_what_was_given_and_what_is_expecte
     message = error_of(**{key: given})
     assert message.startswith(f"spec: {key}: given ")
     assert expected in message
+
+
+@pytest.mark.parametrize(("keys", "read"), [(Sweep, sweep_from), (Faults, faults_from)])
+@pytest.mark.parametrize("given", [1.5, "two", [[1]], [], {"a": 1}, True, datetime.date(2026, 1, 1)])
+def test_no_key_of_a_spec_is_answered_in_the_words_of_the_library_that_reads_it(
+    keys: type[BaseModel], read: Callable[[dict[str, Any]], object], given: Any
+) -> None:
+    answers = []
+    for key in keys.model_fields:
+        try:
+            read({key: given})
+        except UsageError as error:
+            answers.append(str(error))
+    assert len(answers) > 5
+    assert not [answer for answer in answers if re.search(r"valid|[Ii]nput|\n", answer)]
 
 
 def test_what_the_pattern_of_a_key_refuses_is_told_in_words() -> None:
@@ -220,7 +240,7 @@ def test_more_trials_than_a_plan_holds_are_refused() -> None:
 
 def test_keys_that_a_caller_has_no_use_for_are_validated_and_left_out() -> None:
     assert sweep_from({"trials": 7, "seed": 3}, unused=["trials"]) == Sweep(seed=3)
-    with pytest.raises(UsageError, match="spec: trials: given 'x', expected a valid integer"):
+    with pytest.raises(UsageError, match="spec: trials: given 'x', expected a whole number"):
         sweep_from({"trials": "x"}, unused=["trials"])
 
 

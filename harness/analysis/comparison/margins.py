@@ -22,13 +22,19 @@ def parse_share(key: str, text: str) -> float:
 
 
 def choose_margins(
-    validation: ValidationRecord | None, *, unpaired: bool, delta: float | None = None, epsilon: float | None = None
+    validation: ValidationRecord | None,
+    *,
+    unpaired: bool,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    of_ones_own: str = "give --delta",
 ) -> Margins:
     """What was given, else δ = max(1 %, the noise floor that `validate` measured) and ε = max(3 %, δ).
 
     `unpaired`: the sides were measured at different times, whose floor is the larger one; where that is not
     known, the floor of sides that took turns is the least that is. A given δ above the default ε raises it. A given ε
-    below the noise floor is a UsageError that says so, and so is a floor that no difference could pass.
+    below the noise floor is a UsageError that says so, and so is a floor that no difference could pass; `of_ones_own`
+    is then how one says δ oneself.
     """
     floor = validation.floor(unpaired) if validation is not None else None
     if floor is None and validation is not None:  # a validation of few rounds knows none for different times
@@ -42,7 +48,7 @@ def choose_margins(
         kind = " for sides at different times" if unpaired else ""
         source = f"the noise floor that validate measured on this machine{kind} (run {validation.run_id})"
         if floor >= 1:
-            raise UsageError(f"delta: {source} is {floor:.0%}: validate it again while it is idle, or give --delta")
+            raise UsageError(f"delta: {source} is {floor:.0%}: validate it again while it is idle, or {of_ones_own}")
         if epsilon is not None and epsilon < chosen:
             raise UsageError(
                 f"--epsilon: given {epsilon:.3g}, but delta is {source}, {chosen:.3g}: "

@@ -8,6 +8,7 @@ degrees of freedom at the interval's confidence, which is how the harness itself
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.comparison.clocks import Verdicts
@@ -20,11 +21,41 @@ from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import LATER, Cell, TrainingCell
-from harness.spec.work import EXAMPLES
+from harness.spec.work import EXAMPLES, Work
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
-_UNKNOWN = "not given"
 _MOST_NAMED = 3
+
+
+class PublishedCell(Cell):
+    """What a published figure is of: the keys that its table gives, and no others. Never recorded, so it has no tag."""
+
+    name: str
+    keys: tuple[tuple[str, str | int | bool], ...]
+
+    @classmethod
+    def of(cls, figure: PublishedFigure) -> "PublishedCell":
+        """The cell of `figure`."""
+        return cls(name=figure.label, keys=tuple(figure.keys.items()))
+
+    @property
+    def work(self) -> Work:
+        """One example: a rate is published, and nothing is known of the steps."""
+        return Work(EXAMPLES, 1)
+
+    @property
+    def subject(self) -> str:
+        """The model."""
+        return str(self.get("model"))
+
+    @property
+    def label(self) -> str:
+        """The figure's."""
+        return self.name
+
+    def get(self, key: str) -> Any:
+        """The value of a key of a cell; None where the table does not give it."""
+        return dict(self.keys).get(key)
 
 
 @dataclass(frozen=True)
@@ -88,26 +119,19 @@ def log_estimate(figure: PublishedFigure) -> LogEstimate:
     return LogEstimate(mean, error, freedom, error * math.sqrt(figure.trials), figure.trials, "t")
 
 
-def published_cell(figure: PublishedFigure) -> TrainingCell:
-    """The figure's keys as a cell, to name it by: what the table does not give reads `not given`. Never recorded."""
-    unknown = {key: _UNKNOWN for key, field in TrainingCell.model_fields.items() if field.annotation is str}
-    batch = figure.keys.get("batch_size", 1)
-    values = {"batch_scope": "per_replica", "batch_size": batch, "global_batch_size": batch, **unknown, **figure.keys}
-    values.setdefault("precision", _UNKNOWN)
-    return TrainingCell.model_construct(**values)  # type: ignore[arg-type]
-
-
 def _items(run: Run) -> list[_Item]:
     imported = run.manifest.what
     if isinstance(imported, ImportedRecord):
-        return [
-            _Item(figure.label, cell := published_cell(figure), _published(figure, cell), log_estimate(figure), figure)
-            for figure in imported.figures
-        ]
+        return [_of_figure(figure) for figure in imported.figures]
     return [
         _Item(side.trials.cell.label, side.trials.cell, side.trials, _estimate(side), None)
         for side in side_cells(run).values()
     ]
+
+
+def _of_figure(figure: PublishedFigure) -> _Item:
+    cell = PublishedCell.of(figure)
+    return _Item(cell.label, cell, _published(figure, cell), log_estimate(figure), figure)
 
 
 def _estimate(side: SideCell) -> LogEstimate | None:
@@ -115,7 +139,7 @@ def _estimate(side: SideCell) -> LogEstimate | None:
     return None if measured is None else own_estimate(measured.sample, side.pilot_blocks)
 
 
-def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
+def _published(figure: PublishedFigure, cell: PublishedCell) -> CellTrials:
     """The figure in the place of a cell's trials; what nobody measured is None or empty."""
     throughput = Interval(
         figure.throughput_examples_per_s,
@@ -133,7 +157,7 @@ def _published(figure: PublishedFigure, cell: TrainingCell) -> CellTrials:
         measured=Measured(
             sample=Sample((math.log(figure.throughput_examples_per_s),), ("published",)),
             throughput=throughput,
-            step_time_s=throughput.scaled(1 / cell.global_batch_size).inverted(),
+            step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
             cpu_seconds_each=None,
             peak_memory_bytes=None,
             peak_device_memory_bytes=None,

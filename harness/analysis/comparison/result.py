@@ -58,6 +58,12 @@ class Comparison:
     """Of A's run and of B's; twice the same within one run."""
 
     @property
+    def of_one_run(self) -> bool:
+        """Whether both sides were measured in one run."""
+        a, b = self.manifests
+        return a.run_id == b.run_id
+
+    @property
     def unasked(self) -> tuple[Change, ...]:
         """How the environments differ beside what A and B are."""
         return tuple(change for change in self.changes if change.severity != "asked")

@@ -38,7 +38,7 @@ def compare_runs(
         raise UsageError(f"RUN_B: '{b.manifest.run_id}' is the same run as RUN_A; --along AXIS compares its own cells")
     measured = [run for run in (a, b) if run.manifest.what.kind.measured]
     for run in measured:
-        _expect_sweep(run)
+        _expect_comparable(run)
     if len(measured) < 2:
         return compare_imported(a, b, margins, correction, across_machines)
     changes = changes_between(a.manifest, b.manifest)
@@ -100,7 +100,7 @@ def compare_along(
     By the layout of all cells of the run, as the ops of its report are. `base` is a value of the axis; without
     it the first of the spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
     """
-    _expect_sweep(run)
+    _expect_comparable(run)
     sides = side_cells(run)
     chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
     names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
@@ -138,21 +138,11 @@ def _rows(
     return tuple(Row(name, a.trials, b.trials, both) for name, (a, b), both in zip(names, pairs, verdicts, strict=True))
 
 
-def _expect_sweep(run: Run) -> None:
+def _expect_comparable(run: Run) -> None:
+    """UsageError where cells of such a run are not compared, StorageError where those of this one are not yet."""
     name = run.manifest.run_id
-    if not run.manifest.what.kind.measured:
-        raise UsageError(
-            f"RUN: '{name}' was imported: published figures are compared with another run, not along an axis"
-        )
-    if run.manifest.kind == "ab":
-        raise UsageError(
-            f"RUN: '{name}' is an `ab` run and holds its own two sides; `python -m harness compare {name}` alone "
-            "shows its verdict"
-        )
-    if run.manifest.kind != "sweep":
-        raise UsageError(
-            f"RUN: '{name}' is a run of {run.manifest.what.kind.verb}, not a sweep; `compare` takes sweeps"
-        )
+    if (why := run.manifest.what.kind.refusal(name)) is not None:
+        raise UsageError(f"RUN: {why}")
     resume = f"`python -m harness sweep --resume {name}`"
     if not run.trials:
         raise StorageError(

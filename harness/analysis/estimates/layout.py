@@ -1,14 +1,9 @@
-"""Trials as a two-way layout, ln X = cell + group + residual, fitted by least squares to all cells of a run.
+"""Trials as a two-way layout of cells and groups, fitted to all cells of a run (`docs/protocol.md#estimators`).
 
 Trials of a group were alive together and took turns, so what the machine did to one it did to all, and the group's
 effect takes it out: the cells' effects are their order, also where memory split a block into groups or a trial was
-lost. When every cell ran once in every group, an effect is the plain mean.
-
-What a cell scatters by beyond that is estimated from its own residuals and *moderated*: moved towards the variance of
-all cells (Smyth 2004), ṽ = (d₀·s₀² + d·s²)/(d₀ + d). Four trials hardly know their own variance, and t with three
-degrees of freedom pays for that; the other cells of the run know something of it. d₀ follows from how much the cells'
-variances differ, and is never more than 1½, half of what four trials know, so that a cell that really is noisier
-keeps most of its own.
+lost. What a cell scatters by beyond that is moderated (`docs/protocol.md#moderated-variances`): four trials hardly know
+their own variance, and the other cells of the run know something of it.
 """
 
 import math
@@ -33,10 +28,9 @@ _SMALLEST = 1e-5
 
 
 def prior(variances: Array, freedom: Array) -> tuple[float, float]:
-    """(d₀, s₀²): the variance that cells have in common, and how many degrees of freedom it is worth.
+    """(d₀, s₀²): what the variance that cells have in common is worth in degrees of freedom, and that variance.
 
-    From the spread of the variances' logarithms beyond what their own `freedom` explains, trigamma(d₀/2) equals that
-    excess (Smyth 2004, section 6.2). d₀ is at most 1½ and the mean of `freedom`, and s₀² then the mean variance.
+    `variances` and their `freedom` have an entry a cell. See `docs/protocol.md#moderated-variances`.
     """
     most, mean = min(_MOST, float(freedom.mean())), float(np.average(variances, weights=freedom))
     half, least = freedom / 2, _SMALLEST * float(np.median(variances))

@@ -1,16 +1,8 @@
 """Decisions that are looked at while they are measured, at blocks that were fixed beforehand.
 
-The one-sided p of Student's t on all pairs so far is taken at looks after n₁ < … < n_K = N pairs; the boundary of look
-k is c·(n_k/N)^1.5, a shape like those of Wang & Tsiatis (1987), and c is such that a mean at the margin crosses
-some boundary with probability α over the whole plan. Of a Gaussian mean of known variance that probability is an
-integral look by look (Armitage, McPherson & Rowe 1969); its boundaries let 2.7 % pass for 2.5 % where each look
-estimates its own variance from few pairs. So the integral here is that of the t statistics themselves: with S the sum
-of n normal values and Q the sum of their squares, u = S/√(n·Q) is the cosine of an angle and independent of Q, so that
-u after n + 1 values depends on the past through u after n alone.
-
-An interval of a look at its own nominal confidence is a *repeated confidence interval* (Jennison & Turnbull 1989): all
-looks' intervals together hold the truth with 1 − 2α, so the one at which a decision stops does, whatever stopped it;
-and it excludes what the look's test rejects.
+Boundaries, intervals and p-values are those of `docs/protocol.md#how-many-blocks`. The integral is over the t
+statistics themselves: the one for a known variance lets 2.7 % pass for 2.5 % where each look estimates its own from few
+pairs.
 """
 
 import functools

@@ -1,33 +1,10 @@
 """Whether windows still become shorter or longer when they are measured: one test for all trials of a run.
 
-A single trial cannot tell. Its windows scatter by 7 % (10–90 %: 4.6–10.7 %), so that of trials without any trend a rule
-for single trials called 29 % unsteady, while a warm-up of 10 % over 15 windows went unseen in two of three. So the
-trials of a cell are taken together, and what the machine did in a round is taken out first, by dividing each window by
-the median of what the others of its group took in that round, each relative to its own level: a mean would lend the
-trend of one cell to all others, and without the levels the cell in the middle would.
-
-The slope of a trial is the rank correlation of these with their order, z = ρ·√(n − 1): whatever the scatter of a cell
-and however heavy its tails, z scatters alike, so that the deviation s of z between trials of a cell can be pooled over
-all cells. Drift of a trial's own within its windows, which makes z scatter more, is in s. A cell's statistic is
-z̄·√P ÷ s over its P trials, held against Student's t and corrected for the number of cells (Holm).
-
-Simulated with scatters of 4.6–15 % in one run, t₃ noise, autocorrelation 0.2 within a trial and common drift of 6 %
-(`tests/analysis/estimates/test_trend.py` repeats what matters; of a cell with the median scatter):
-
-==========================================  ======================  ======================  =====================
-how often it is found                       22 cells, 4 trials      2 cells, 5 trials       2 cells, 12 trials
-                                            of 12 windows           of 100 windows          of 100 windows
-==========================================  ======================  ======================  =====================
-none (in any cell)                          4 %                     2 %                     1 %
-10 % for 15 windows, then nothing           0 %: from the first to  69 %                    99 %
-                                            the last
-10 %, falling evenly over 15 windows        15 %                    29 %                    77 %
-20 %, falling evenly over 15 windows        70 %                    70 %                    99 %
-10 %·exp(−r/15)                             5 %                     60 %                    97 %
-30 %·exp(−r/3)                              96 %                    33 %                    84 %
-the same after the warm-up (2; 5 windows)   48 %                    6 %                     6 %
-… how much of that is left in the mean      4.3 %                   0.2 %                   0.2 %
-==========================================  ======================  ======================  =====================
+`docs/protocol.md#timing` has the statistic, under *Trends*, and how often it finds what. A single trial cannot tell:
+its windows scatter by 7 % (10–90 %: 4.6–10.7 %). A rule for single trials called 29 % of those without any trend
+unsteady, while a warm-up of 10 % over 15 windows went unseen in two of three. A round is held against the median of
+the group, each trial relative to its own level: a mean would lend the trend of one cell to all others, and without the
+levels the cell in the middle would. Ranks scatter alike whatever a cell's scatter and tails, so they can be pooled.
 
 **What it cannot see** is a trend that all trials share in the same rounds. It cancels in every ratio, not in a
 throughput. Trials that take turns with no other are not judged: their trend is the machine's.

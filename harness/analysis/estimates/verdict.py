@@ -23,7 +23,7 @@ from typing import Literal
 
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.ranking import benjamini_hochberg
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, UsageError, not_one_of
 from harness.looks import MOST_BLOCKS
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided", "invalid"]
@@ -132,10 +132,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 _ADJUSTMENTS: dict[Correction, Callable[[Sequence[float]], list[float]]] = {
-    "none": list,
     "fdr": benjamini_hochberg,
     "holm": holm,
+    "none": list,
 }
+
+
+def correction_of(key: str, name: str) -> Correction:
+    """The correction of that name; UsageError, which names `key`, when there is none."""
+    for known in _ADJUSTMENTS:
+        if known == name:
+            return known
+    raise not_one_of(key, name, _ADJUSTMENTS)
 
 
 def blocks_needed(estimate: LogEstimate, margins: Margins) -> int | None:

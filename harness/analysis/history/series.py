@@ -106,7 +106,8 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
 
 def _counts(run: Run) -> bool:
     manifest = run.manifest
-    return manifest.kind == "sweep" and manifest.status == JUDGED and bool(_machine(manifest)) and bool(run.trials)
+    comparable = manifest.what.kind.uncompared is None
+    return comparable and manifest.status == JUDGED and bool(_machine(manifest)) and bool(run.trials)
 
 
 def _machine(manifest: RunManifest) -> str:

@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.protocol.engine import Ending, Environment, Task, Trainer
+from harness.protocol.engine import Ending, Environment, Software, Task, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.ending import plain_ending
@@ -14,14 +14,18 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
 
 
+NEEDS = {"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"}
+
+
 class Jax:
     """JAX, its devices those of one process."""
 
     name = "jax"
     title = "JAX"
     clusters = None
+    software = Software(needs=NEEDS, titles={"jax": "JAX"})
     environment = Environment(
-        needs={"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
+        needs=NEEDS,
         installs=("jax", "numpy", "psutil", "pydantic", "scikit-learn"),
         constraints=Path(__file__).parent / "constraints.txt",
     )

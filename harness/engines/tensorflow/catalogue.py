@@ -20,6 +20,8 @@ def load_catalogue() -> Catalogue:
         data={name: source.summary for name, source in sources().items()},
         optimizers=dict(OPTIMIZERS),
         loops={name: kind.summary for name, kind in loops().items()},
+        oversized="harness.engines.tensorflow.workloads.oversized:make_model",
+        plants=True,
         data_fault=unknown,
         model_fault=unknown_model,
         model_text=model_text,

@@ -23,7 +23,7 @@ from harness.engines.tensorflow.trace import tracer_of
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Executed, Resources
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -134,7 +134,7 @@ class ReplicaBuffers:
 
     def executed(self) -> Executed:
         """What the traced program holds. Ops promise reductions, so of other collectives nothing can differ."""
-        found = inspect(self.step.get_concrete_function(), of_strategy(self.cell))
+        found = inspect(self.step.get_concrete_function(), self.cell)
         reduces = self.cell.collective == "all_reduce"
         return found if reduces else found.model_copy(update={"differs_from_request": None})
 
@@ -146,10 +146,9 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
     cell = collective_of(request.cell)
     if reason := lacking(cell):
         raise Unsupported(reason)
-    training = of_strategy(cell)
-    devices = device_kinds()[cell.device].set_up(request.model_copy(update={"cell": training}))
+    devices = device_kinds()[cell.device].set_up(request)
     kind = strategies()[cell.strategy]
-    strategy = kind.build(training, devices, build_op(training))
+    strategy = kind.build(cell, devices, build_op(cell))
     with strategy.scope():
         variable = tf.Variable(
             tf.zeros([cell.elements]),
@@ -171,13 +170,6 @@ def collective_of(cell: Cell) -> CollectiveCell:
     if isinstance(cell, CollectiveCell):
         return cell
     raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no collective")
-
-
-def of_strategy(cell: CollectiveCell) -> TrainingCell:
-    """What devices, strategies and ops are built by: they read the keys of a training that a collective has, too."""
-    shared = {key: getattr(cell, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
-    return TrainingCell(**shared, model="", data="", batch_size=1, batch_scope="per_replica",
-                        global_batch_size=cell.replicas_in_sync)  # fmt: skip
 
 
 def lacking(cell: CollectiveCell) -> str | None:

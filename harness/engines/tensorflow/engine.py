@@ -6,12 +6,35 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.protocol.channel import Channel
-from harness.protocol.engine import Ending, Task, Trainer
+from harness.protocol.engine import Ending, Software, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.catalogue import Catalogue
 
 OPTIONAL = ("sklearn", "matplotlib", "IPython")
 """What Keras imports where it is there, for wrappers and pictures that no trial has: a fifth of its import."""
+
+
+SOFTWARE = Software(
+    needs={"tensorflow": "2", "keras": "3", "pydantic": "2"},
+    titles={"tensorflow": "TensorFlow", "keras": "Keras"},
+    brought_by={"tensorflow": ("tensorflow-cpu", "tf-nightly", "tf-nightly-cpu", "tensorflow-macos")},
+    comes_with={"keras": "tensorflow"},
+    variables=(
+        "TF_USE_LEGACY_KERAS",
+        "KERAS_BACKEND",
+        "TF_XLA_FLAGS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_DETERMINISTIC_OPS",
+        "TF_CUDNN_DETERMINISTIC",
+        "TF_ENABLE_AUTO_MIXED_PRECISION",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+        "TF_GPU_THREAD_MODE",
+        "TF_GPU_THREAD_COUNT",
+        "TF_GPU_ALLOCATOR",
+        "DTENSOR_GPU_USE_NCCL_COMMUNICATION",
+    ),
+)
 
 
 @contextlib.contextmanager
@@ -49,6 +72,7 @@ class TensorFlow:
     name = "tensorflow"
     title = "TensorFlow"
     clusters = TensorFlowClusters()
+    software = SOFTWARE
 
     def catalogue(self) -> Catalogue:
         """Every registered name."""

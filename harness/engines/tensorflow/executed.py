@@ -10,7 +10,7 @@ from typing import Any
 from harness.engines.tensorflow.cross_device import cross_device_ops
 from harness.engines.tensorflow.flops import flops_of
 from harness.record.trial import Executed
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 COLLECTIVES = ("CollectiveReduce", "CollectiveReduceV2", "CollectiveReduceV3", "NcclAllReduce", "CrossReplicaSum")
 """Ops that reduce across devices by themselves, each replica issuing one."""
@@ -22,7 +22,7 @@ PASS_THROUGH = ("Identity", "StopGradient", "Reshape", "Cast")
 """Ops that a value goes through on its way without leaving its device in any sense that matters."""
 
 
-def inspect(program: Any, cell: TrainingCell) -> Executed:
+def inspect(program: Any, cell: DistributedCell) -> Executed:
     """Read the graph of `program`, a ConcreteFunction."""
     definition = program.graph.as_graph_def()
     bodies = {function.signature.name: function.node_def for function in definition.library.function}
@@ -44,7 +44,7 @@ def inspect(program: Any, cell: TrainingCell) -> Executed:
     )
 
 
-def _flops_per_step(program: Any, cell: TrainingCell) -> int | None:
+def _flops_per_step(program: Any, cell: DistributedCell) -> int | None:
     """Of all replicas of all workers in lock-step; of workers that wait for nobody a step is one's update.
 
     None where there is none or the graph does not say; nor of TPU cores, whose one program for all was not looked at.
@@ -200,7 +200,7 @@ def _port(name: str) -> str:
     return "^" if name.startswith("^") else name.partition(":")[2]
 
 
-def _difference(cell: TrainingCell, operations: Mapping[str, int]) -> str | None:
+def _difference(cell: DistributedCell, operations: Mapping[str, int]) -> str | None:
     """What was asked for and is not what runs, in words; None when nothing differs."""
     op = cross_device_ops().get(cell.cross_device_op)
     if op is None or cell.replicas_in_sync == 1 or not op.promises:

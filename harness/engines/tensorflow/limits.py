@@ -63,7 +63,7 @@ def run_limits(request: Request, _: Channel) -> Outcome:
     to the other.
     """
     try:
-        devices = device_kinds()[request.training.device].set_up(request)
+        devices = device_kinds()[request.cell.shape.device].set_up(request)
     except Unsupported as error:
         return Outcome(status="unsupported", reason=str(error))
     builds = _builds(devices.names, request.intra_op_threads, request.window_s)

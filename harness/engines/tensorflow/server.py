@@ -20,7 +20,7 @@ def serve(request: Request, member: Membership, channel: Channel) -> Outcome:
     import tensorflow as tf
 
     channel.send(Report(phase="build"))
-    server_devices = device_kinds()[request.training.device].server_devices(request, member)
+    server_devices = device_kinds()[request.cell.shape.device].server_devices(request, member)
     server = tf.distribute.Server(
         tf.train.ClusterSpec(member.cluster),
         job_name=member.task,

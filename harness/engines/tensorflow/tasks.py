@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.collectives import CollectiveTrial, collective_of, of_strategy
+from harness.engines.tensorflow.collectives import CollectiveTrial, collective_of
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.pipeline import gate_batches
@@ -97,7 +97,7 @@ def _collective(request: Request, channel: Channel) -> Outcome:
 LOADED: dict[str, Callable[[Request], object]] = {
     TRAINING: _load_training,
     OWN_STEP: lambda request: build_step(request.cell.subject),
-    COLLECTIVE: lambda request: build_op(of_strategy(collective_of(request.cell))),
+    COLLECTIVE: lambda request: build_op(collective_of(request.cell)),
 }
 """Loads what may be the user's own, by the cell's tag; a HarnessError says what is wrong with it."""
 TASKS: dict[str, Task] = {

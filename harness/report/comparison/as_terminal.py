@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from harness.analysis.comparison import Comparison
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.comparison.notes import notes_of
+from harness.report.comparison.phrases import PHRASES
 from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import change_lines, headline, sides_line, verdict_sentences
@@ -35,7 +36,7 @@ class _Terminal:
             _listed("Notes:", notes_of(comparison), width),
             _filled(rule_sentences(comparison), width),
         ]
-        whole = [verdict, *parts] if comparison.kind == "ab" else [*parts, verdict]
+        whole = [verdict, *parts] if PHRASES[comparison.kind].one_decision else [*parts, verdict]
         return "\n".join(part for part in whole if part)
 
 

@@ -4,18 +4,12 @@ from collections import defaultdict
 
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import judge
-from harness.report.comparison.words import STAY, row_notes
+from harness.report.comparison.phrases import PHRASES
+from harness.report.comparison.words import row_notes
 from harness.report.words.text import listed
 from harness.visible import printable
 
 _NAMED = 6
-_MORE = {
-    "runs": "trials a side that would decide it, {stay} (--trials in both runs). `python -m harness ab` needs fewer, "
-    "because its sides take turns",
-    "along": "pairs in all that would decide it, {stay} (--trials)",
-    "ab": "blocks in all that would decide it, {stay} (--max-blocks)",
-}
-_LEAST = {"runs": "2 trials a side", "along": "2 pairs", "ab": "2 blocks"}
 
 
 def notes_of(comparison: Comparison) -> tuple[str, ...]:
@@ -39,7 +33,7 @@ def more_words(comparison: Comparison, row: Row) -> str:
     if wall.verdict != "undecided" or wall.estimate is None:
         return ""
     if wall.estimate.standard_error is None:
-        return f"at least {_LEAST[comparison.kind]}"
+        return f"at least {PHRASES[comparison.kind].least}"
     alone = judge(wall.estimate, wall.margins).verdict
     if alone != "undecided":
         return f"{alone} if judged alone"
@@ -50,7 +44,7 @@ def _on_deciding(comparison: Comparison) -> list[str]:
     words = [more_words(comparison, row) for row in comparison.rows]
     notes = []
     if any(word.startswith(("about", "over")) for word in words):
-        notes.append(f"To decide: {_MORE[comparison.kind].format(stay=STAY)}.")
+        notes.append(f"To decide: {PHRASES[comparison.kind].unit_to_decide}.")
     if any(word.endswith("alone") for word in words):
         notes.append(
             "Judged alone: a verdict that does not hold among so many comparisons, where chance alone makes some "
@@ -62,7 +56,7 @@ def _on_deciding(comparison: Comparison) -> list[str]:
 def _on_partners(comparison: Comparison) -> list[str]:
     notes = []
     for side, names in (("A", comparison.only_a), ("B", comparison.only_b)):
-        if names and comparison.kind == "along":
+        if names and comparison.of_one_run:
             notes.append(f"Without a partner at {comparison.title_a}, and so not compared: {_names(names)}.")
         elif names:
             notes.append(f"In {side} only, and so not compared: {_names(names)}.")

@@ -75,7 +75,7 @@ def _methods(comparison: Comparison) -> str:
     words = ["no interval (one trial)" if name == "none" else name for name in names]
     if not words:
         return "none"
-    if comparison.kind == "runs":
+    if not comparison.of_one_run:
         return f"{listed(words)}; the two runs share no blocks"
     met = "some sides never met" if "Welch t" in names else "the sides took turns"
     return f"{listed(words)}; {met}"

@@ -6,26 +6,21 @@ from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
+from harness.report.comparison.phrases import PHRASES, STAY
 from harness.report.words.text import NOTHING, listed, ratio
 from harness.spec.work import Quantity, quantity_of
 from harness.visible import plural, printable
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""
-STAY = "were mean and spread to stay as they are"
 _NAMED = 3
 _OF_PAIRS = ("Stein t", "repeated t")
-_HEADINGS = {
-    "runs": "A is run {a}; B is run {b}.",
-    "along": "A is {a}; B is {b}, all else equal, in run {run}.",
-    "ab": "A is {a}; B is {b}. They took turns in run {run}.",
-}
 
 
 def sides_line(comparison: Comparison) -> str:
     """Which side is which."""
     run = comparison.manifests[0].run_id
-    return printable(_HEADINGS[comparison.kind].format(a=comparison.title_a, b=comparison.title_b, run=run))
+    return printable(PHRASES[comparison.kind].heading.format(a=comparison.title_a, b=comparison.title_b, run=run))
 
 
 def change_lines(comparison: Comparison) -> tuple[str, ...]:
@@ -41,7 +36,7 @@ def change_row(change: Change) -> tuple[str, str, str, bool]:
 
 def title(comparison: Comparison) -> str:
     """Which side is held against which: of `ab` as the person set them apart, else `B against A`."""
-    if comparison.kind != "ab":
+    if not PHRASES[comparison.kind].one_decision:
         return "B against A"
     return printable(f"{comparison.title_b} against {comparison.title_a}")
 
@@ -51,7 +46,7 @@ def headline(comparison: Comparison) -> str:
     counts = comparison.counts
     if len(comparison.rows) == 1:
         mark = " (unproved)" if comparison.rows[0].unproved else ""
-        about = title(comparison) if comparison.kind == "ab" else printable(comparison.rows[0].name)
+        about = title(comparison) if PHRASES[comparison.kind].one_decision else printable(comparison.rows[0].name)
         return f"{comparison.verdict}{mark}: {about}"
     return f"{comparison.verdict}: of {len(comparison.rows)} comparisons, " + listed(
         (f"{count} {verdict}" for verdict, count in counts.items()), most=9
@@ -113,7 +108,7 @@ def count_words(comparison: Comparison, row: Row) -> str:
     estimate = row.verdicts.wall.estimate
     if estimate is not None and (estimate.method.startswith("paired") or estimate.method in _OF_PAIRS):
         return plural(estimate.count, "pair")
-    if comparison.kind == "ab":
+    if PHRASES[comparison.kind].one_decision:
         return plural(comparison.blocks, "pair")
     counts = (side.measured.trials if side.measured else 0 for side in (row.a, row.b))
     return f"{' + '.join(str(count) for count in counts)} trials"
@@ -150,17 +145,10 @@ def _signed(value: float, decimals: int) -> str:
 def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:
     assert wall.estimate is not None
     if wall.estimate.standard_error is None:
-        least = "two complete blocks" if comparison.kind == "ab" else "two trials a side, and --trials 5 is usual"
-        return f"the least is {least}"
+        return f"the least is {PHRASES[comparison.kind].least_in_words}"
     alone = judge(wall.estimate, wall.margins).verdict
     if alone != "undecided":
         return f"judged alone it would be {alone}, among {wall.comparisons} comparisons it is not"
     if wall.blocks_needed is None:
         return f"more than 1,000 would be needed to decide it, {STAY}"
-    count = wall.blocks_needed
-    return {
-        "runs": f"about {count} trials a side would decide it, {STAY} (--trials {count} in both runs); `python -m "
-        "harness ab` needs fewer, because its sides take turns",
-        "along": f"about {count} pairs would decide it, {STAY} (--trials {count})",
-        "ab": f"about {count} blocks in all would decide it, {STAY} (--max-blocks {count})",
-    }[comparison.kind]
+    return PHRASES[comparison.kind].to_decide.format(count=wall.blocks_needed)

@@ -19,7 +19,7 @@ from harness.visible import printable
 
 def summary_so_far(manifest: RunManifest | None, trials: Sequence[TrialRecord]) -> RunSummary | None:
     """What the records of a sweep under way come to; None where nothing may be said of them yet, or can be."""
-    if manifest is None or not trials or manifest.kind != "sweep":
+    if manifest is None or not trials or manifest.what.kind.uncompared is not None:
         return None  # a decision is looked at when its plan says, and no sooner
     try:
         return summarise(manifest, trials)

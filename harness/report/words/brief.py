@@ -7,6 +7,7 @@ from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.analysis.collectives import of_collectives
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
+from harness.report.words.caveats import useless_words
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
@@ -61,7 +62,7 @@ def _told(work: WorkloadSummary, text: AnswerText) -> Iterator[str]:
     if work.answer.best_id is None:
         yield text.headline
         return
-    yield _first(work)
+    yield _fastest(work)
     yield _pays(work, text)
     yield _ties(work)
 
@@ -84,7 +85,12 @@ def _in_a_line(work: WorkloadSummary, text: AnswerText) -> str:
     """The first line, and the headline where that names no cell."""
     if work.answer.best_id is None:
         return text.headline
-    return f"{_first(work)} {headline_words(work)}" if work.answer.verdict in _NAMELESS else _first(work)
+    return f"{_fastest(work)} {headline_words(work)}" if work.answer.verdict in _NAMELESS else _fastest(work)
+
+
+def _fastest(work: WorkloadSummary) -> str:
+    """What is fastest, and how to know its throughput where that is not known."""
+    return " ".join(filter(None, (_first(work), useless_words(work))))
 
 
 def _first(work: WorkloadSummary) -> str:

@@ -8,7 +8,7 @@ from harness.record.trial import TF32
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
-from harness.report.words.text import listed, significant
+from harness.report.words.text import is_useless, listed, significant
 from harness.spec.naming import key_words
 from harness.visible import plural
 
@@ -49,6 +49,17 @@ def _too_few(work: WorkloadSummary) -> Iterator[str]:
     trials, others = (work.ranking[0].measured.trials if work.ranking[0].measured else 0), len(work.ranking) - 1
     if trials < _ENOUGH and len(work.answer.tied_ids) >= max(2, others / 2):
         yield f"{plural(trials, 'trial')} a cell cannot tell so many cells apart: use --trials {_ENOUGH} or more."
+    elif words := useless_words(work):
+        yield words
+
+
+def useless_words(work: WorkloadSummary) -> str:
+    """What to do where the interval of the fastest cell's throughput says nothing; empty where it says something."""
+    throughput = work.answer.throughput
+    if throughput is None or not work.judged or not is_useless(throughput):
+        return ""
+    more = max(_ENOUGH, 2 * throughput.count)
+    return f"{plural(throughput.count, 'trial')} cannot tell the throughput here: use --trials {more} or more."
 
 
 def _trends(work: WorkloadSummary) -> Iterator[str]:

@@ -67,11 +67,16 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(0, decimals)}f}"
 
 
+def is_useless(interval: Interval) -> bool:
+    """Whether there is an interval, and it is so wide that it says nothing."""
+    return interval.low is not None and interval.high is not None and interval.high > _USELESS * interval.low
+
+
 def bounds(interval: Interval, unit: str = "", digits: int = 3) -> str:
     """`[low – high]`, or why there is none."""
     if interval.low is None or interval.high is None:
         return "no interval"
-    if interval.high > _USELESS * interval.low:
+    if is_useless(interval):
         return f"[wider than {_USELESS}-fold]"
     return f"[{significant(interval.low, digits)} – {significant(interval.high, digits)}]{unit}"
 
@@ -81,7 +86,7 @@ def plus_minus(interval: Interval) -> str:
     half = interval.relative_half_width
     if half is None:
         return "no interval"
-    if half > math.log(_USELESS) / 2:
+    if is_useless(interval):
         return f"± over {_USELESS}-fold"
     if half > 1:
         return f"×/÷ {significant(math.exp(half), 2)}"

@@ -18,7 +18,7 @@ from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
 from harness.run.process.engines import python_for
 from harness.run.process.zygote import Zygote, packages_of, renew
-from harness.run.progress.base import Progress
+from harness.run.progress.base import Listener, Progress
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
@@ -26,7 +26,7 @@ from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 from harness.visible import plural
 
-Listener = TypeVar("Listener")
+_Listener = TypeVar("_Listener", bound=Listener)
 OF_ENGINE = "engine."
 """What the facts of a run begin with that its engine's own interpreter tells."""
 
@@ -56,7 +56,7 @@ def must_import_in_trials(cells: Iterable[Cell], engine: str) -> bool:
     return bool(taken) and any(cell.shape.device in taken or cell.shape.device not in devices for cell in cells)
 
 
-class LiveRun(ABC, Generic[Listener]):
+class LiveRun(ABC, Generic[_Listener]):
     """A run under way. `harness.run.runner` calls its methods in the order in which they stand here.
 
     A module of this folder with one as its `KIND` is a kind of run (`harness.run.kinds.run_kinds`).
@@ -71,7 +71,7 @@ class LiveRun(ABC, Generic[Listener]):
     gave_up = False
     """Set by `execute` where it left undone what may be done later."""
 
-    def __init__(self, store: RunStore, listener: Listener) -> None:
+    def __init__(self, store: RunStore, listener: _Listener) -> None:
         self.store = store
         self.progress = listener
         self.interrupts = Interrupts()
@@ -148,6 +148,7 @@ class LiveRun(ABC, Generic[Listener]):
 
     def over(self) -> None:
         """Tell the listener that it is over, however it ended."""
+        self.progress.finished()
 
     @property
     def go_on(self) -> str:
@@ -169,7 +170,3 @@ class TrialRun(LiveRun[Progress]):
     def recorded(self) -> int:
         """Trials."""
         return len(self.trials)
-
-    def over(self) -> None:
-        """It is over."""
-        self.progress.finished()

@@ -27,12 +27,12 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
+from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.expand import training_base_of
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of
+from harness.trial.engines import catalogue_of, engines_that
 
-ENGINE = "tensorflow"
 SETTINGS = {"window": 0.05, "windows": 24, "max_warmup": 3, "trials": 6}
 """The keys of a spec that `explain` sets where nobody else does; `trials` are blocks."""
 MOST_CELLS = 8
@@ -42,13 +42,17 @@ def no_instruments(cell: Cell) -> str | None:
     """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
     if not isinstance(cell, TrainingCell):
         return "work: explain takes trainings of a model, whose steps it knows"
-    strategies = catalogue_of(ENGINE).strategies
-    able = sorted((name for name in strategies if strategies[name].instruments), key=TABLE["strategy"].rank)
+    able = sorted(_with_instruments(catalogue_of()), key=TABLE["strategy"].rank)
     if cell.strategy not in able:
         return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(able)}"
     if cell.loop != "custom":
         return f"loop: '{cell.loop}' has no instruments; expected custom"
     return None
+
+
+def _with_instruments(catalogue: Catalogue) -> list[str]:
+    """The strategies whose steps can be taken apart."""
+    return [name for name, traits in catalogue.strategies.items() if traits.instruments]
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class ExplainSettings:
 
     def __post_init__(self) -> None:
         """UsageError for what has no instruments."""
-        if self.sweep.engine != ENGINE:
-            raise UsageError(f"engine: given {self.sweep.engine!r}, expected {ENGINE}: instruments are of its programs")
+        if self.sweep.engine not in (able := engines_that(_with_instruments)):
+            known = " or ".join(able)
+            raise UsageError(f"engine: given {self.sweep.engine!r}, expected {known}: instruments are of its programs")
         if len(self.cells) > MOST_CELLS:
             raise UsageError(
                 f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}: give axes fewer values"

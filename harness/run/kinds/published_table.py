@@ -5,6 +5,7 @@ import hashlib
 import re
 from pathlib import Path
 
+from harness.environment.commits import telling_unignored
 from harness.errors import UsageError
 from harness.files import read_whole
 from harness.record.imported import ImportedRecord
@@ -45,7 +46,7 @@ def import_table(path: Path, results: Path, name: str | None = None, source: str
         machine=Machine(facts={}),
         imported=record,
     )
-    with RunStore.create(results, manifest) as store:
+    with telling_unignored(results), RunStore.create(results, manifest) as store:
         return store.path, len(figures)
 
 

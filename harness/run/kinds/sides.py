@@ -17,14 +17,15 @@ from harness.errors import UsageError
 from harness.record.manifest import ComparisonRecord, RunManifest, SideRecord
 from harness.record.trial import Plant
 from harness.run.kinds.arms import must_live_together
+from harness.run.kinds.decision import OF_UNLIKE_STEPS, WINDOWING
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
-from harness.run.process.engines import needed_by, python_for
+from harness.run.process.engines import python_for
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote, packages_of
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import engine_of
+from harness.trial.engines import engine_of, software_of
 
 Letter = Literal["a", "b"]
 SIDE_NAMES: tuple[Letter, Letter] = ("a", "b")
@@ -66,16 +67,18 @@ def sides_of(
     base_b: Mapping[str, Any] | None = None,
     pythons: Both = (None, None),
     revisions: Both = (None, None),
+    windowed: bool = False,
 ) -> tuple[Side, Side]:
     """The two sides: the keys of `base`, with `a` and `b` (each `KEY=VALUE`, `env.NAME=VALUE`) laid over them.
 
     `base_b` is side b's own base where each side has a spec; `pythons` are interpreters and `revisions` git
-    revisions, None for this interpreter and the working tree. With nothing that differs, a side is
+    revisions, None for this interpreter and the working tree. Where they are to be `windowed`, keys of windows that
+    nobody gave are those that suit the two cells (`decision.WINDOWING`). With nothing that differs, a side is
     compared with itself. UsageError, in one line, when a side does not come to exactly one cell, the
     sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
     """
     given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
-    sweeps, cells = _asked((base, base if base_b is None else base_b), given)
+    sweeps, cells = _asked((base, base if base_b is None else base_b), given, windowed)
     words = _words(sweeps, given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons, sweeps)
@@ -100,10 +103,17 @@ def sides_of(
 
 
 def _asked(
-    bases: tuple[Mapping[str, Any], Mapping[str, Any]], given: Sequence[Given]
+    bases: tuple[Mapping[str, Any], Mapping[str, Any]], given: Sequence[Given], windowed: bool
 ) -> tuple[tuple[Sweep, Sweep], tuple[Cell, Cell]]:
     """Every setting and the one cell of each side. UsageError where they cannot take turns."""
-    a, b = (one_cell(n, keys, own.settings) for n, keys, own in zip(SIDE_NAMES, bases, given, strict=True))
+
+    def both(least: Mapping[str, Any]) -> list[tuple[Sweep, Cell]]:
+        each = zip(SIDE_NAMES, bases, given, strict=True)
+        return [one_cell(name, {**least, **keys}, own.settings) for name, keys, own in each]
+
+    a, b = both(WINDOWING if windowed else {})
+    if windowed and a[1].work.amount != b[1].work.amount:
+        a, b = both(OF_UNLIKE_STEPS)
     check_turns(a[0], b[0])
     for sweep, cell in (a, b):
         must_live_together([cell], sweep.engine)
@@ -130,12 +140,13 @@ def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | No
     """The absolute paths of the interpreters that were given, and what each side's is called."""
     if not any(pythons):
         return [None, None], [[], []]
+    software = [software_of(engine_of(sweep.engine)) for sweep in sweeps]
     known = [
-        examine(given, f"--python-{name}", needed_by(sweep.engine)) if given is not None else our_interpreter()
-        for name, given, sweep in zip(SIDE_NAMES, pythons, sweeps, strict=True)
+        examine(given, f"--python-{name}", of) if given is not None else our_interpreter(of)
+        for name, given, of in zip(SIDE_NAMES, pythons, software, strict=True)
     ]
     paths = [None if given is None else found.path for given, found in zip(pythons, known, strict=True)]
-    return paths, [[known[i].title(known[1 - i], Path.cwd())] for i in range(2)]
+    return paths, [[known[i].title(known[1 - i], Path.cwd(), software[i].titles)] for i in range(2)]
 
 
 def _commits(revisions: Both, cells: Sequence[Cell]) -> tuple[list[str | None], list[list[str]]]:
@@ -296,7 +307,7 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 
 
 def _side_of(record: SideRecord, cell: Cell) -> Side:
-    needed = needed_by(record.sweep.engine)
+    needed = software_of(engine_of(record.sweep.engine))
     python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)

@@ -128,11 +128,9 @@ class SweepRun(TrialRun):
         part = 0
         while waiting:
             trials = self._live_trials(block, waiting)
-            before = len(self.trials)
             left = self._group(trials, block, part).run()
-            if len(waiting) - len(left) > 1:
-                short = [t.cell_id for t in self.trials[before:] if t.status == "out_of_memory"]
-                crowded += [cell_id for cell_id in short if cell_id not in self._too_large()]
+            short = [t.cell.cell_id for t in trials if t.status == "out_of_memory" and t.beside_others]
+            crowded += [cell_id for cell_id in short if cell_id not in self._too_large()]
             waiting = beside_bases([trial.cell.cell_id for trial in left], self.cells, self._unsupported)
             self.progress.more(len(waiting) - len(left))
             part += 1

@@ -5,7 +5,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO
+from typing import ClassVar, Protocol, TextIO
 
 from harness.errors import HarnessError
 from harness.protocol.hosting import ForkServer
@@ -25,9 +25,14 @@ EXPOSED = (
 class CannotPlace(HarnessError):
     """The processes of a trial cannot be started here; the text is the reason."""
 
+    may_pass: ClassVar[bool] = False
+    """Whether a later trial may have more luck."""
+
 
 class NotNow(CannotPlace):
     """They cannot be started at this moment: a host is not there, or did not answer in time. Later trials try again."""
+
+    may_pass = True
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Local(Launcher):
         try:
             ground = self._of(zygote).network(request.cell.shape.network, len(tasks_of(request.cell)))
         except NetworkError as error:
-            kind = CannotPlace if isinstance(error, NotAvailable) else NotNow
+            kind = NotNow if error.may_pass else CannotPlace
             raise kind(f"network '{request.cell.shape.network}': {error}") from None
         return self._on(ground, request, zygote)
 
@@ -98,7 +98,7 @@ class Local(Launcher):
             release=lambda: grounds.give_back(ground),
             isolated=True,
             network=None if measured is None else NetworkRecord(**measured.model_dump()),
-            links=HostLinks(made, tasks) if isinstance(made, EmulatedNetwork) else None,
+            links=None if ground.cables is None else HostLinks(ground.cables, tasks),
             trouble=lambda: None if made.there else "the process that holds its network is gone",
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from harness.protocol.messages import LauncherOptions
-from harness.run.launchers.agents.identity import VARIABLES
+from harness.run.launchers.agents.identity import told_variables
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace
@@ -104,7 +104,7 @@ def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> 
     group = ray.util.placement_group([bundle] * hosts, strategy="STRICT_SPREAD")
     command = session.agent_command()
     own = {TOKEN_VARIABLE: session.meeting.token, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    same = {name: os.environ.get(name) for name in VARIABLES}
+    same = {name: os.environ.get(name) for name in told_variables()}
     strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
     tasks = [
         ray.remote(_be_an_agent)

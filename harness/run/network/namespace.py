@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, TypedDict
 
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel
@@ -24,9 +24,14 @@ ANSWER_LIMIT_S = 10.0
 class NetworkError(HarnessError):
     """An emulated network cannot be built, changed or measured."""
 
+    may_pass: ClassVar[bool] = True
+    """Whether another try may end better."""
+
 
 class NotAvailable(NetworkError):
     """This machine, or this user, cannot have an emulated network; the text is the reason."""
+
+    may_pass = False
 
 
 class TooSlow(NetworkError):
@@ -43,6 +48,16 @@ class NetworkHost:
     """The path of the network namespace, there as long as the network is."""
     user_namespace: str | None = None
     """The path of the user namespace that must be joined first, where an ordinary user made it."""
+
+
+class HolderAnswer(TypedDict, total=False):
+    """A holder's word: `ready` or why it was `refused`, at first; then what became of each program."""
+
+    ready: int
+    refused: str
+    status: int | None
+    """None while the program runs on."""
+    output: str
 
 
 class Namespace:
@@ -133,7 +148,7 @@ class Namespace:
         except OSError:
             raise NetworkError("the process that holds a network namespace is gone") from None
 
-    def _answer(self, limit_s: float) -> dict[str, Any]:
+    def _answer(self, limit_s: float) -> HolderAnswer:
         try:
             line = self._channel.receive_line(limit_s)
         except (EOFError, OSError):
@@ -141,11 +156,11 @@ class Namespace:
         if line is None:
             self.close()  # an answer that comes later would be taken for that to the next question
             raise TooSlow(f"a network namespace did not answer within {limit_s:g} s")
-        answer: dict[str, Any] = json.loads(line)
+        answer: HolderAnswer = json.loads(line)
         return answer
 
-    def _output(self, program: Sequence[str], answer: dict[str, Any], expected: int | None) -> str:
-        output, status = str(answer["output"]), answer["status"]
+    def _output(self, program: Sequence[str], answer: HolderAnswer, expected: int | None) -> str:
+        output, status = answer["output"], answer["status"]
         if status != expected:
             # ip and tc say what is wrong before which line of a batch it was
             said = [line for line in output.splitlines() if not line.startswith("Command failed")]

@@ -21,7 +21,11 @@ class Ground:
     """Namespaces for the processes of one trial: a host each on an emulated network, or one loopback for all."""
 
     made: EmulatedNetwork | PrivateLoopback
+    asked: tuple[str, int] = ("", 1)
+    """The canonical text of the network and its hosts: who asks for the same may have it next. Empty is a loopback."""
     measured: LinkSpeed | None = None
+    cables: EmulatedNetwork | None = None
+    """`made`, where it has cables that can be pulled."""
     _next_port: int = field(default=0, repr=False)
 
     @property
@@ -55,7 +59,7 @@ class Grounds:
         if ground is None:
             with contextlib.ExitStack() as stack:
                 made = stack.enter_context(EmulatedNetwork(Network.parse(text), hosts))
-                ground = Ground(made, made.measure())
+                ground = Ground(made, (text, hosts), made.measure(), cables=made)
                 stack.pop_all()
             self._used.append(ground)
         return ground
@@ -73,13 +77,10 @@ class Grounds:
         if ground not in self._used:
             return
         self._used.remove(ground)
-        made = ground.made
-        if not made.intact:
-            made.close()
-        elif isinstance(made, EmulatedNetwork):
-            self._idle[made.network.text, len(made.hosts)].append(ground)
+        if ground.made.intact:
+            self._idle[ground.asked].append(ground)
         else:
-            self._idle["", 1].append(ground)
+            ground.made.close()
 
     def close(self) -> None:
         """Give up all of them, those in use too. May be called again."""

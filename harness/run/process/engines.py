@@ -4,6 +4,7 @@ An engine that says no more than TensorFlow does (`harness.protocol.engine.Envir
 """
 
 import hashlib
+import platform
 import shlex
 import sys
 from collections.abc import Collection, Mapping
@@ -13,12 +14,12 @@ from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
 from harness.files import read_whole
-from harness.protocol.engine import Engine, Environment
+from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
-from harness.run.process.interpreters import NEEDED, Interpreter, examine, older, our_interpreter
+from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
 from harness.run.request import default_data_dir
 from harness.spec.sweep import Sweep
-from harness.trial.engines import engine_of
+from harness.trial.engines import engine_of, software_of
 
 KEY = "engine_python"
 SEAL = "harness-engine"
@@ -39,12 +40,6 @@ def environment_of(engine: Engine) -> Environment | None:
     """What the engine needs of an interpreter of its own; None where it has none."""
     found: Environment | None = getattr(engine, "environment", None)
     return found
-
-
-def needed_by(name: str) -> Mapping[str, str]:
-    """Least versions, by package, of what trials of an engine import; UsageError where there is no such engine."""
-    environment = environment_of(engine_of(name))
-    return NEEDED if environment is None else environment.needs
 
 
 def folder_of(name: str) -> Path:
@@ -74,7 +69,7 @@ def python_for(sweep: Sweep, among: Collection[str] = ()) -> str | None:
     engine = engine_of(sweep.engine)
     given = _given(sweep, engine, among)
     if given is not None:
-        return examine(given, f"{KEY}: {engine.name}", needed_by(sweep.engine)).path
+        return examine(given, f"{KEY}: {engine.name}", software_of(engine)).path
     home = home_of(engine)
     if home.interpreter is None:
         raise UsageError(f"engine: '{engine.name}' {home.why_not}; {install_command(engine.name)}")
@@ -85,10 +80,10 @@ def home_of(engine: Engine) -> Home:
     """Where the engine's trials run if the user does not say."""
     environment = environment_of(engine)
     if environment is None:
-        return Home(our_interpreter(), ours=True)
+        return Home(our_interpreter(software_of(engine)), ours=True)
     here = versions_here(environment)
     if not _lacks(environment, here):
-        return Home(Interpreter(sys.executable, our_interpreter().version, here), ours=True)
+        return Home(Interpreter(sys.executable, platform.python_version(), here), ours=True)
     folder = folder_of(engine.name)
     if not folder.is_dir():
         return Home(why_not="is not installed")
@@ -99,7 +94,7 @@ def home_of(engine: Engine) -> Home:
     if seal.strip() != digest_of(environment):
         return Home(why_not=f"in '{folder}' was installed from the pins of another version of the harness")
     try:
-        return Home(examine(str(python_of(folder)), engine.name, environment.needs))
+        return Home(examine(str(python_of(folder)), engine.name, Software(needs=environment.needs)))
     except UsageError as error:
         return Home(why_not=f"cannot be used as it is installed ({error})")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError, UsageError, not_one_of
 from harness.files import descriptor_of
-from harness.protocol.engine import Environment
+from harness.protocol.engine import Environment, Software
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
 
@@ -34,7 +34,7 @@ def install(name: str) -> tuple[Path, Interpreter]:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     try:
-        return folder, examine(str(python_of(folder)), name, environment.needs)
+        return folder, examine(str(python_of(folder)), name, Software(needs=environment.needs))
     except UsageError as error:
         raise HarnessError(f"engine: '{name}' was installed and cannot be used: {error}") from None
 

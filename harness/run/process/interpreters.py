@@ -17,12 +17,10 @@ from pydantic import BaseModel, ValidationError
 
 from harness.environment.software import package_versions
 from harness.errors import UsageError
+from harness.protocol.engine import Software
 from harness.visible import quoted
 
 OLDEST = (3, 11)
-NEEDED: Mapping[str, str] = {"tensorflow": "2", "keras": "3", "pydantic": "2"}
-"""What a trial of TensorFlow imports in any case, and the least version; Keras comes with TensorFlow."""
-SHOWN = (("tensorflow", "TensorFlow"), ("keras", "Keras"), ("jax", "JAX"))
 ANSWER_LIMIT_S = 120.0
 """A cold network disk can take long to start even a Python."""
 LARGEST_ANSWER = 2**20
@@ -33,20 +31,20 @@ import json, sys
 answer = {{"version": list(sys.version_info[:3]), "packages": {{}}}}
 if sys.version_info >= {OLDEST}:
     from importlib import metadata, util
-    for name in sys.argv[1:]:
+    for argument in sys.argv[1:]:
+        name, packages = argument.split("=")
         if util.find_spec(name) is not None:
             answer["packages"][name] = ""
-            for package in (name, name + "-cpu", "tf-nightly", "tf-nightly-cpu", name + "-macos"):
+            for package in packages.split(","):
                 try:
                     answer["packages"][name] = metadata.version(package)
                     break
                 except metadata.PackageNotFoundError:
-                    if name != "tensorflow":
-                        break
+                    pass
 print({_MARK!r} + json.dumps(answer))
 """
-"""Asks for the modules that the arguments name; written so that even Python 2 answers with its version. Nothing large
-is imported."""
+"""Asks for the modules that the arguments name, each with the packages that may bring it (`MODULE=PACKAGE,PACKAGE`);
+written so that even Python 2 answers with its version. Nothing large is imported."""
 _OURS_ALONE = ("VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PYTHONHOME", "PYTHONEXECUTABLE")
 _INSTALLED = {"site-packages", "dist-packages"}
 
@@ -67,33 +65,35 @@ class Interpreter:
     packages: Mapping[str, str]
     """Versions of what trials need; empty where the package does not tell."""
 
-    def title(self, other: "Interpreter", folder: Path) -> str:
+    def title(self, other: "Interpreter", folder: Path, titles: Mapping[str, str]) -> str:
         """What tells it apart from another: `TensorFlow 2.21.0, Keras 3.15.1 (.venv-new/bin/python)`.
 
-        Python's own version is named where the two differ in it, or where nothing else is known.
+        `titles` are names of packages for people. Python's own version is named where the two differ in it, or where
+        nothing else is known.
         """
-        known = [f"{name} {self.packages[key]}" for key, name in SHOWN if self.packages.get(key)]
+        known = [f"{name} {self.packages[key]}" for key, name in titles.items() if self.packages.get(key)]
         if not known or self.version != other.version:
             known.insert(0, f"Python {self.version}")
         return f"{', '.join(known)} ({short_path(self.path, folder)})"
 
 
-def our_interpreter() -> Interpreter:
-    """The one that runs the harness."""
+def our_interpreter(software: Software) -> Interpreter:
+    """The one that runs the harness, with what it has of an engine's."""
     versions = package_versions()
-    return Interpreter(
-        sys.executable, platform.python_version(), {key: versions[key] or "" for key, _ in SHOWN if key in versions}
-    )
+    packages = {name: versions[name] or "" for name in software.titles if name in versions}
+    return Interpreter(sys.executable, platform.python_version(), packages)
 
 
-def examine(given: str, flag: str, needed: Mapping[str, str] = NEEDED) -> Interpreter:
-    """The interpreter at `given`, a path or a name on the PATH; `needed` are least versions by package.
+def examine(given: str, flag: str, software: Software) -> Interpreter:
+    """The interpreter at `given`, a path or a name on the PATH, for trials of an engine with this software.
 
     UsageError, one line that begins with `flag`, when there is none, it is no Python, too old a Python, or
     it lacks what a trial needs; nothing heavy is imported to find out.
     """
     path = _located(given, flag)
-    answer = _asked(path, given, flag, needed)
+    needed = software.needs
+    modules = [f"{name}={','.join((name, *software.brought_by.get(name, ())))}" for name in needed]
+    answer = _asked(path, given, flag, modules)
     named = ".".join(map(str, answer.version))
     if answer.version < OLDEST:
         raise UsageError(f"{flag}: '{given}' is Python {named}, expected {OLDEST[0]}.{OLDEST[1]} or newer")
@@ -101,14 +101,13 @@ def examine(given: str, flag: str, needed: Mapping[str, str] = NEEDED) -> Interp
     missing = [name for name in needed if name not in packages]
     install = f"{shlex.quote(given)} -m pip install"
     if missing:
-        # keras comes with tensorflow
-        wanted = [name for name in missing if name != "keras" or "tensorflow" not in missing]
+        wanted = [name for name in missing if software.comes_with.get(name) not in missing]
         raise UsageError(f"{flag}: '{given}' cannot import {', '.join(missing)}; {install} {' '.join(wanted)}")
     for name, least in needed.items():
         if older(packages[name], least):
             raise UsageError(
                 f"{flag}: '{given}' has {name} {packages[name]}, expected {least} or newer; "
-                f"{install} --upgrade {'tensorflow' if name == 'keras' else name}"
+                f"{install} --upgrade {software.comes_with.get(name, name)}"
             )
     return Interpreter(path, named, packages)
 
@@ -141,10 +140,10 @@ def _located(given: str, flag: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100  Path.resolve would follow the link out of the venv
 
 
-def _asked(path: str, given: str, flag: str, needed: Mapping[str, str]) -> _Answer:
+def _asked(path: str, given: str, flag: str, modules: Sequence[str]) -> _Answer:
     wrong = f"{flag}: '{given}' is not a Python interpreter"
     try:
-        out, errors = _printed([path, "-c", _QUESTION, *needed], inherited(path))
+        out, errors = _printed([path, "-c", _QUESTION, *modules], inherited(path))
     except PermissionError:
         raise UsageError(f"{flag}: '{given}' may not be executed") from None
     except TimeoutError:

@@ -1,13 +1,18 @@
 """Before anything is recorded: can a user's own model and op be loaded at all?"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.errors import UsageError
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
+from harness.run.process.engines import environment_of
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Slot
+from harness.spec.cell import Cell
+from harness.spec.sweep import Sweep
+from harness.trial.engines import engine_of
+from harness.trial.own_function import refuse_missing
 
 RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)
 """The line of a traceback that says what was raised."""
@@ -41,6 +46,18 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
         raised += [fault] if fault is not None else []
     if raised and len(raised) == len({tuple(_own_names(request).items()) for request in requests}):
         raise UsageError(raised[0])
+
+
+def refuse_missing_code(cells: Iterable[Cell], sweep: Sweep) -> None:
+    """UsageError, without starting a process, for code of the user's own whose module is nowhere to be found.
+
+    What an interpreter of the engine's own would find is not known here.
+    """
+    if environment_of(engine_of(sweep.engine)) is not None:
+        return
+    named = [*(cell.own_code for cell in cells), {"check": sweep.check} if ":" in sweep.check else {}]
+    for key, path in dict.fromkeys(item for names in named for item in names.items()):
+        refuse_missing(key, path)
 
 
 def _fault(trial: LiveTrial) -> str | None:

@@ -6,7 +6,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Outcome, Report
 from harness.record.cluster import ClusterRecord
-from harness.run.launchers import CannotPlace, NotNow
+from harness.run.launchers import CannotPlace
 
 
 class RefusedChild:
@@ -22,7 +22,7 @@ class RefusedChild:
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
         with theirs:
-            outcome = Outcome(status="unsupported", reason=str(error), may_pass=isinstance(error, NotNow))
+            outcome = Outcome(status="unsupported", reason=str(error), may_pass=error.may_pass)
             Channel(theirs).send(Report(outcome=outcome))
 
     def stderr_tail(self, characters: int = STDERR_CHARACTERS) -> str:

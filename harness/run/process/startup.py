@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.record.trial import ZygoteRecord
 from harness.run.process.interpreters import inherited
-from harness.trial.engines import TENSORFLOW
+from harness.trial.engines import DEFAULT
 from harness.trial.zygote import IN_TRIALS
 
 HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
@@ -39,13 +39,13 @@ class Startup:
         folder: Path | None = None,
         path: Sequence[Path] | None = None,
         not_from: Path | None = None,
-        engine: str = TENSORFLOW,
+        engine: str = DEFAULT,
         preloads: bool = True,
     ) -> None:
         self.engine = engine
         self.python = python
         self.folder = folder
-        self.plain = not environment and python == sys.executable and path is None and engine == TENSORFLOW
+        self.plain = not environment and python == sys.executable and path is None and engine == DEFAULT
         """Whether what is forked is as this process is: no environment, interpreter, revision or engine of its own."""
         self._arguments = [engine, *([] if preloads else [IN_TRIALS]), *([] if not_from is None else [str(not_from)])]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package

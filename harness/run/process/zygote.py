@@ -28,7 +28,7 @@ from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
 from harness.run.process.startup import Startup
 from harness.run.progress.base import say_line
-from harness.trial.engines import TENSORFLOW, engine_of
+from harness.trial.engines import DEFAULT, engine_of
 
 START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
@@ -143,7 +143,7 @@ class Zygote:
         folder: Path | None = None,
         path: Sequence[Path] | None = None,
         not_from: Path | None = None,
-        engine: str = TENSORFLOW,
+        engine: str = DEFAULT,
         preloads: bool = True,
     ) -> None:
         self.hosts: dict[str, Facts] = {}

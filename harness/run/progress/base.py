@@ -2,12 +2,19 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 from harness.visible import one_line
+
+
+class Listener(Protocol):
+    """What a run of any kind tells: its end. The rest is between the run and a listener of its own kind."""
+
+    def finished(self) -> None:
+        """The run is over, however it ended."""
 
 
 class Progress:
@@ -56,7 +63,7 @@ class Progress:
         """`trials` beyond those planned so far will run (a second stage, or a trial that is repeated)."""
 
     def finished(self) -> None:
-        """The sweep is over, however it ended."""
+        """See Listener."""
 
 
 def on_side(label: str, side: str | None) -> str:

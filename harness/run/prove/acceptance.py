@@ -77,8 +77,8 @@ def _of_finding(subject: Subject, finding: Finding) -> Proof:
 
 def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogue) -> Iterator[Proof]:
     """What the run says of its cells, then what living trials say of each kind of device."""
-    yield from cells.proofs_of(run)
-    yield from cells.out_of_memory(run)
+    yield from cells.proofs_of(run, catalogue)
+    yield from cells.out_of_memory(run, catalogue)
     traced = [trial for trial in run.trials if trial.trace is not None]
     yield from map(questions.copies, traced)
     for device in [kind for kind in working if kind in ASKED_ALSO]:

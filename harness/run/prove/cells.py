@@ -15,8 +15,6 @@ from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
 
 REPLICAS = (1, 2)
-NO_ROOM = "harness.engines.tensorflow.workloads.oversized:make_model"
-"""A model that no card has room for."""
 VERDICTS: dict[str, ProofResult] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
 """Of a cell, by how its last trial ended; any other end failed."""
 SMALL = {
@@ -64,8 +62,8 @@ def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
     varied = [name for name in ("none", "mirrored", "tpu") if name in fitting]
     for variant in VARIANTS:
         yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": list(REPLICAS), **variant})
-    if device == "gpu":
-        yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": NO_ROOM})
+    if device == "gpu" and catalogue.oversized:
+        yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": catalogue.oversized})
 
 
 def settings(devices: Sequence[str]) -> Sweep:
@@ -78,11 +76,11 @@ def measure(matrix: Matrix, devices: Sequence[str], results: Path, progress: Pro
     return measure_matrix(settings(devices), matrix, results, ["harness", "doctor", "--prove"], progress)
 
 
-def proofs_of(run: Run) -> Iterator[Proof]:
+def proofs_of(run: Run, catalogue: Catalogue) -> Iterator[Proof]:
     """What each cell came to, by its last trial."""
     last = {trial.cell_id: trial for trial in run.trials}
     for cell in run.manifest.cells:
-        if cell.cell_id in last and cell.subject != NO_ROOM:
+        if cell.cell_id in last and cell.subject != catalogue.oversized:
             yield _proof_of(cell, last[cell.cell_id])
 
 
@@ -93,9 +91,9 @@ def _proof_of(cell: Cell, trial: TrialRecord) -> Proof:
     return Proof(subject="cell", name=cell.label, device=cell.shape.device, verdict=verdict, words=words)
 
 
-def out_of_memory(run: Run) -> Iterator[Proof]:
+def out_of_memory(run: Run, catalogue: Catalogue) -> Iterator[Proof]:
     """Whether a model without room ends as that, and gets its second try alone where it had company."""
-    tried = [trial for trial in run.trials if trial.cell.subject == NO_ROOM]
+    tried = [trial for trial in run.trials if trial.cell.subject == catalogue.oversized]
     for last in tried[-1:]:
         right = last.status == "out_of_memory"
         words = f"{len(tried)} of at most 2 tries, the last one ended as {last.status}: {last.reason}"

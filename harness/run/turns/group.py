@@ -88,6 +88,8 @@ class TurnGroup:
                 trial.company = self._company(len(self._live) + len(self._waiting))
                 trial.start()
                 self._live.append(trial)
+                for one in self._live:
+                    one.beside_others |= len(self._live) > 1
                 setting_up.append(trial)
             begun = len(setting_up)
             self._follow(setting_up, LiveTrial.set_up_step)

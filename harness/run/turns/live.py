@@ -71,6 +71,8 @@ class LiveTrial:
     """What its pilot found, once it waits for its first window."""
     company: int = 1
     """Trials that are set up, or seen out, beside each other, with itself: a phase may take as many times longer."""
+    beside_others: bool = False
+    """Whether another trial of its group was alive at some time of its life."""
     watch: Callable[[Cell, str], None] | None = None
     """Told of every phase that the trial enters."""
 

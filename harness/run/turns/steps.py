@@ -3,7 +3,8 @@
 Each window costs something beside its steps: the synchronisation at its end, and a processor that others used
 meanwhile (2.0 ± 1.0 ms on two cores). In a window of half the length that weighs twice as much: windows of 43 and of
 98 ms differ by 2.6 % for no other reason. Two sides of a comparison, which are to tell less than that apart, even have
-one number of steps; a pilot that took one step a window in one trial and two in the next made the second 4 % faster.
+one number of steps, where a step is the same work on both; a pilot that took one step a window in one trial and two in
+the next made the second 4 % faster.
 """
 
 import math
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from harness.record.trial import TrialRecord
 from harness.run.turns.live import LiveTrial
-from harness.spec.grouping import TAKING_TURNS, apart
+from harness.spec.grouping import turn_takers
 
 ALIKE = 2
 """Cells share a window time, and the two sides of a comparison a number of steps, where what they would choose by
@@ -62,7 +63,7 @@ class StepCounts:
             if trial.windows is not None and trial.windows.seconds:
                 side = trial.side if trial.checks.gate == "instrument" else None
                 self._steps[_program(trial.cell_id, side)] = trial.windows.steps_per_window
-                lasted[apart(trial.cell, TAKING_TURNS)].append(statistics.median(trial.windows.seconds))
+                lasted[turn_takers(trial.cell)].append(statistics.median(trial.windows.seconds))
         for kind, seconds in lasted.items():
             self._seconds[kind] = statistics.median(s for s in seconds if s <= ALIKE * min(seconds))
 
@@ -72,14 +73,15 @@ class StepCounts:
         settled = {program: self._steps[program] for program in found if program in self._steps}
         new = {program: pilot for program, pilot in found.items() if program not in settled}
         if new:
-            kind = apart(trials[0].cell, TAKING_TURNS)
+            kind = turn_takers(trials[0].cell)
             least = min(pilot.window_s for pilot in new.values())
             seconds = self._seconds.get(kind)
             if seconds is None or seconds > ALIKE * least:  # slow cells that ran first have no say
                 seconds = self._seconds[kind] = _shared(list(new.values()))
             fresh = {program: pilot.steps(seconds) for program, pilot in new.items()}
             of_all = [*settled.values(), *fresh.values()]
-            if all(trial.side is not None for trial in trials) and max(of_all) <= ALIKE * min(of_all):
+            same_work = len({trial.cell.work.amount for trial in trials}) == 1
+            if same_work and all(trial.side is not None for trial in trials) and max(of_all) <= ALIKE * min(of_all):
                 # a side that is set up for the first time in a later block joins what holds since the first
                 fresh = dict.fromkeys(fresh, max(settled.values() or of_all))
             self._steps |= fresh
@@ -101,7 +103,7 @@ class StepCounts:
                 # a window longer than was asked for is of steps, which are as long as they are, or of synchronisations
                 needed = min(pilot.window_s, pilot.window_s * step_s / pilot.step_s)
                 lasted = _Pilot(step_s, max(window_s, step_s, needed))
-                kinds[apart(trial.cell, TAKING_TURNS)][trial.cell_id] = lasted
+                kinds[turn_takers(trial.cell)][trial.cell_id] = lasted
         for kind, cells in kinds.items():
             seconds = self._seconds[kind] = _shared(list(cells.values()))
             self._steps |= {program: cell.steps(seconds) for program, cell in cells.items()}

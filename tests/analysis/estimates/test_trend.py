@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.analysis.estimates import trend
 from harness.analysis.estimates.trend import trends
 
 Array = NDArray[np.float64]
@@ -139,10 +138,15 @@ def test_of_one_trial_a_cell_or_of_trials_without_company_nothing_is_known() -> 
     assert trends([]) == {}
 
 
-def test_the_protocol_tells_the_rates_that_the_module_does() -> None:
+def test_the_protocol_tells_the_rates_that_are_found() -> None:
     page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+ %)[^|]* \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
-    told = [re.findall(r"(\d+) %", line) for line in (trend.__doc__ or "").splitlines()]
+    rows = re.findall(r"^\| (\d+) %(, evenly|·exp)[^|]* \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    shapes, runs = (FLAT["sweep"][0], FLAT["ab"][0], (12, 2, 100)), 100
     assert len(rows) == 3
-    for size, *rates in rows:
-        assert [size.removesuffix(" %"), *rates] in told
+    for size, how, *rates in rows:
+        for told, shape in zip(map(int, rates), shapes, strict=True):
+            order = np.arange(shape[2])
+            falling = np.clip(1 - order / 15, 0, None) if how == ", evenly" else np.exp(-order / 3)
+            rate = share_warming_up(runs, shape, int(size) / 100 * falling)
+            share = min(max(told / 100, 0.02), 0.98)
+            assert abs(rate - told / 100) < 3 * math.sqrt(share * (1 - share) / runs), (size, how, shape)

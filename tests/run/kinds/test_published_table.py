@@ -113,6 +113,8 @@ def test_a_figure_without_an_interval_is_undecided_and_none_is_made_up(tmp_path:
     assert row.verdicts.wall.reason == f"B {NO_INTERVAL}"
     assert row.verdicts.wall.ratio is not None
     assert row.verdicts.wall.ratio.low is None
+    assert (row.b.cell.label, row.b.cell.get("data")) == ("none ×1 b32 mnist_cnn digits", "digits")
+    assert row.b.cell.get("optimizer") is row.b.cell.get("loop") is row.b.cell.get("mesh") is None
     assert any("was not measured here" in remark for remark in compared.remarks)
 
 

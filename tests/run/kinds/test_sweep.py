@@ -64,7 +64,7 @@ def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: P
             actor.say("out_of_memory", "ResourceExhaustedError: OOM")
 
     listening = Listening()
-    run = Bench(tmp_path, CELLS, only(TWO, Play("build", fail_in_company)), progress=listening).start()
+    run = Bench(tmp_path, CELLS, only(TWO, Play("pilot", fail_in_company)), progress=listening).start()
     first, again = [record for record in run.trials if record.cell == TWO]
     assert (first.status, first.attempt, first.interleaving) == ("out_of_memory", 1, "turns")
     assert (again.status, again.attempt, again.interleaving) == ("ok", 2, "blocks")
@@ -82,11 +82,29 @@ def test_a_trial_that_runs_out_of_memory_alone_is_left_at_that(tmp_path: Path) -
 
 
 def test_a_cell_that_ran_out_of_memory_alone_is_not_tried_alone_again(tmp_path: Path) -> None:
-    sick = only(TWO, Play("build", lambda actor: actor.say("out_of_memory", "OOM")))
+    sick = only(TWO, Play("pilot", lambda actor: actor.say("out_of_memory", "OOM")))
     listening = Listening()
     run = Bench(tmp_path, CELLS, sick, sweep={"trials": 3}, progress=listening).start()
     tries = [(record.block, record.attempt) for record in run.trials if record.cell == TWO]
     assert tries == [(0, 1), (0, 2), (1, 1), (2, 1)]
+    assert listening.done == listening.total
+
+
+def test_a_cell_whose_group_has_only_it_left_is_not_tried_alone_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.kinds.sweep.usable_cores", lambda: 1)  # each is set up before the next begins
+    ends = {TWO: "out_of_memory", BASE: "unsupported", THREE: "unsupported"}
+
+    def plays(request: Request) -> Play:
+        return (
+            Play("build", lambda actor: actor.say(ends[request.cell], "no room")) if request.task == "trial" else Play()
+        )
+
+    listening = Listening()
+    run = Bench(tmp_path, CELLS, plays, sweep={"trials": 2}, progress=listening).start()
+    tries = [(record.block, record.attempt) for record in run.trials if record.cell == TWO]
+    assert tries == [(0, 1), (1, 1)]
     assert listening.done == listening.total
 
 

@@ -11,9 +11,11 @@ import pytest
 from harness.errors import UsageError
 from harness.run.process.interpreters import Interpreter, examine, inherited, our_interpreter, short_path
 from harness.run.process.zygote import Zygote, ZygoteError
+from harness.trial.engines import engine_of, software_of
 from tests.run.stubs import WITNESS, install, told_by
 
 FLAG = "--python-b"
+SOFTWARE = software_of(engine_of("tensorflow"))
 
 
 def script(folder: Path, text: str) -> str:
@@ -26,7 +28,7 @@ def script(folder: Path, text: str) -> str:
 
 def said_of(given: str) -> str:
     with pytest.raises(UsageError) as caught:
-        examine(given, FLAG)
+        examine(given, FLAG, SOFTWARE)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -105,7 +107,7 @@ def test_what_is_missing_in_a_real_venv_is_said_with_the_remedy(tmp_path: Path) 
 def test_a_python_that_prints_at_its_start_is_understood(tmp_path: Path) -> None:
     versions = '{"tensorflow": "2.20.0", "keras": "3.9.0", "pydantic": "2.9.0"}'
     path = script(tmp_path, f"""echo Hello; echo 'harness:{{"version": [3, 12, 1], "packages": {versions}}}'""")
-    found = examine(path, FLAG)
+    found = examine(path, FLAG, SOFTWARE)
     assert (found.path, found.version, found.packages["tensorflow"]) == (path, "3.12.1", "2.20.0")
 
 
@@ -113,12 +115,12 @@ def test_the_link_of_a_venv_is_not_followed_out_of_it(tmp_path: Path, monkeypatc
     python = bare_venv(tmp_path / "new")
     lend_packages(python)
     monkeypatch.chdir(tmp_path)
-    assert examine("new/bin/python", FLAG).path == python
+    assert examine("new/bin/python", FLAG, SOFTWARE).path == python
     assert Path(python).resolve() != Path(python)
 
 
 def test_our_own_interpreter_passes() -> None:
-    found, ours = examine(sys.executable, FLAG), our_interpreter()
+    found, ours = examine(sys.executable, FLAG, SOFTWARE), our_interpreter(SOFTWARE)
     assert found.path == sys.executable
     assert found.version == ours.version
     assert {name: found.packages[name] for name in ours.packages} == ours.packages
@@ -149,7 +151,7 @@ def test_our_harness_runs_in_a_venv_that_has_none(tmp_path: Path, monkeypatch: p
     (tmp_path / "witness.py").write_text(WITNESS)
     python = bare_venv(tmp_path / "venv of old")
     lend_packages(python)
-    with Zygote(python=examine(python, FLAG).path, folder=tmp_path, path=[tmp_path]) as zygote:
+    with Zygote(python=examine(python, FLAG, SOFTWARE).path, folder=tmp_path, path=[tmp_path]) as zygote:
         told = told_by(zygote)
     assert told["prefix"] == str(tmp_path / "venv of old")
     assert told["harness"].startswith(zygote.scratch)
@@ -159,10 +161,10 @@ def test_titles_name_versions_and_python_only_where_it_differs() -> None:
     packages = {"tensorflow": "2.21.0", "keras": "3.15.1"}
     one = Interpreter("/work/.venv-old/bin/python", "3.11.7", packages)
     two = Interpreter("/opt/pythons/of/mine/bin/python", "3.12.1", {"tensorflow": "", "keras": ""})
-    here = Path("/work")
-    assert one.title(one, here) == "TensorFlow 2.21.0, Keras 3.15.1 (.venv-old/bin/python)"
-    assert one.title(two, here) == "Python 3.11.7, TensorFlow 2.21.0, Keras 3.15.1 (.venv-old/bin/python)"
-    assert two.title(two, here) == "Python 3.12.1 (…/mine/bin/python)"
+    here, titles = Path("/work"), SOFTWARE.titles
+    assert one.title(one, here, titles) == "TensorFlow 2.21.0, Keras 3.15.1 (.venv-old/bin/python)"
+    assert one.title(two, here, titles) == "Python 3.11.7, TensorFlow 2.21.0, Keras 3.15.1 (.venv-old/bin/python)"
+    assert two.title(two, here, titles) == "Python 3.12.1 (…/mine/bin/python)"
 
 
 def test_paths_are_shortened_to_what_tells_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:

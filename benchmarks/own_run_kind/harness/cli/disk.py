@@ -15,17 +15,14 @@ def command(**given: Any) -> int:
     """Run the verb."""
     from harness.cli.show import tell
     from harness.record.reading import load_run
-    from harness.run.kinds.disk import measure_disk
+    from harness.run.kinds.disk import DiskLines, measure_disk
     from harness.run.resume import resume
 
-    def say(text: str) -> None:
-        sys.stderr.write(text + "\n")
-
-    earlier = run_to_resume(given)
+    lines, earlier = DiskLines(), run_to_resume(given)
     if earlier is None:
-        path = measure_disk(given["writes"] or 20, given["results"], ["harness", *sys.argv[1:]], say)
+        path = measure_disk(given["writes"] or 20, given["results"], ["harness", *sys.argv[1:]], lines)
     else:
-        resume("disk", path := earlier, say)
+        resume("disk", path := earlier, lines)
     tell(load_run(path), given["results"], given["json"])
     return 0
 

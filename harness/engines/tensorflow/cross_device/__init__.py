@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from harness.engines.tensorflow.cross_device.base import CrossDeviceOp
 from harness.registry import load_attribute, registered
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 
 def cross_device_ops() -> Mapping[str, CrossDeviceOp]:
@@ -13,7 +13,7 @@ def cross_device_ops() -> Mapping[str, CrossDeviceOp]:
     return cast(Mapping[str, CrossDeviceOp], registered(__name__, "OP"))
 
 
-def build_op(cell: TrainingCell) -> Any:
+def build_op(cell: DistributedCell) -> Any:
     """The tf.distribute.CrossDeviceOps of `cell`, or None for TensorFlow's own choice."""
     key, _, value = cell.packing.partition("=")
     if ":" in cell.cross_device_op:

@@ -43,7 +43,7 @@ class Gpu(DeviceKind):
         found, own = _share_of(request, request.member)
         tf.config.set_visible_devices(own, "GPU")
         let_memory_grow(own)
-        if request.training.strategy == "dtensor":
+        if request.cell.get("strategy") == "dtensor":
             _start_mesh()
         names = tuple(f"/device:GPU:{i}" for i in range(len(own)))
         if request.member is None:
@@ -77,11 +77,11 @@ def _share_of(request: "Request", member: "Membership | None") -> tuple[list[Any
     if reason := no_gpu_reason():
         raise Unsupported(reason)
     found = tf.config.list_physical_devices("GPU")
-    first, count = (0 if member is None else member.first_device), request.training.devices
+    first, count = (0 if member is None else member.first_device), request.cell.devices
     if first + count > len(found):
         others = f" besides the {first} of other processes on its host" if first else ""
         raise Unsupported(
-            f"{request.training.replicas} replicas need {count} GPUs{others}, and TensorFlow finds {len(found)}"
+            f"{request.cell.shape.replicas} replicas need {count} GPUs{others}, and TensorFlow finds {len(found)}"
         )
     return found, found[first : first + count]
 

@@ -54,11 +54,11 @@ class Tpu(DeviceKind):
         set_threads(request)
         resolver, topology = connect(request.tpu, min(CONNECT_LIMIT_S, request.tpu_limit_s))
         names = tuple(device.name for device in tf.config.list_logical_devices("TPU"))
-        if request.training.replicas > len(names):
+        if request.cell.shape.replicas > len(names):
             raise Unsupported(
-                f"{request.training.replicas} replicas need as many TPU cores, and TensorFlow finds {len(names)}"
+                f"{request.cell.shape.replicas} replicas need as many TPU cores, and TensorFlow finds {len(names)}"
             )
-        taken = names[: request.training.replicas]
+        taken = names[: request.cell.shape.replicas]
         return Devices(taken, physical=len(names), shared=False, resolver=resolver, topology=topology)
 
 

@@ -26,7 +26,7 @@ class VirtualCpu(DeviceKind):
 
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
-        count = request.training.devices
+        count = request.cell.devices
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * count
         )
@@ -35,7 +35,7 @@ class VirtualCpu(DeviceKind):
         if request.member is None:
             names = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
         physical = _processors(request)
-        return Devices(names, physical, shared=request.training.devices_in_sync > physical)
+        return Devices(names, physical, shared=request.cell.devices_in_sync > physical)
 
     def server_devices(self, request: "Request", member: "Membership") -> ServerDevices:
         """No GPU, whatever the host has."""

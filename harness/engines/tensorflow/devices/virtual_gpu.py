@@ -33,10 +33,10 @@ class VirtualGpu(DeviceKind):
         tf.config.set_visible_devices([first], "GPU")
         limit = request.gpu_memory_mb or DEFAULT_MEMORY_MB
         tf.config.set_logical_device_configuration(
-            first, [tf.config.LogicalDeviceConfiguration(memory_limit=limit)] * request.training.replicas
+            first, [tf.config.LogicalDeviceConfiguration(memory_limit=limit)] * request.cell.shape.replicas
         )
         names = tuple(device.name for device in tf.config.list_logical_devices("GPU"))
-        return Devices(names, physical=1, shared=request.training.replicas > 1)
+        return Devices(names, physical=1, shared=request.cell.shape.replicas > 1)
 
 
 DEVICE = VirtualGpu()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.reduction import check_reduction
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 from harness.trial.sums import ANY_MODEL, Tensors
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Strategy(ABC):
         return self.traits.name
 
     @abstractmethod
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """The tf.distribute strategy for `cell`; `cross_device_op` is None for TensorFlow's default.
 
         Raises Unsupported, with the reason, when it cannot run here.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,7 +21,7 @@ class CentralStorage(Strategy):
         devices=("gpu", "virtual-gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Variables on the host when there are several devices, as TensorFlow does by default."""
         import tensorflow as tf
 

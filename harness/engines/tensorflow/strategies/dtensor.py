@@ -6,8 +6,9 @@ from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.cell import trained
 from harness.spec.mesh import Mesh
+from harness.spec.work import DistributedCell
 from harness.trial.sums import ANY_MODEL, Tensors
 
 if TYPE_CHECKING:
@@ -26,15 +27,16 @@ class DTensor(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """A mesh of all devices with the axes `batch` and `model`."""
         from tensorflow.experimental import dtensor
 
         from harness.engines.tensorflow.mesh import DeviceMesh
 
-        if cell.xla:
+        training = trained(cell)
+        if training.xla:
             raise Unsupported("strategy 'dtensor' does not run with --xla true: DTensor itself compiles what it cuts")
-        sizes = Mesh.parse(cell.mesh) if cell.mesh else Mesh(batch=cell.replicas)
+        sizes = Mesh.parse(training.mesh) if training.mesh else Mesh(batch=cell.replicas)
         mesh = dtensor.create_mesh([("batch", sizes.batch), ("model", sizes.model)], devices=list(devices.names))
         return DeviceMesh(mesh, sizes)
 

@@ -8,7 +8,7 @@ from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -27,7 +27,7 @@ class Mirrored(Strategy):
         devices=("gpu", "virtual-gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Mirrored variables on every device; None leaves the choice of op to TensorFlow."""
         import tensorflow as tf
 

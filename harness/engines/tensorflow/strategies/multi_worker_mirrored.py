@@ -10,7 +10,7 @@ from harness.engines.tensorflow.membership import cluster_resolver
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -30,7 +30,7 @@ class MultiWorkerMirrored(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Joins the cluster in TF_CONFIG; returns when all its workers are there."""
         import tensorflow as tf
 

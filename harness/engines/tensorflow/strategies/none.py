@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -22,7 +22,7 @@ class NoStrategy(Strategy):
         no_faults="it is one process with one replica, and 'one_device' is that under tf.distribute",
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """The default strategy; the step places itself on the first device."""
         import tensorflow as tf
 

@@ -8,7 +8,8 @@ from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.membership import cluster_resolver
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.cell import TrainingCell, trained
+from harness.spec.work import DistributedCell
 from harness.trial.membership import await_listening
 from harness.trial.sums import ANY_MODEL, Tensors
 
@@ -38,14 +39,14 @@ class ParameterServer(Strategy):
         devices=("gpu", "virtual-cpu"),
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """Connects to the servers in TF_CONFIG; returns when all are there."""
         import tensorflow as tf
 
         resolver = cluster_resolver()
         cluster = resolver.cluster_spec().as_dict()
         await_listening(address for task, addresses in cluster.items() if task != "chief" for address in addresses)
-        return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(cell))
+        return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner_of(trained(cell)))
 
     def devices_of(self, built: "tf.distribute.Strategy", devices: Devices) -> Devices:
         """The workers' devices of the cell's kind: one on GPUs has a processor, too. The coordinator computes nothing.

@@ -6,7 +6,7 @@ from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.strategies.base import Strategy
 from harness.errors import Unsupported
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,7 +21,7 @@ class Tpu(Strategy):
         no_faults="a TPU host is taken away and given back by its cloud, and there was none to try that on",
     )
 
-    def build(self, cell: TrainingCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
+    def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
         """A device assignment of n cores in the resolver's topology."""
         import tensorflow as tf
 

@@ -121,7 +121,7 @@ def ops(source: PageSource) -> Section | None:
     """Cross-device ops side by side, and cells that were the same experiment."""
     unusable: tuple[str, ...] = ()
     try:
-        margins = choose_margins(source.validation, unpaired=False)
+        margins = choose_margins(source.validation, unpaired=False, of_ones_own="give compare a --delta")
     except UsageError as error:  # a page has all else to say
         margins, unusable = Margins(), (f"Judged by the default margins: {error}.",)
 

@@ -29,6 +29,9 @@ class FaultLines:
         place = f"[{self._done}/{self._jobs}, {duration(each * (self._jobs - self._done))} left]"
         self._say(f"{place} {record.scenario}: {words_of(record)}")
 
+    def finished(self) -> None:
+        """The last job's line says it."""
+
     def _say(self, text: str) -> None:
         if not self._quiet:
             say_line(text, self._out)

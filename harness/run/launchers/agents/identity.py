@@ -10,34 +10,15 @@ from pathlib import Path
 
 from harness.environment import usable_cores
 from harness.environment.software import package_versions
+from harness.protocol.engine import Software
 from harness.run.launchers.agents.messages import Identity
+from harness.trial.engines import DEFAULT, engine_of, software_of
 from harness.version import __version__
 
 PACKAGE = Path(__file__).resolve().parents[3]
-TITLES = {
-    "harness": "harness",
-    "source": "the harness's files",
-    "tensorflow": "TensorFlow",
-    "keras": "Keras",
-    "python": "Python",
-}
-"""What must be the same; in this order the first difference is named first."""
-
 VARIABLES = (
-    "TF_USE_LEGACY_KERAS",
-    "KERAS_BACKEND",
     "XLA_FLAGS",
-    "TF_XLA_FLAGS",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "TF_DETERMINISTIC_OPS",
-    "TF_CUDNN_DETERMINISTIC",
     "NVIDIA_TF32_OVERRIDE",
-    "TF_ENABLE_AUTO_MIXED_PRECISION",
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_NUM_INTEROP_THREADS",
-    "TF_GPU_THREAD_MODE",
-    "TF_GPU_THREAD_COUNT",
-    "TF_GPU_ALLOCATOR",
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -50,21 +31,20 @@ VARIABLES = (
     "NCCL_SHM_DISABLE",
     "NCCL_IB_DISABLE",
     "FI_PROVIDER",
-    "DTENSOR_GPU_USE_NCCL_COMMUNICATION",
 )
-"""Variables that change what a step computes or how fast, and that mean the same on every host. Others, such as which
-GPUs are visible or which network card NCCL takes, are a host's own affair."""
+"""Variables that change what a step of any engine computes or how fast, and that mean the same on every host. Others,
+such as which GPUs are visible or which network card NCCL takes, are a host's own affair."""
 LONGEST_VALUE = 200
 
 
 def own_identity(address: str = "") -> Identity:
     """This process's. Nothing heavy is imported: versions come from the packages' metadata."""
     versions = package_versions()
+    titles = _software().titles.items()
     return Identity(
         harness=__version__,
         source=source_digest(),
-        tensorflow=versions.get("tensorflow") or "not installed",
-        keras=versions.get("keras") or "not installed",
+        packages={title: versions.get(name) or "not installed" for name, title in titles},
         python=platform.python_version(),
         host=socket.gethostname(),
         address=address,
@@ -77,17 +57,24 @@ def own_identity(address: str = "") -> Identity:
 
 def unequal(ours: Identity, theirs: Identity) -> str | None:
     """What is not the same there as here, in words, or None."""
+    there, here = _versions(theirs), _versions(ours)
     different = [
-        f"{title} is {getattr(theirs, key)} there and {getattr(ours, key)} here"
-        for key, title in TITLES.items()
-        if getattr(ours, key) != getattr(theirs, key)
+        f"{title} is {there.get(title)} there and {version} here"
+        for title, version in here.items()
+        if there.get(title) != version
     ]
     names = sorted({*ours.variables, *theirs.variables})
     variable = next((name for name in names if ours.variables.get(name) != theirs.variables.get(name)), None)
     if variable is not None:
-        there, here = (side.variables.get(variable, "not set") for side in (theirs, ours))
-        different.append(f"{variable} is {there} there and {here} here")
+        set_there, set_here = (side.variables.get(variable, "not set") for side in (theirs, ours))
+        different.append(f"{variable} is {set_there} there and {set_here} here")
     return "; ".join(different) or None
+
+
+def _versions(identity: Identity) -> dict[str, str]:
+    """What must be the same, by its title; in this order the first difference is named first."""
+    own = {"harness": identity.harness, "the harness's files": identity.source}
+    return {**own, **identity.packages, "Python": identity.python}
 
 
 def confined(usable: int, there: int) -> str:
@@ -95,10 +82,20 @@ def confined(usable: int, there: int) -> str:
     return f"{usable} of {there} processors" if usable < there else ""
 
 
+def told_variables() -> tuple[str, ...]:
+    """Names of the variables that must be the same on every host: VARIABLES, and the engine's own."""
+    return (*_software().variables, *VARIABLES)
+
+
+def _software() -> Software:
+    """Of the engine that agents import."""
+    return software_of(engine_of(DEFAULT))
+
+
 def telling_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those of VARIABLES that are set to something; a long value ends in a digest of it."""
+    """Those of `told_variables` that are set to something; a long value ends in a digest of it."""
     found = {}
-    for name in sorted(VARIABLES):
+    for name in sorted(told_variables()):
         if value := environment.get(name, "").strip():
             data = value.encode("utf-8", "backslashreplace")
             digest = hashlib.sha256(data).hexdigest()[:12]

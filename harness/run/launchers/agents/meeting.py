@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from harness.errors import HarnessError
@@ -15,6 +16,8 @@ from harness.spec.address import joined, split_address
 LOOPBACK = "127.0.0.1"
 MOST_AT_THE_DOOR = 32
 """Connections at once that have not shown the token yet."""
+PAUSE_S = 0.1
+"""Between two tries to take in who knocks, where the system refuses."""
 NOWHERE = ("192.0.2.1", 9)
 """An address for documentation: asking for the route to it sends nothing."""
 
@@ -74,11 +77,18 @@ class Meeting:
             agent.hang_up("the run is over")
 
     def _accept(self) -> None:
+        said = ""
         while not self._closed:
             try:
                 connection, peer = self._socket.accept()
-            except OSError:
-                return
+            except OSError as error:  # closed; or passing: no descriptor is free, or who knocked is gone
+                reason = error.strerror or str(error)
+                if not self._closed and reason != said:
+                    self._refused(f"no worker can join for now: {reason}")
+                said = reason
+                time.sleep(PAUSE_S)  # no descriptor is free the sooner for asking without a rest
+                continue
+            said = ""
             self._let_in(connection)
             threading.Thread(target=self._admit, args=(connection, str(peer[0])), daemon=True).start()
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.protocol.messages import Message, Request
 
-PROTOCOL = 2
+PROTOCOL = 3
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ShortText = Annotated[str, Field(max_length=253)]
@@ -19,8 +19,8 @@ class Identity(Message):
     harness: ShortText
     source: ShortText
     """A digest of the harness's own files."""
-    tensorflow: ShortText
-    keras: ShortText
+    packages: Annotated[dict[ShortText, ShortText], Field(max_length=64)]
+    """Versions of what the engine is made of, by its name for people."""
     python: ShortText
     host: ShortText
     """The host's name for a person."""

@@ -163,8 +163,7 @@ class AgentLauncher(Launcher, ABC):
         if (session := self._sessions.get(options)) is not None:
             return session
         failure = self._failures.get(options)
-        may_pass = isinstance(failure, NotNow) and time.monotonic() >= self._tried_at[options] + AGAIN_S
-        if failure is not None and not may_pass:
+        if failure is not None and not (failure.may_pass and time.monotonic() >= self._tried_at[options] + AGAIN_S):
             raise failure
         self._tried_at[options] = time.monotonic()
         zygote.closing.callback(self._end, options)

@@ -1,6 +1,7 @@
 """Real agents: they fork, pass on, report how processes ended, and leave nothing when anybody is killed."""
 
 import contextlib
+import errno
 import os
 import re
 import select
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -370,6 +372,24 @@ def test_rubbish_at_the_door_keeps_nobody_out(meeting: Meeting, start: Start) ->
         assert len(joined(meeting, 1)) == 1
     for connection in silent:
         connection.close()
+
+
+def test_a_system_that_refuses_for_a_while_keeps_nobody_out_for_good(
+    told: list[str], start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [OSError(number, os.strerror(number)) for number in (errno.EMFILE, errno.EMFILE, errno.ECONNABORTED)]
+    accept = socket.socket.accept
+
+    def refusing_first(door: socket.socket) -> Any:
+        if refusals:
+            raise refusals.pop(0)
+        return accept(door)
+
+    monkeypatch.setattr("socket.socket.accept", refusing_first)
+    with contextlib.closing(Meeting("", TOKEN, told.append)) as meeting:
+        start("--connect", meeting.address())
+        assert len(joined(meeting, 1)) == 1
+    assert told[:2] == [f"no worker can join for now: {os.strerror(n)}" for n in (errno.EMFILE, errno.ECONNABORTED)]
 
 
 def test_nothing_listens_on_other_than_loopback_unless_asked(meeting: Meeting) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.run.launchers.agents.handshake import JoinError, WrongToken, admit, ask
-from harness.run.launchers.agents.identity import VARIABLES, own_identity, telling_variables, unequal
+from harness.run.launchers.agents.identity import own_identity, telling_variables, told_variables, unequal
 from harness.run.launchers.agents.messages import PROTOCOL, Admission, Greeting
 from harness.run.launchers.agents.wire import HANDSHAKE_BYTES, Wire, WireError
 
@@ -72,13 +72,16 @@ def takes_anybody(wire: Wire) -> None:
     wire.send(Admission(proof="f" * 64))
 
 
-@pytest.mark.parametrize("key", ["harness", "source", "tensorflow", "keras", "python"])
+@pytest.mark.parametrize("key", ["harness", "source", "TensorFlow", "Keras", "python"])
 def test_unequal_versions_are_refused_and_both_are_named(key: str) -> None:
-    other = own_identity().model_copy(update={key: "9.9"})
+    ours = own_identity()
+    changed = {"packages": {**ours.packages, key: "9.9"}} if key in ours.packages else {key: "9.9"}
+    other = ours.model_copy(update=changed)
     refused, said = both(lambda wire: admit(wire, TOKEN, own_identity()), lambda wire: ask(wire, TOKEN, other))
     assert isinstance(refused, JoinError)
     assert not isinstance(refused, WrongToken)
-    assert f"is 9.9 there and {getattr(own_identity(), key)} here" in str(refused)
+    here = ours.packages.get(key) or getattr(ours, key)
+    assert f"is 9.9 there and {here} here" in str(refused)
     assert str(said) == str(refused)
 
 
@@ -102,7 +105,7 @@ def test_variables_that_change_what_is_computed_must_be_the_same_and_the_first_t
 
 
 def test_variables_are_this_processs_own_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
+    for name in told_variables():
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     monkeypatch.setenv("XLA_FLAGS", " ")
@@ -111,9 +114,9 @@ def test_variables_are_this_processs_own_and_an_empty_one_is_none(monkeypatch: p
 
 
 def test_as_many_and_as_long_variables_as_there_can_be_fit_into_a_hello() -> None:
-    variables = telling_variables(dict.fromkeys(VARIABLES, "ü" * 10000))
+    variables = telling_variables(dict.fromkeys(told_variables(), "ü" * 10000))
     ours = own_identity().model_copy(update={"variables": variables})
-    assert len(variables) == len(VARIABLES)
+    assert len(variables) == len(told_variables()) == len(set(told_variables()))
     taken, said = both(lambda wire: admit(wire, TOKEN, ours), lambda wire: ask(wire, TOKEN, ours))
     assert (taken, said) == (ours, None)
 

@@ -2,8 +2,9 @@
 
 import contextlib
 import os
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.record.disk import DiskWrite
@@ -12,19 +13,30 @@ from harness.record.manifest import ExtensionPlan, PlanRecord
 from harness.record.store import RunStore
 from harness.run.kinds.base import LiveRun
 from harness.run.process.zygote import Zygote
+from harness.run.progress.base import say_line
 from harness.run.runner import begin, new_manifest
 from harness.spec.sweep import Sweep
 
 BYTES = 1 << 20
-Say = Callable[[str], None]
 
 
-class DiskRun(LiveRun[Say]):
+class DiskLines:
+    """A line on standard error for each write."""
+
+    def say(self, text: str) -> None:
+        """One line."""
+        say_line(text, sys.stderr)
+
+    def finished(self) -> None:
+        """The last write's line says it."""
+
+
+class DiskRun(LiveRun[DiskLines]):
     """Writes what is missing of the plan, and appends a record of each write."""
 
     name = "disk"
 
-    def __init__(self, store: RunStore, listener: Say) -> None:
+    def __init__(self, store: RunStore, listener: DiskLines) -> None:
         super().__init__(store, listener)
         self.writes = load_records(DiskWrite, store.path)
         self._planned = len(store.manifest.plans[0].blocks)
@@ -39,7 +51,7 @@ class DiskRun(LiveRun[Say]):
             yield {}
 
     def announce(self) -> None:
-        self.progress(f"run {self.store.manifest.run_id}: {self._planned - self.recorded} writes")
+        self.progress.say(f"run {self.store.manifest.run_id}: {self._planned - self.recorded} writes")
 
     def execute(self) -> None:
         for number in range(self.recorded, self._planned):
@@ -47,7 +59,7 @@ class DiskRun(LiveRun[Say]):
             record = DiskWrite(number=number, seconds=seconds_of_a_write(self.store.path / "scratch"))
             self._log.append(record)
             self.writes.append(record)
-            self.progress(f"write {number + 1}: {1e3 * record.seconds:.1f} ms")
+            self.progress.say(f"write {number + 1}: {1e3 * record.seconds:.1f} ms")
 
 
 def seconds_of_a_write(path: Path) -> float:
@@ -62,7 +74,7 @@ def seconds_of_a_write(path: Path) -> float:
     return seconds
 
 
-def measure_disk(writes: int, results: Path, command: Sequence[str], say: Say) -> Path:
+def measure_disk(writes: int, results: Path, command: Sequence[str], lines: DiskLines) -> Path:
     """Measure a new run; its folder."""
     manifest = new_manifest(
         "disk",
@@ -72,7 +84,7 @@ def measure_disk(writes: int, results: Path, command: Sequence[str], say: Say) -
         plans=[PlanRecord.sealed(1, 1, [[["write"]]] * writes)],
         extension=ExtensionPlan(name="disk", unit="writes", plan={"bytes": BYTES}),
     )
-    return begin(DiskRun, results, manifest, say)
+    return begin(DiskRun, results, manifest, lines)
 
 
 KIND = DiskRun
