@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.analysis.workers import step_times
+from harness.analysis.workers import STRAGGLES, step_times
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.trial import TrialRecord
 from tests.synthetic import failed, make_cell, make_run
@@ -115,6 +115,22 @@ def test_equal_workers_whose_windows_scatter_by_themselves_are_called_late_less_
     beyond_half = sum(max(worker.last_share for worker in of) > 0.5 for of in cells) / len(cells)
     assert found[0] <= late <= found[1]
     assert beyond_half > 0.5, "who was last more often than not is no evidence by itself"
+
+
+def test_a_worker_that_computes_2_percent_longer_is_called_slower_less_than_5_times_in_100(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = np.random.default_rng(3)
+
+    def slower() -> bool:
+        own = np.exp(chance.normal(0, 0.02, (4, 2, 1)) + chance.normal(0, 0.05, (4, 2, 9))) * [[1.0], [1 + STRAGGLES]]
+        trials = [alone(*of.tolist(), blocks=1)[0] for of in own]
+        return step_times(trials)[CELL.cell_id].workers[1].slower
+
+    called = sum(slower() for _ in range(150))
+    monkeypatch.setattr("harness.analysis.workers.CONFIDENCE", 0.5)
+    of_half = sum(slower() for _ in range(150))
+    assert called <= 0.05 * 150 < of_half, "an interval that holds the truth every other time would be found out"
 
 
 def test_one_process_has_no_workers_and_a_failed_trial_no_times() -> None:

@@ -15,11 +15,11 @@ from tests.synthetic import make_run
 WINDOWS = 40
 
 
-def trials(longer: float, count: int = 12, after: bool = True) -> list[TrialRecord]:
+def trials(longer: float, count: int = 12, after: bool = True, seed: int = 7) -> list[TrialRecord]:
     """Trials whose windows drift, and take `longer` after another trial's."""
     _, [template] = make_run([MIRRORED], blocks=1, faults=False, windows=WINDOWS)
     assert template.windows is not None
-    random, found = np.random.default_rng(7), []
+    random, found = np.random.default_rng(seed), []
     for _ in range(count):
         own = sorted(random.choice(np.arange(1, WINDOWS), WINDOWS // 3, replace=False).tolist())
         logs = random.normal(0, 0.005, WINDOWS) + random.normal(0, 0.1) + np.linspace(0, 0.05, WINDOWS)
@@ -42,6 +42,13 @@ def test_the_cost_is_what_windows_after_anothers_take_longer(longer: float) -> N
     assert cost.trials == 12
     assert cost.low < longer < cost.high
     assert cost.high - cost.low < 0.02
+
+
+def test_where_turns_cost_nothing_a_cost_is_told_less_than_5_times_in_100() -> None:
+    costs = [cost for seed in range(400) for cost in turn_costs(trials(0.0, count=3, seed=seed))]
+    told = sum(cost.low > 0 for cost in costs)
+    half_as_long = sum((cost.longer + cost.low) / 2 > 0 for cost in costs)
+    assert told <= 0.05 * len(costs) < half_as_long, "by intervals half as long it would be told more often"
 
 
 def test_trials_that_do_not_say_what_a_window_followed_or_have_something_planted_tell_nothing() -> None:
