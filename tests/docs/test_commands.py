@@ -209,3 +209,11 @@ def anchors(page: Path) -> set[str]:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_recipe_for_going_on_names_every_verb_that_can() -> None:
+    page = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    [recipe] = re.findall(r"^## Resume\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    verbs = cli.command_line().commands.items()
+    resuming = {name for name, verb in verbs if any(flag.name == "resume" for flag in verb.params)}
+    assert {name for name in resuming if name not in recipe} == set()
