@@ -302,7 +302,7 @@ def _compared(
     from harness.analysis.estimates.verdict import correction_of
 
     how = correction_of("correction", correction)
-    of_ab = other is None and along is None and a.manifest.kind == "ab"
+    of_ab = other is None and along is None and a.manifest.what.kind.own_verdict
     if not of_ab and (other is None) == (along is None):
         raise UsageError("compare: expected a second run, or along=AXIS to compare the cells of one run")
     b = None if other is None else read(other, results)

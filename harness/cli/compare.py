@@ -65,7 +65,7 @@ def _compared(a: "Run", b: "Run | None", given: dict[str, Any]) -> "Comparison":
     validation = _validation(a, b, given["results"])
     ours = delta is not None or epsilon is not None
     if b is None and given["along"] is None:
-        if a.manifest.kind != "ab":
+        if not a.manifest.what.kind.own_verdict:
             raise UsageError("RUN_B: expected a second run, or --along AXIS to compare the cells of one run")
         margins = choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon) if ours else None
         return comparison_of_ab(a, margins, validation)

@@ -23,6 +23,9 @@ class Kind:
     """Why its cells are not set beside those of another run or along an axis, behind the run's id; None where they are.
     `{run}` stands for that id."""
 
+    own_verdict: bool = False
+    """Whether such a run holds two sides, and with them a verdict of its own."""
+
     def refusal(self, run_id: str) -> str | None:
         """Why cells of the run `run_id` are not compared; None where they are."""
         why = self.uncompared

@@ -141,6 +141,7 @@ class ComparisonRecord(RecordModel, Undertaking):
             "ab",
             uncompared="is an `ab` run and holds its own two sides; `python -m harness compare {run}` alone shows its "
             "verdict",
+            own_verdict=True,
         )
 
 
