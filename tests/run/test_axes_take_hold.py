@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run, of one preloaded process, with a trial of each cell of each pair."""
     folder: Path = tmp_path_factory.mktemp("axes")
     cells = dict.fromkeys(cell for _, pair in PAIRS.values() for cell in pair())
-    settings = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.02, "data_dir": str(folder / "data")}
+    settings = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
     with handed_in():
         return load_run(measure_matrix(sweep_from(settings), Matrix(tuple(cells)), folder, ["pytest"], Quiet()))
 

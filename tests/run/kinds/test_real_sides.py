@@ -29,7 +29,14 @@ def make_model():
         keras.layers.Dense(10),
     ])
 """
-KEYS = {"model": ["net:make_model"], "data": ["synthetic"], "strategy": ["mirrored"], "replicas": [2], "window": 0.01}
+KEYS = {
+    "model": ["net:make_model"],
+    "optimizer": ["sgd"],
+    "data": ["synthetic"],
+    "strategy": ["mirrored"],
+    "replicas": [2],
+    "window": 0.01,
+}
 
 
 def reduced_bytes(units: int) -> int:

@@ -20,20 +20,21 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
 
 
 @pytest.mark.parametrize(
-    ("model", "data"),
+    ("model", "data", "optimizer"),
     [
-        ("lenet", "synthetic"),
-        ("alexnet", "synthetic"),
-        ("lstm", "text"),
-        ("gpt(layers=1)", "text"),
-        ("bert(layers=1)", "text"),
-        ("recommender", "synthetic"),
-        ("mlp", "breast_cancer"),
+        ("lenet", "synthetic", "sgd"),
+        ("alexnet", "synthetic", "sgd"),
+        ("lstm", "text", "sgd"),
+        ("gpt(layers=1)", "text", "sgd"),
+        ("bert(layers=1)", "text", "adam"),
+        ("recommender", "synthetic", "adam"),
+        ("mlp", "breast_cancer", "sgd"),
     ],
 )
-def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str) -> None:
+def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str, optimizer: str) -> None:
     tokens = load_workload(model).traits.tokens
-    record = measured(zygote, windows=2, model=model, data=data, batch_size=8, global_batch_size=16, tokens=tokens)
+    keys = {"model": model, "data": data, "optimizer": optimizer, "tokens": tokens}
+    record = measured(zygote, windows=2, batch_size=8, global_batch_size=16, **keys)
     assert (record.status, record.reason) == ("ok", None)
     assert record.step_time_s is not None
     assert record.throughput == pytest.approx(16 * (tokens or 1) / record.step_time_s)

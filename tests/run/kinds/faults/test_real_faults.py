@@ -1,11 +1,13 @@
 """Real jobs of real processes that real faults are done to. What is left behind afterwards is nothing."""
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -20,22 +22,40 @@ from harness.run.kinds.faults.run import measure_faults
 from harness.run.network import EmulatedNetwork, available
 from harness.run.resume import resume
 from harness.spec.faults import Faults, faults_from
+from tests.cli.real import processes_of
 from tests.preloaded import handed_in
 
-SMALL = {"repeats": 1, "steps": 30, "checkpoint_every": 10, "data": "synthetic", "stall": 30.0, "timeout": 300.0}
-"""Nobody is waited for so long but where silence is the fault: on a busy machine a step may take seconds."""
+SMALL = {
+    "repeats": 1,
+    "steps": 30,
+    "checkpoint_every": 10,
+    "data": "synthetic",
+    "optimizer": "momentum",
+    "stall": 30.0,
+    "timeout": 300.0,
+}
+"""Nobody is waited for so long but where silence is the fault: on a busy machine a step may take seconds. Momentum is
+state that has to come back, and takes less to trace than adam's."""
 
 
 LONG = 120
 """Steps of a job that a signal is to reach before its end: on a busy machine it came at step 23 of 30."""
 
 
+@contextlib.contextmanager
+def in_brief(cost_pairs: int = 0, references: int = 1) -> Iterator[None]:
+    """While entered, runs measure what a checkpoint costs so often, and compare with so many undisturbed jobs: with
+    one nothing passes as noise."""
+    with handed_in(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faults_run, "COST_PAIRS", cost_pairs)
+        patch.setattr(faults_run, "REFERENCE_JOBS", references)
+        yield
+
+
 def run_of(results: Path, **changes: object) -> Path:
     """The folder of a small run."""
     settings: Faults = faults_from({**SMALL, **changes})
-    with handed_in(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(faults_run, "COST_PAIRS", 1)  # what a checkpoint costs is not asked here
-        return measure_faults(settings, results, [], FaultLines(quiet=True))
+    return measure_faults(settings, results, [], FaultLines(quiet=True))
 
 
 def by_fault(path: Path) -> dict[str, FaultRecord]:
@@ -43,24 +63,25 @@ def by_fault(path: Path) -> dict[str, FaultRecord]:
     return {record.fault: record for record in load_faults(path)}
 
 
-def measured(results: Path, **changes: object) -> dict[str, FaultRecord]:
+def measured(results: Path, cost_pairs: int = 0, **changes: object) -> dict[str, FaultRecord]:
     """The records of a small run by fault."""
-    return by_fault(run_of(results, **changes))
+    with in_brief(cost_pairs):
+        return by_fault(run_of(results, **changes))
 
 
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a job of one process."""
-    return run_of(
-        tmp_path_factory.mktemp("mirrored"), strategy="mirrored", fault=["kill_worker", "sigterm"], steps=LONG
-    )
+    """A run of a job of one process, with all that a run measures and the optimizer that runs have by default."""
+    folder, faults = tmp_path_factory.mktemp("mirrored"), ["kill_worker", "sigterm"]
+    with in_brief(cost_pairs=1, references=2):
+        return run_of(folder, strategy="mirrored", fault=faults, steps=LONG, optimizer="adam")
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRecord]:
-    """All that is done to a coordinator, its workers and its parameter server."""
-    faults = ["kill_worker", "kill_ps", "sigterm", "freeze_ps"]
-    return measured(tmp_path_factory.mktemp("served"), strategy="parameter_server", fault=faults, stall=8.0)
+    """All that is done to a coordinator, its workers and its parameter server, once there is a checkpoint."""
+    faults, folder = ["kill_worker", "kill_ps", "sigterm", "freeze_ps"], tmp_path_factory.mktemp("served")
+    return measured(folder, 1, strategy="parameter_server", fault=faults, stall=8.0, checkpoint_every=5)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +107,7 @@ def in_lock_step(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FaultRec
         patch.setattr(EmulatedNetwork, "cut", after_its_switch_was_killed)
         patch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine TensorFlow needs more than its half second
         folder = tmp_path_factory.mktemp("workers")
-        return measured(folder, strategy="multi_worker_mirrored", fault=faults, outage=1.5)
+        return measured(folder, 1, strategy="multi_worker_mirrored", fault=faults, outage=1.5)
 
 
 @pytest.mark.slow
@@ -198,15 +219,6 @@ def test_a_link_that_cannot_be_cut_since_its_network_is_gone_is_one_failed_job(
     assert in_lock_step["kill_worker"].status == "recovered", in_lock_step["kill_worker"].reason
 
 
-def zygotes_of(results: Path) -> list[psutil.Process]:
-    """Preloaded processes, and all that they started, of harness processes that write below `results`."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if str(results) in (process.info["cmdline"] or []):
-            found += process.children(recursive=True)
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path: Path, number: int) -> None:
@@ -223,6 +235,8 @@ def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path
         "60",
         "--batch-size",
         "2",
+        "--optimizer",
+        "sgd",
         "--stall",
         "60",
         "--data",
@@ -231,7 +245,7 @@ def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path
     command = [sys.executable, "-m", "harness", "faults", *arguments, "--results", str(tmp_path / "results")]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while True:  # until one of its processes is stopped, which TensorFlow notices after some seconds
-        children = zygotes_of(tmp_path / "results")
+        children = processes_of(run)
         if any(child.status() == psutil.STATUS_STOPPED for child in children if child.is_running()):
             break
         assert run.poll() is None, run.stderr and run.stderr.read()
@@ -250,6 +264,6 @@ def test_a_run_that_was_stopped_goes_on_with_what_it_misses(mirrored: Path, tmp_
     log.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     manifest = path / "run.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    with handed_in():
+    with in_brief():
         resume("faults", path, FaultLines(quiet=True))
     assert len(load_faults(path)) == len(lines) == 3
