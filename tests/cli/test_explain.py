@@ -169,7 +169,7 @@ def test_with_try_the_levers_of_a_finished_run_are_measured_and_told(
 def test_where_no_lever_could_be_measured_the_parts_are_told_and_it_is_exit_code_one(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(*_: Any) -> None:
+    def refuses(*_: Any, **__: Any) -> None:
         raise UsageError("no room")
 
     path = stored(explain_run(), tmp_path / "results")
