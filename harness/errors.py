@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Self
 
+MOST_ENDS = 3
+"""Of a run in which nothing was measured, as many reasons are read in one line."""
+
 
 class HarnessError(Exception):
     """A fault that a person can mend; its text is the one line they read."""
@@ -44,9 +47,13 @@ class NothingMeasured(HarnessError):
 
     @classmethod
     def of(cls, ends: Iterable[str]) -> Self:
-        """With the end that most of its trials came to; `ends` has each one's."""
-        counts = Counter(ends)
-        return cls(f"nothing was measured: {max(counts, key=counts.__getitem__, default='no trial was run')}")
+        """With the ends that most of its trials came to; `ends` has each one's."""
+        counts = Counter(ends).most_common()
+        several = [f"{end} ({count} of {sum(dict(counts).values())} trials)" for end, count in counts[:MOST_ENDS]]
+        left = len(counts) - MOST_ENDS
+        more = [f"and {left} other reason{'s' if left > 1 else ''}"] if left > 0 else []
+        told = "; ".join([*several, *more]) if len(counts) > 1 else next((end for end, _ in counts), "no trial was run")
+        return cls(f"nothing was measured: {told}")
 
 
 class Interrupted(HarnessError):

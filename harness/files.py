@@ -59,5 +59,21 @@ def read_end(path: Path) -> str:
         return text.read(END_OF_LOG)
 
 
+def no_folder(path: Path) -> str:
+    """What keeps `path` from being a folder, or from becoming one, in words; empty where nothing does."""
+    for place in (path, *path.parents):
+        who = "it" if place == path else f"'{place}'"
+        try:
+            mode = place.stat().st_mode
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP) and place.is_symlink():
+                return f"{who} is a link that leads nowhere"
+            continue  # what is above it tells
+        if stat.S_ISDIR(mode):
+            return ""
+        return f"{who} is a {'file' if stat.S_ISREG(mode) else 'pipe' if stat.S_ISFIFO(mode) else 'device'}, no folder"
+    return ""
+
+
 def _larger_than(largest: int) -> OSError:
     return OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")

@@ -14,6 +14,7 @@ from harness.analysis.trends import trend_of, trends_of
 from harness.analysis.validation.turns import turn_cost
 from harness.record.manifest import ComparisonRecord, RunManifest
 from harness.record.trial import TrialRecord
+from harness.spec.cell import cell_names
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
 
 JUDGED = "finished"
@@ -132,6 +133,12 @@ class RunSummary:
     def cells(self) -> tuple[CellSummary, ...]:
         """All cells of all workloads."""
         return tuple(cell for workload in self.workloads for cell in workload.cells)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What tells each cell from the others of the run, with a mark where it is unproved, by identity."""
+        names = cell_names([cell.trials.cell for cell in self.cells])
+        return {cell.cell_id: marked(names[cell.cell_id], cell.trials) for cell in self.cells}
 
     @property
     def not_run_again(self) -> int:

@@ -65,7 +65,8 @@ class GitHubGroups(VerdictLines):
         """A line, and a wrong result for the annotations."""
         super().ended(record)
         if record.status not in ("ok", "unsupported"):
-            self._faults[f"{record.cell.label}: {record.status.replace('_', ' ')}: {record.reason or ''}"] = None
+            ended = f"{record.status.replace('_', ' ')}: {record.reason or ''}"
+            self._faults[f"{self.name_of(record.cell)}: {ended}"] = None
 
     def finished(self) -> None:
         """Close the last group, and say once what went wrong."""

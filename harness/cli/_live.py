@@ -17,7 +17,7 @@ from harness.cli._streams import drawing_stream
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far, summary_so_far
-from harness.run.progress.base import duration, on_side
+from harness.run.progress.base import duration
 from harness.run.progress.eta import Timed
 from harness.spec.cell import Cell
 from harness.visible import plural, printable
@@ -125,7 +125,7 @@ class TerminalProgress(Timed):
         """Name the cell and its phase."""
         super().phase(cell, phase)
         self._state(cell, phase)
-        self.screen.now = f"{phase.replace('_', ' ')} · {cell.label}"
+        self.screen.now = f"{phase.replace('_', ' ')} · {self.name_of(cell)}"
         self._reckon()
         self.display.release()
 
@@ -140,7 +140,7 @@ class TerminalProgress(Timed):
     def turn(self, cell: Cell, side: str | None = None) -> None:
         """Draw, when it is time to, and then nothing more until the window is over."""
         self._state(cell, "at the clock")
-        self.screen.now = f"at the clock · {on_side(cell.label, side)}"
+        self.screen.now = f"at the clock · {self.name_of(cell, side)}"
         if time.monotonic() - self.display.last_draw >= EVERY_S:
             self._reckon()
             self.display.refresh()
@@ -160,12 +160,12 @@ class TerminalProgress(Timed):
         self._trials.append(record)
         if record.cell_id in self.screen.cells:
             self.screen.cells[record.cell_id].take(record)
-        self.screen.now = f"done · {on_side(record.cell.label, record.side)}"
+        self.screen.now = f"done · {self.name_of(record.cell, record.side)}"
         self._reckon()
         self.display.release()
         if record.status != "ok":
             style = ENDS.get(record.status, "red")
-            reason = printable(f"{record.cell.label}: {record.reason or ''}")
+            reason = printable(f"{self.name_of(record.cell)}: {record.reason or ''}")
             self.display.say(Text.assemble((record.status.replace("_", " "), style), f"  {reason}"))
 
     def skipped(self, trials: int) -> None:

@@ -15,7 +15,7 @@ from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.record.trial import TrialRecord
 from harness.report.words.text import shortened, significant
 from harness.run.progress.base import duration
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, cell_names
 from harness.spec.work import Quantity, quantity_of
 from harness.visible import plural, printable
 
@@ -36,6 +36,8 @@ class CellState:
     cell: Cell
     total: int
     """Trials planned."""
+    name: str
+    """What tells it from the other cells of the run."""
     ended: list[float] = field(default_factory=list)
     """Throughput of each trial that was measured, in the unit of the cell's work."""
     unproved: bool = False
@@ -183,7 +185,7 @@ def _columns(width: int, best: float, quantity: Quantity) -> list[tuple[str, boo
     room = 60 if wide else 44 if medium else max(8, width - 19)
     columns: list[tuple[str, bool, Callable[[CellState], Text], bool]] = [
         ("", False, lambda row: Text("*" if row.leads else " ", "green"), True),
-        ("cell", False, lambda row: Text(shortened(row.cell.label, room)), True),
+        ("cell", False, lambda row: Text(shortened(row.name, room)), True),
         ("trials", True, lambda row: Text(f"{row.done}/{row.total}"), medium),
         (quantity.unit if medium else f"{quantity.many[:2]}./s", True, _throughput, True),
         ("std. error", True, _error, wide),
@@ -236,4 +238,5 @@ def by_cell(cells: Sequence[Cell], blocks: Sequence[Sequence[Sequence[str]]]) ->
     for block in blocks:
         for cell_id in {cell_id for group in block for cell_id in group}:
             counts[cell_id] += 1
-    return {cell.cell_id: CellState(cell, counts[cell.cell_id]) for cell in cells}
+    names = cell_names(cells)
+    return {cell.cell_id: CellState(cell, counts[cell.cell_id], names[cell.cell_id]) for cell in cells}

@@ -49,6 +49,7 @@ def _token(given: str | None, file: Path | None) -> str:
     """The run's token; UsageError where there is none, or none of the length that sweeps give."""
     from harness.run.launchers.agents.handshake import LEAST_TOKEN
     from harness.run.launchers.agents.worker import token_from
+    from harness.visible import plural
 
     try:
         found = token_from(given, file)
@@ -59,7 +60,7 @@ def _token(given: str | None, file: Path | None) -> str:
             "token: there is none; give --token-file, --token or HARNESS_TOKEN, as the sweep has printed it"
         )
     if len(found) < LEAST_TOKEN:
-        raise UsageError(f"token: it has {len(found)} characters, expected at least {LEAST_TOKEN}")
+        raise UsageError(f"token: it has {plural(len(found), 'character')}, expected at least {LEAST_TOKEN}")
     return found
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from harness.analysis.comparison.axis import cell_names
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.plan import estimate
 from harness.pytest_plugin import words
@@ -17,6 +16,7 @@ from harness.pytest_plugin.undecided import UndecidedGate
 from harness.record.reading import Run
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
+from harness.spec.cell import cell_names
 from harness.visible import one_line, plural
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from harness.errors import StorageError
-from harness.files import descriptor_of, read_whole
+from harness.files import descriptor_of, no_folder, read_whole
 
 LOCK_NAME = ".lock"
 _LARGEST_LOCK = 64
@@ -52,7 +52,8 @@ def storage_error(action: str, path: Path, error: OSError, run: Path | None = No
 
     With `run`, a run that holds trials already, the remedy is to resume it once the fault is mended.
     """
-    reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error))
+    taken = no_folder(path) if isinstance(error, (FileExistsError, NotADirectoryError)) else ""
+    reason = taken or error.strerror or (os.strerror(error.errno) if error.errno else str(error))
     remedy = _REMEDIES.get(error.errno or 0, "check the disk")
     text = f"cannot {action} '{path}': {reason}; {remedy}"
     return StorageError(text, run.name) if run else StorageError(f"{text}, or choose another place with --results DIR")

@@ -21,6 +21,7 @@ from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.packed import PACKED, opened_records, records_file
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
+from harness.spec.sweep import PATTERNS
 from harness.visible import one_line
 
 MANIFEST_NAME = "run.json"
@@ -299,7 +300,7 @@ def validated(model: type[_Model], data: bytes, where: str, remedy: str = f": {R
         problem = _version_problem(data) or _first_problem(error.errors()[0]) + remedy
         raise StorageError(f"{where}: {problem}") from None
     except UsageError as error:  # of a spec that the record holds
-        raise StorageError(f"{where}: {_excerpt(str(error))}{remedy}") from None
+        raise StorageError(f"{where}: sweep.{_excerpt(str(error))}{remedy}") from None
 
 
 def _version_problem(data: bytes) -> str | None:
@@ -326,8 +327,11 @@ def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key"
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    last = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "value_error":
-        return f"{key}: {_excerpt(expected)}"
+        return f"{key}: {_excerpt(expected.removeprefix(f'{last}: '))}"
+    if error["type"] == "string_pattern_mismatch":
+        expected = PATTERNS.get(last, expected)
     return f"{key}: given {_excerpt(repr(error['input']), 60)}, expected {expected}"
 
 

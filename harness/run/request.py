@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
+from harness.files import no_folder
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
@@ -87,10 +88,13 @@ def default_data_dir() -> Path:
 
 
 def data_dir_of(sweep: Sweep) -> Path:
-    """Where the prepared data of `sweep` are kept; UsageError when nobody knows whose home folder is meant."""
+    """Where the prepared data of `sweep` are kept; UsageError where they cannot be kept there, or when nobody
+    knows whose home folder is meant."""
     try:
         folder = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
     except RuntimeError as error:
         raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
+    if sweep.data_dir and (reason := no_folder(folder)):
+        raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {reason}")
     # absolute, because the process of a side of a comparison may have another working folder
     return folder.absolute()

@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE
 from harness.spec.mesh import Mesh
-from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, head, sayings, told_among
+from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
 from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, DistributedCell, Shape, Work, kind_of_work
 
 __all__ = [
@@ -182,3 +182,16 @@ def trained(cell: Cell) -> TrainingCell:
     if isinstance(cell, TrainingCell):
         return cell
     raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no training")
+
+
+def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
+    """A name for each cell id: its label, and the keys that a label leaves out where they vary among `cells`."""
+    varying = [key for key in UNLABELLED if key != without and len({cell.get(key) for cell in cells}) > 1]
+    return {cell.cell_id: ", ".join([cell.label, *_beside_label(cell, varying)]) for cell in cells}
+
+
+def _beside_label(cell: Cell, keys: Sequence[str]) -> list[str]:
+    if isinstance(cell, TrainingCell):
+        return [value_words(cell, key) for key in keys]
+    texts = [str(value) for key in keys if (value := cell.get(key)) is not None]
+    return [text for text in texts if text not in cell.label]  # the label of other work leaves out what it chooses to

@@ -181,6 +181,10 @@ def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
 DEFAULT_SPEC = Path(__file__).parent / "default.toml"
 LARGEST_SPEC = 2**20
 """Bytes of a spec; the largest in benchmarks/ has two thousand."""
+MOST_DOTS = 48
+"""Within a key. Reading one takes as long as their number squared."""
+_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?""")
+_LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_DOTS + 1}}}")
 TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
 """What a value of another type should have been, by how pydantic calls the error: `int_from_float`."""
 OF_TYPES = ("_type", "_parsing", "_from_float")
@@ -248,6 +252,10 @@ def load_sweep(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"SPEC: cannot read '{path}': {reason}") from None
+    plain = _QUOTED.sub("quoted", text)
+    if long := _LONG_KEY.search(plain):
+        line = plain.count("\n", 0, long.start()) + 1
+        raise UsageError(f"SPEC: '{path}': line {line}: a key has more than {MOST_DOTS} dots")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

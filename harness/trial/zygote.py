@@ -8,6 +8,7 @@ one interpreter, speaks pickle, imports the caller's `__main__` into every child
 a child ended.
 """
 
+import contextlib
 import gc
 import os
 import re
@@ -16,9 +17,11 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from harness.errors import HarnessError
 from harness.trial.guardian import guard
 from harness.trial.orphans import end_orphans
 from harness.trial.parent import die_with_parent
@@ -102,12 +105,20 @@ def main() -> None:
     preloads = IN_TRIALS not in sys.argv
     for root in (given for given in sys.argv[4:] if given != IN_TRIALS):
         keep_out(root)
-    engine, versions = (preload if preloads else not_preloaded)(sys.argv[3])
+    try:
+        engine, versions = (preload if preloads else not_preloaded)(sys.argv[3])
+    except HarnessError as error:
+        sys.exit(str(error))  # the parent shows the last line of the log
     from harness.trial.serving import ServingLoop  # not before: it needs more than the standard library
 
     server = ServingLoop(control, engine, preloads)
     signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid, server))
-    server.serve(versions)
+    try:
+        # of a parent that hangs up with something unread the kernel tells by an error instead of an end
+        with contextlib.suppress(ConnectionError):
+            server.serve(versions)
+    except Exception:  # noqa: BLE001  whatever it is, what trials have left must not stay
+        traceback.print_exc()
     leave(parent_pid, server)
 
 

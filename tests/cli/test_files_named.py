@@ -105,6 +105,29 @@ def test_an_output_that_is_a_file_of_the_kernel_is_refused_by_every_verb(harness
         replace_file(Path("/proc/self/no-such-file"), b"")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--format", "csv", "--output", "unread"), "cannot write 'unread': it is a pipe that nothing reads; "),
+        (("--format", "csv", "--output", "file/x.csv"), "cannot write 'file/x.csv': it is a file, no folder; "),
+        (("--format", "csv", "--output", "file/x/y.csv"), "cannot write 'file/x/y.csv': 'file' is a file, no folder; "),
+        (("--format", "csv", "--output", "dangling/x.csv"), "dangling/x.csv': it is a link that leads nowhere; "),
+        (("--format", "tensorboard", "--output", "device"), "cannot write 'device': it is a device, no folder; name"),
+        (("--format", "tensorboard"), "--output: tensorboard is a folder and cannot be printed; "),
+    ],
+)
+def test_what_stands_where_an_output_should_go_is_said_in_words(
+    harness: Run, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    os.mkfifo(tmp_path / "unread")
+    (tmp_path / "file").touch()
+    (tmp_path / "device").symlink_to("/dev/null")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    code, _, error = harness("export", REFERENCE, *arguments)
+    assert (code, error.count("\n")) == (2 if "--output" not in arguments else 4, 1)
+    assert says in error
+
+
 @pytest.mark.parametrize("arguments", WRITING, ids=lambda given: given[0])
 def test_a_device_is_written_to_and_stays_one(harness: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     (tmp_path / "full").symlink_to("/dev/full")
@@ -308,7 +331,7 @@ def test_a_damaged_compressed_record_is_one_line_with_its_name(harness: Run, sto
     [
         ("trials = 2\nreplicas = " + "[" * 5000 + "]" * 5000, "replicas"),
         ("replicas = [1]\nmodel = [\n" + "[" * 100_000, "model"),
-        ("replicas" + ".a" * 5000 + " = 1", "replicas"),
+        ("replicas" + ".a" * 48 + " = 1", "replicas"),
         ("x = " + "{a = " * 5000, "x"),
     ],
 )
@@ -322,6 +345,29 @@ def test_a_spec_that_is_nested_too_deeply_is_one_line_with_file_and_key(
         assert "deep.toml" in error
         assert key in error
         assert len(error) < 500
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "replicas" + ".a" * 300_000 + " = 1",
+        "[replicas" + ".a" * 300_000 + "]",
+        "strategy = {replicas" + ' . \'a\'."a\\"=."' * 49 + " = 1}",
+    ],
+)
+def test_a_spec_with_a_key_of_many_parts_is_refused_before_it_is_parsed(
+    harness: Run, tmp_path: Path, toml: str
+) -> None:
+    (tmp_path / "long.toml").write_text("trials = 2\n" + toml)
+    code, out, error = harness("sweep", "long.toml", "--dry-run")
+    assert (code, out) == (2, "")
+    assert error == "harness: SPEC: 'long.toml': line 2: a key has more than 48 dots\n"
+
+
+@pytest.mark.parametrize("value", ["0.1," * 1000, "'" + "." * 1000 + "'", "'" + "a" * 500_000 + "'"])
+def test_values_and_long_words_are_no_keys_of_many_parts(harness: Run, tmp_path: Path, value: str) -> None:
+    (tmp_path / "long.toml").write_text(f"replicas = [{value}]")
+    assert "dots" not in harness("sweep", "long.toml", "--dry-run")[2]
 
 
 @pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])

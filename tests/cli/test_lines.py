@@ -11,7 +11,7 @@ from harness.cli._measuring import progress_for
 from harness.run.progress.base import Quiet
 from tests.record.examples import failed_trial
 from tests.run.played import play
-from tests.synthetic import default_cells, make_run
+from tests.synthetic import default_cells, failed, make_cell, make_run
 
 
 def test_a_pipe_gets_lines_without_control_characters_and_the_figures_so_far_before_each_block() -> None:
@@ -41,6 +41,18 @@ def test_github_folds_each_block_and_marks_what_went_wrong_once() -> None:
     assert all(line.isprintable() for line in lines)
     inside = lines[lines.index(next(line for line in lines if line.startswith("::group::"))) + 1]
     assert inside.startswith("[1/")
+
+
+@pytest.mark.parametrize("listener", [VerdictLines, GitHubGroups])
+def test_of_several_models_each_line_says_which(listener: type[VerdictLines]) -> None:
+    out = io.StringIO()
+    cells = [make_cell("none", 1, 64, model=model) for model in ("mlp", "my.models:net")]
+    play(listener(out), *make_run(cells, blocks=1, change=lambda record: failed(record, "crashed", "so be it")))
+    lines = out.getvalue().splitlines()
+    for model in ("mlp", "my.models:net"):
+        assert sum(line.endswith(f"none ×1 b64, {model}: crashed: so be it") for line in lines) == 1 + (
+            listener is GitHubGroups
+        )
 
 
 @pytest.mark.parametrize("reason", ["::add-mask::x", "a\n::error::b", "##[command]x", "50 % \x1b[31mred"])

@@ -77,3 +77,12 @@ def test_records_that_memory_has_no_room_for_are_one_line_with_file_and_remedy(
     with pytest.raises(StorageError) as caught:
         read.get(name, load_run)(store.path)
     assert str(caught.value).startswith(f"cannot read '{store.path / name}': there is not enough memory for what it")
+
+
+@pytest.mark.parametrize("what", ["file", "dangling"])
+def test_what_stands_where_a_folder_of_results_should_be_is_said_in_words(tmp_path: Path, what: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    said = {"file": "is a file, no folder", "dangling": "is a link that leads nowhere"}[what]
+    with pytest.raises(StorageError, match=rf"'{tmp_path / what}' {said}; move "):
+        RunStore.create(tmp_path / what, manifest())

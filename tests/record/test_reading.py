@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import StorageError, UsageError
+from harness.errors import NothingMeasured, StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
 from harness.record.limits import keep_sheet, make_place
+from harness.spec.sweep import PATTERNS
 from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
 
@@ -211,7 +212,7 @@ def test_a_folder_of_runs_among_the_runs_is_no_run_and_has_a_list_of_its_own(tmp
 def test_a_results_folder_that_does_not_exist_holds_no_runs(tmp_path: Path) -> None:
     assert list_runs(tmp_path / "absent") == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="Not a directory"):
+    with pytest.raises(StorageError, match="it is a file, no folder"):
         list_runs(tmp_path / "file")
 
 
@@ -299,7 +300,24 @@ def test_a_damaged_key_of_a_cell_or_spec_is_refused_by_file_and_key(
     with pytest.raises(StorageError) as caught:
         load_run(run)
     assert str(caught.value).startswith(f"{run}/run.json: ")
-    assert key in str(caught.value)
     assert says in str(caught.value)
-    if where != "sweep":
-        assert f"{where}.{key}: " in str(caught.value)
+    assert f"{where}.{key}" in str(caught.value)
+    assert str(caught.value).count(key) == 1
+
+
+@pytest.mark.parametrize("key", ["name", "quantity"])
+def test_what_a_damaged_text_of_a_spec_should_look_like_is_said_in_words(run: Path, key: str) -> None:
+    raw = json.loads((run / "run.json").read_text())
+    raw["sweep"][key] = "../x y"
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(StorageError) as caught:
+        load_run(run)
+    assert f"sweep.{key}: given '../x y', expected {PATTERNS[key]}" in str(caught.value)
+
+
+def test_of_several_reasons_why_nothing_was_measured_the_most_frequent_are_said_with_their_numbers() -> None:
+    assert str(NothingMeasured.of(["crashed: x", "crashed: x"])) == "nothing was measured: crashed: x"
+    assert str(NothingMeasured.of([])) == "nothing was measured: no trial was run"
+    assert str(NothingMeasured.of([*"abcda", "a"])) == (
+        "nothing was measured: a (3 of 6 trials); b (1 of 6 trials); c (1 of 6 trials); and 1 other reason"
+    )

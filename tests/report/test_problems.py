@@ -7,6 +7,7 @@ from harness.record.trial import TrialRecord
 from harness.report.page.report import render
 from harness.report.page.sections.wrong import MOST_REASONS
 from harness.report.page.trials.detail import MOST_LETTERS
+from harness.report.tables.sweep import failed_table
 from harness.report.words.problems import explained, remarks
 from tests.report.test_page import Page
 from tests.synthetic import failed, make_cell, make_run
@@ -31,6 +32,15 @@ def test_cells_that_crash_for_one_reason_are_one_entry_with_the_first_ones_evide
     assert f"{CELLS[0].cell_id}.py" in entry.evidence
     assert len(entry.evidence) < MOST_LETTERS + 100
     assert "more letters in the record" in entry.evidence
+
+
+def test_of_several_models_what_failed_says_which() -> None:
+    cells = [make_cell("none", 1, 64, model=model) for model in ("mlp", "lstm")]
+    manifest, trials = make_run(cells, blocks=1, change=crashed)
+    summary = summarise(manifest, trials)
+    [entry] = explained(summary)
+    assert entry.cells == ("none ×1 b64, mlp (1 of 1 trial)", "none ×1 b64, lstm (1 of 1 trial)")
+    assert [row[0] for row in failed_table(summary).rows] == ["none ×1 b64, mlp", "none ×1 b64, lstm"]
 
 
 def test_the_page_says_that_the_stacks_of_the_others_differ() -> None:

@@ -1,5 +1,6 @@
 """What the parent adds to a cell before a trial of it is asked for."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,26 @@ def test_the_folder_of_data_follows_the_xdg_convention(monkeypatch: pytest.Monke
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_dir_of(Sweep()) == tmp_path / ".cache" / "tf-distribute-harness"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("file", "it is a file, no folder"),
+        ("device", "it is a device, no folder"),
+        ("pipe", "it is a pipe, no folder"),
+        ("dangling", "it is a link that leads nowhere"),
+        ("file/below", "file' is a file, no folder"),
+    ],
+)
+def test_where_no_folder_of_data_can_be_is_told_before_anything_starts(tmp_path: Path, kind: str, says: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "device").symlink_to("/dev/null")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=rf"^data_dir: given '{tmp_path / kind}', expected a folder: .*{says}$"):
+        data_dir_of(Sweep(data_dir=str(tmp_path / kind)))
+    assert data_dir_of(Sweep(data_dir=str(tmp_path / "new" / "folder"))) == tmp_path / "new" / "folder"
 
 
 def test_a_data_set_that_lies_prepared_need_not_be_known(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.analysis.batch import batch_curves
-from harness.analysis.comparison import axis as axis_names
-from harness.analysis.comparison.axis import along, cell_names, value_of
+from harness.analysis.comparison.axis import along, value_of
 from harness.analysis.history.series import Series
 from harness.analysis.ranking import RankingScope
 from harness.analysis.summary import RunSummary, summarise
@@ -31,7 +30,7 @@ from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
-from harness.spec.cell import LATER, TrainingCell
+from harness.spec.cell import LATER, TrainingCell, cell_names
 from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.entry import KEEP, left_out
 from harness.spec.expand import base_of, training_base_of
@@ -169,7 +168,7 @@ def test_an_axis_that_labels_leave_out_is_told_on_the_page_and_in_histories_with
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = pair_of("partitioner")
-    monkeypatch.setattr(axis_names, "UNLABELLED", ("partitioner",))
+    monkeypatch.setattr("harness.spec.cell.UNLABELLED", ("partitioner",))
     monkeypatch.setattr(TrainingCell, "label", "mirrored ×2 b8")
     assert labels_of([a, b]) == ["mirrored ×2 b8, none", "mirrored ×2 b8, fixed"]
     series = [Series("machine", "cpu", cell, "throughput", (), (), ()) for cell in (a, b)]

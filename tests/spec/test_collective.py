@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.comparison.axis import cell_names
 from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.report.page.trials.columns import labels_of
@@ -12,7 +11,7 @@ from harness.report.words.names import names_of
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
-from harness.spec.cell import Cell, trained
+from harness.spec.cell import Cell, cell_names, trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
 from harness.spec.expand import base_of
 from harness.spec.grouping import COMPETING, experiment

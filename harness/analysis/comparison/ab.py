@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.analysis.cells import CellTrials, read_cell
 from harness.analysis.comparison import remarks
-from harness.analysis.comparison.axis import cell_names
 from harness.analysis.comparison.pairs import Estimator, Pair, by_clock, estimate_of, pairs_of, pilot_count
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Compared, check_records, verdicts_of, why_no_comparison
@@ -18,7 +17,7 @@ from harness.errors import StorageError, UsageError
 from harness.record import Run
 from harness.record.manifest import ComparisonRecord, SideRecord
 from harness.record.validation import ValidationRecord
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, cell_names
 
 
 def comparison_of_ab(

@@ -1,4 +1,4 @@
-"""Cells of one run that differ along one axis only, and names that tell cells apart."""
+"""Cells of one run that differ along one axis only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import Cell
 from harness.spec.grouping import SIZE, apart
-from harness.spec.naming import UNLABELLED, value_words
 from harness.spec.network import NONE
 
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
@@ -67,19 +66,6 @@ def value_of(cell: Cell, axis: str) -> str | None:
         kind, _, count = value.partition("=")
         return count if kind == axis else None
     return _written(value) or NONE
-
-
-def cell_names(cells: Sequence[Cell], without: str = "") -> dict[str, str]:
-    """A name for each cell id: its label, and the keys that a label leaves out where they vary among `cells`."""
-    varying = [key for key in UNLABELLED if key != without and len({cell.get(key) for cell in cells}) > 1]
-    return {cell.cell_id: ", ".join([cell.label, *_beside_label(cell, varying)]) for cell in cells}
-
-
-def _beside_label(cell: Cell, keys: Sequence[str]) -> list[str]:
-    if isinstance(cell, TrainingCell):
-        return [value_words(cell, key) for key in keys]
-    texts = [str(value) for key in keys if (value := cell.get(key)) is not None]
-    return [text for text in texts if text not in cell.label]  # the label of other work leaves out what it chooses to
 
 
 def _written(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.comparison import remarks
-from harness.analysis.comparison.axis import along, cell_names, value_of
+from harness.analysis.comparison.axis import along, value_of
 from harness.analysis.comparison.published import compare_imported
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Layouts, SideCell, compared, side_cells, verdicts_of
@@ -13,6 +13,7 @@ from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
 from harness.record.validation import ValidationRecord
 from harness.spec.axes import OF_PROCESS, SETTINGS
+from harness.spec.cell import cell_names
 from harness.spec.text import text_of
 
 COMPARED = tuple(key for key, setting in SETTINGS.items() if setting.changes_timings)

@@ -2,13 +2,16 @@
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Software, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.catalogue import Catalogue
+from harness.visible import quoted
 
 OPTIONAL = ("sklearn", "matplotlib", "IPython")
 """What Keras imports where it is there, for wrappers and pictures that no trial has: a fifth of its import."""
@@ -81,7 +84,15 @@ class TensorFlow:
         return load_catalogue()
 
     def preload(self) -> dict[str, str]:
-        """TensorFlow, Keras, what data sources want, and the modules of a trial; the runtime does not start."""
+        """TensorFlow, Keras, what data sources want, and the modules of a trial; the runtime does not start.
+
+        UsageError where Keras is to compute with another framework.
+        """
+        if (backend := os.environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
+            raise UsageError(
+                f"KERAS_BACKEND: given {quoted(backend)}, and engine 'tensorflow' trains with Keras on TensorFlow; "
+                "unset that variable"
+            )
         from harness.engines.tensorflow.membership import leave_others
 
         leave_others()

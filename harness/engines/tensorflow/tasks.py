@@ -7,6 +7,7 @@ from typing import Any
 from harness.engines.tensorflow.collectives import CollectiveTrial, collective_of
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.base import Source
 from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.data.store import TELL
 from harness.engines.tensorflow.devices import device_kinds
@@ -56,26 +57,30 @@ def _probe(request: Request, _: Channel) -> Outcome:
     return Outcome(status="ok" if wrong is None else "wrong_result", reason=wrong)
 
 
-def _preflight(request: Request, _: Channel) -> Outcome:
-    """Load a user's own step, or model, op and data; a UsageError becomes the reason."""
+def _preflight(request: Request, channel: Channel) -> Outcome:
+    """Load a user's own step, or model, op and data; a UsageError becomes the reason.
+
+    Told as the phase `build` is that all names are known and what is wrong from then on is wrong with the model.
+    """
     try:
-        LOADED[request.cell.tag](request)
+        LOADED[request.cell.tag](request, lambda: channel.send(Report(phase="build")))
     except HarnessError as error:
         return Outcome(status="crashed", reason=str(error))
     return Outcome(status="ok")
 
 
-def _load_training(request: Request) -> None:
+def _load_training(request: Request, builds: Callable[[], None]) -> None:
     """Load op and model, and try data where these are the user's own."""
     build_op(request.training)
     workload = load_workload(request.training.model)
     if workload.input_shape is None:
-        _try_data(request, workload.build((), 0))
+        source = load_source(request.training.data)
+        builds()
+        _try_data(request, workload.build((), 0), source)
 
 
-def _try_data(request: Request, model: Any) -> None:
+def _try_data(request: Request, model: Any, source: Source) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
-    source = load_source(request.training.data)
     if source.gives != "own":
         return  # the others are prepared first
     inputs, outputs = shapes_of(model)
@@ -94,12 +99,13 @@ def _collective(request: Request, channel: Channel) -> Outcome:
     return CollectiveTrial(request, channel, classify).run()
 
 
-LOADED: dict[str, Callable[[Request], object]] = {
+LOADED: dict[str, Callable[[Request, Callable[[], None]], object]] = {
     TRAINING: _load_training,
-    OWN_STEP: lambda request: build_step(request.cell.subject),
-    COLLECTIVE: lambda request: build_op(collective_of(request.cell)),
+    OWN_STEP: lambda request, _: build_step(request.cell.subject),
+    COLLECTIVE: lambda request, _: build_op(collective_of(request.cell)),
 }
-"""Loads what may be the user's own, by the cell's tag; a HarnessError says what is wrong with it."""
+"""Loads what may be the user's own, by the cell's tag, and calls what it is given before it builds a model; a
+HarnessError says what is wrong with it."""
 TASKS: dict[str, Task] = {
     "prepare": _prepare,
     "probe": _probe,

@@ -58,7 +58,7 @@ class _Asv:
     def export(self, run: RunData, target: Path | None) -> str | None:
         """See Exporter."""
         if target is None:
-            raise UsageError("output: asv is a folder and cannot be printed; name asv's results_dir with --output DIR")
+            raise UsageError("--output: asv is a folder and cannot be printed; name its results_dir with --output DIR")
         facts = run.manifest.facts
         commit = facts.get("git.revision")
         if not isinstance(commit, str):

@@ -3,10 +3,10 @@
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.analysis import RunSummary, summarise
+from harness.analysis import RunSummary, WorkloadSummary, summarise
 from harness.report.export.base import Exporter, RunData, deliver
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table
@@ -37,12 +37,16 @@ class _Markdown:
 
 def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
     """The ranking of each workload, the rest folded."""
+
+    def of(work: WorkloadSummary, table: Table) -> Table:
+        return replace(table, title=f"{table.title}: {work.workload.label}") if len(summary.workloads) > 1 else table
+
     for work in summary.workloads:
         yield from _titled(ranking_table(work, summary.noise), rows)
-        yield from _titled(unproved_table(work), rows)
+        yield from _titled(of(work, unproved_table(work)), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
-            yield from _folded(make(work), rows)
+            yield from _folded(of(work, make(work)), rows)
     yield from _titled(failed_table(summary), rows)
 
 

@@ -46,7 +46,7 @@ class _TensorBoard:
         if importlib.util.find_spec("tensorboard") is None:
             raise HarnessError("format tensorboard needs the tensorboard package: pip install tensorboard")
         if target is None:
-            raise UsageError("output: tensorboard is a folder and cannot be printed; name one with --output DIR")
+            raise UsageError("--output: tensorboard is a folder and cannot be printed; name one with --output DIR")
         files = {f"{_file_name(run.manifest.created_utc)}": _encoded([_experiment(run)])}
         for trial in run.trials:
             files[f"{_folder(trial)}/{_file_name(trial.started_utc)}"] = _encoded(_events(trial))

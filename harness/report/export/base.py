@@ -8,6 +8,7 @@ from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
+from harness.files import no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.manifest import RunManifest
 from harness.record.own_files import is_own_file
@@ -68,8 +69,8 @@ def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     """Write `files`, by path relative to `target`, each whole or not at all; others there stay. Raises StorageError."""
     refuse_place(target, "DIR")
     with _told(target, "DIR"):
-        if target.exists() and not target.is_dir():
-            raise StorageError(f"cannot write '{target}': it is a file; name a folder with --output DIR")
+        if reason := no_folder(target):
+            raise StorageError(f"cannot write '{target}': {reason}; name a folder with --output DIR")
     for name, data in files.items():
         write(target / name, data, "DIR")
 
@@ -114,4 +115,8 @@ def _told(target: Path, example: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
+        if error.errno == errno.ENXIO:  # nobody is waited for
+            reason = "it is a pipe that nothing reads"
+        elif isinstance(error, (FileExistsError, NotADirectoryError)):
+            reason = no_folder(target.parent) or reason
         raise StorageError(f"cannot write '{target}': {reason}; choose another place with --output {example}") from None

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.comparison.axis import cell_names
 from harness.analysis.explain import COUNTS, Explanation, PartName, StepPart
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
+from harness.spec.cell import cell_names
 from harness.visible import printable
 
 MEANING: Mapping[PartName, str] = {

@@ -241,8 +241,9 @@ def _time_words(times: StepTimes) -> tuple[str, ...]:
 def failed_table(summary: RunSummary) -> Table:
     """Cells without a throughput, with how many trials ended how, and the first reason."""
     cells = [cell for cell in summary.cells if cell.measured is None]
+    names = summary.names
     fields: tuple[Field, ...] = (
-        ("cell", False, lambda cell: cell.label),
+        ("cell", False, lambda cell: names[cell.cell_id]),
         ("status", False, lambda cell: STATUS_WORDS[cell.trials.status]),
         ("trials", True, lambda cell: f"{cell.trials.trials} of {cell.trials.planned}"),
         ("reason", False, lambda cell: cell.trials.problems[0].reason if cell.trials.problems else NOTHING),

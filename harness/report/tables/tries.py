@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from harness.analysis.comparison.axis import cell_names
 from harness.analysis.tries import Try
 from harness.report.comparison.words import row_words
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, listed
+from harness.spec.cell import cell_names
 from harness.visible import plural, printable
 
 

@@ -144,7 +144,8 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         if work.unranked:
             said = f"Nothing to recommend: of {count} none could be proved."
             return AnswerText(work.workload.label, said, "", "", (left_out_words(work),))
-        return AnswerText(work.workload.label, f"Nothing was measured: none of {count} ended well.", "", "", ())
+        none = f"none of {count}" if len(work.cells) > 1 else "its only cell has not"
+        return AnswerText(work.workload.label, f"Nothing was measured: {none} ended well.", "", "", ())
     tied = rivals(work)
     return AnswerText(
         workload=work.workload.label,

@@ -1,8 +1,8 @@
 """Which cells of a sweep are taken apart, and why these."""
 
 from harness.analysis.choice import Choice
-from harness.analysis.comparison.axis import cell_names
 from harness.report.words.text import listed
+from harness.spec.cell import cell_names
 from harness.visible import plural, printable
 
 

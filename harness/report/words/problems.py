@@ -61,14 +61,15 @@ class Remark:
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
     """All trials that were not measured and all cells that never ran, one entry a reason, the worst first."""
     grouped: defaultdict[Problem, list[tuple[Problem, str]]] = defaultdict(list)
+    names = {cell_id: printable(name) for cell_id, name in summary.names.items()}
     for cell in summary.cells:
         for problem in cell.trials.problems:
             # how many trials differs from cell to cell, and stacks from process to process, for one reason
             key = replace(problem, trials=0, evidence=None)
             if problem.status != "unproved":
-                grouped[key].append((problem, f"{printable(cell.label)} ({_of_trials(problem.trials, cell)})"))
+                grouped[key].append((problem, f"{names[cell.cell_id]} ({_of_trials(problem.trials, cell)})"))
     entries = [_explain(key, found) for key, found in grouped.items()]
-    missing = tuple(printable(cell.label) for cell in summary.cells if cell.trials.status == "missing")
+    missing = tuple(names[cell.cell_id] for cell in summary.cells if cell.trials.status == "missing")
     if missing:
         heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
         told = f"--resume {summary.run_id} runs it"
@@ -79,12 +80,13 @@ def explained(summary: RunSummary) -> tuple[Explained, ...]:
 def remarks(summary: RunSummary) -> tuple[Remark, ...]:
     """Cells with a throughput that deserve a second look, those with one reason together."""
     grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    names = summary.names
     for work in summary.workloads:
         lasted = [cell.measured.windows.window_s for cell in work.cells if cell.measured and cell.measured.windows]
         typical_s = statistics.median(lasted) if lasted else 0.0
         for cell in work.cells:
             for text, of_cell, todo in _remarks_on(cell, summary, typical_s):
-                grouped[text, todo].append(printable(cell.trials.cell.label) + (f" ({of_cell})" if of_cell else ""))
+                grouped[text, todo].append(printable(names[cell.cell_id]) + (f" ({of_cell})" if of_cell else ""))
     return tuple(Remark(text, tuple(cells), todo) for (text, todo), cells in grouped.items())
 
 

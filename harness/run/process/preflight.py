@@ -26,7 +26,7 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
     not become a run full of crashed trials. Registered names are known to load. One that hangs for
     `limit_s` seconds, ends its process or runs out of memory is let through, because how a model
     fails on a machine is a result, and its trials record it with phase and evidence. So is one that
-    raises, where `some_may_raise` and some of the requests want another.
+    raises or builds what cannot be trained, where `some_may_raise` and some of the requests want another.
     """
     own: dict[tuple[tuple[str, str], ...], Request] = {}
     for request in requests:
@@ -41,7 +41,8 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
         trial.start()
         trial.finish_task()
         fault = _fault(trial)
-        if fault is not None and (trial.outcome is not None or not some_may_raise):
+        a_name = trial.outcome is not None and trial.phase != "build"
+        if fault is not None and (a_name or not some_may_raise):
             raise UsageError(fault)
         raised += [fault] if fault is not None else []
     if raised and len(raised) == len({tuple(_own_names(request).items()) for request in requests}):

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from harness.visible import one_line
+
 STACK = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 FRAME = "  "
 """What a line of a stack begins with."""
@@ -16,6 +18,19 @@ FEWEST = 4
 """Frames that every thread's stack gets, or else the one that matters has the room to itself."""
 LONGEST_LINE = 300
 """Characters of other lines: after a fatal error, Python names every extension module in one."""
+
+
+LOG_PREFIX = re.compile(r"^.*?\.(?:cc|cu|h):\d+\] ")
+"""What a native library begins a line with: severity, time, thread and place."""
+LONGEST_WORDS = 200
+"""Characters of what a reason says besides."""
+
+
+def last_words(text: str) -> str:
+    """The last line that says something, to follow a reason: `: …`; nothing where there is none."""
+    said = [one_line(LOG_PREFIX.sub("", line)) for line in text.splitlines() if not line.startswith(FRAME)]
+    words = next((line for line in reversed(said) if line), "")
+    return words and f": {words[:LONGEST_WORDS]}"
 
 
 SLICE_S = 0.5

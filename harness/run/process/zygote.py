@@ -34,6 +34,8 @@ START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
 SLICE_S = 0.2
 """How often who waits for long looks whether the person asked to stop."""
+IMPORTS_S = 0.5
+"""What a process that still imports gets to end: it has no trials that it could leave behind."""
 LOG = "zygote.log"
 RENEWED_AFTER = 20
 """Times what its start took: to start another one then costs less than 5 % of the time."""
@@ -152,6 +154,8 @@ class Zygote:
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._children: dict[int, ForkedChild] = {}
         self._next = 0
+        self._alive_of: set[str] = set()
+        """The models of all trials since none was alive: what is left running is one of theirs."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._hung_up = False
@@ -282,8 +286,9 @@ class Zygote:
                 self._channel.send(Dismissal())
             self._channel.close()
         if self._process is not None:
+            serves = self._ready > self._launched
             try:
-                self._process.wait(0.5)
+                self._process.wait(EXIT_LIMIT_S if serves else IMPORTS_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -304,6 +309,7 @@ class Zygote:
         with theirs, self._log(stderr) as log:
             self._send_fds(_line(Spawn(number=number, request=request)), [theirs.fileno(), log.fileno()])
         self._children[number] = child
+        self._alive_of.add(request.cell.subject)
         return child
 
     def _log(self, path: Path) -> BinaryIO:
@@ -345,11 +351,19 @@ class Zygote:
         event = EVENTS.validate_json(line)
         if (child := self._children.get(event.number)) is not None:
             child.hear(event)
-        if isinstance(event, Death) and event.left:
-            counts = Counter(event.left).items()
-            named = (name if count == 1 else f"{name} ({count})" for name, count in counts)
-            say_line(f"harness: ended what a process had left running: {', '.join(named)}", sys.stderr)
+        if isinstance(event, Death):
+            self._say_left(event.left)
         return True
+
+    def _say_left(self, left: Sequence[str]) -> None:
+        """Say what trials had left running, and of which model where it can be only one."""
+        if left:
+            who = next(iter(self._alive_of)) if len(self._alive_of) == 1 else "a process"
+            counts = Counter(left).items()
+            named = (name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
+            say_line(f"harness: ended what {who} had left running: {', '.join(named)}", sys.stderr)
+        if all(child.status is not None for child in self._children.values()):
+            self._alive_of.clear()
 
     def drain(self) -> None:
         """Take in every message that has arrived, without waiting."""

@@ -15,8 +15,8 @@ from statistics import fmean
 from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WINDOW_OVERHEAD
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Progress
-from harness.spec.cell import Cell
+from harness.run.progress.base import Progress, on_side
+from harness.spec.cell import Cell, cell_names
 from harness.spec.sweep import Sweep
 
 FIRST_EXIT_S = 0.05
@@ -48,6 +48,8 @@ class Timed(Progress):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.done = self.total = 0
+        self._names: dict[str, str] = {}
+        """What tells each cell from the others of the run."""
         self.ahead = ""
         """The look that comes after the blocks that are planned, in words."""
         self._clock = clock
@@ -75,12 +77,17 @@ class Timed(Progress):
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
         """Learn what trials took before."""
         self._sweep = manifest.sweep
+        self._names = cell_names(manifest.cells)
         for record in earlier:
             if record.measured and record.windows is not None:
                 before = math.fsum(record.windows.seconds[: record.windows.measured_from])
                 pilot = max(0.0, (record.phases.warmup_s or 0.0) - before)
                 self._set_up.add(record.cell, record.phases.fixed_s - (record.phases.exit_s or 0.0) + pilot)
                 self._window.add(record.cell, *record.windows.seconds)
+
+    def name_of(self, cell: Cell, side: str | None = None) -> str:
+        """Its name among the cells of the run, with the side of a comparison that it is on."""
+        return on_side(self._names.get(cell.cell_id, cell.label), side)
 
     def started(self, run_id: str, total: int, estimate_s: float) -> None:
         """Begin to count."""

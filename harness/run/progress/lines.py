@@ -4,7 +4,7 @@ import sys
 from typing import TextIO
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import duration, on_side, say_line
+from harness.run.progress.base import duration, say_line
 from harness.run.progress.eta import Timed
 from harness.visible import plural
 
@@ -31,7 +31,7 @@ class PlainLines(Timed):
     def ended(self, record: TrialRecord) -> None:
         """One line with the trial's figure or what went wrong."""
         super().ended(record)
-        self._say(f"[{self.done}/{self.total}] {on_side(record.cell.label, record.side)}: {figure(record)}")
+        self._say(f"[{self.done}/{self.total}] {self.name_of(record.cell, record.side)}: {figure(record)}")
 
     def _say(self, text: str) -> None:
         say_line(text, self._out)

@@ -14,7 +14,7 @@ from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecor
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
-from harness.run.process.stacks import settled
+from harness.run.process.stacks import last_words, settled
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
@@ -275,7 +275,8 @@ class LiveTrial:
             self._end("out_of_memory", f"{who}ended by the kernel for want of memory during {self.phase}")
         if status < 0:
             self._end("crashed", f"{who}ended by {_signal_name(-status)} during {self.phase}")
-        self._end("crashed", f"{who}exit status {status} without a record during {self.phase}")
+        said = "" if who else last_words(self.evidence or "")  # of several processes each has words of its own
+        self._end("crashed", f"{who}exit status {status} without a record during {self.phase}{said}")
 
     def _hung(self) -> NoReturn:
         self._close_phase()

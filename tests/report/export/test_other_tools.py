@@ -274,6 +274,15 @@ def test_githubs_own_markdown_makes_tables_of_it_and_no_name_is_markup() -> None
     assert page.count("<details>") == page.count("</details>") > 0
 
 
+def test_markdown_of_several_models_says_of_which_each_table_is() -> None:
+    cells = [make_cell(*of, model=model) for model in ("mlp", "lstm") for of in (("none", 1), ("mirrored", 2))]
+    text = exporters()["markdown"].export(synthetic(cells=cells, faults=False), None) or ""
+    for model in ("mlp", "lstm"):
+        assert f"<summary>Speed-up and efficiency: {model} on " in text
+    one = exporters()["markdown"].export(synthetic(cells=cells[:2], faults=False), None) or ""
+    assert "<summary>Speed-up and efficiency</summary>" in one
+
+
 def test_markdown_of_a_large_run_fits_a_pull_request_and_says_what_is_left_out() -> None:
     cells = [make_cell("mirrored", 2, batch) for batch in range(1, 600)]
     text = exporters()["markdown"].export(synthetic(cells=cells, blocks=2, faults=False), None) or ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.protocol.messages import Request
+from harness.protocol.messages import Report, Request
 from harness.run.process.preflight import preflight
 from tests.record.examples import cell
 from tests.run.fakes import Actor, FakeZygote, Play
@@ -74,6 +74,24 @@ def test_one_that_hangs_crashes_or_is_too_large_goes_on_to_trials_that_record_it
 def raises(actor: Actor) -> None:
     actor.log.write_text(TRACEBACK)
     actor.end(1)
+
+
+def builds_none(actor: Actor) -> None:
+    actor.channel.send(Report(phase="build"))
+    actor.say("crashed", "model: 'my.models:net' returned builtins.NoneType, expected a Keras model (keras.Model)")
+
+
+def test_one_that_builds_no_model_goes_on_among_others_as_one_that_raises_and_a_name_that_is_not_there_does_not(
+    tmp_path: Path,
+) -> None:
+    sick, well = {"model": "my.models:net"}, {"model": "mnist_cnn"}
+    zygote = FakeZygote(tmp_path, lambda _: Play(happens=builds_none))
+    preflight(zygote, requests(sick, well), limit_s=0.3, some_may_raise=True)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected a Keras model"):
+        preflight(zygote, requests(sick), limit_s=0.3, some_may_raise=True)  # type: ignore[arg-type]
+    zygote = FakeZygote(tmp_path, lambda _: Play(happens=lambda actor: actor.say("crashed", "cannot import 'my'")))
+    with pytest.raises(UsageError, match="cannot import 'my'"):
+        preflight(zygote, requests(sick, well), limit_s=0.3, some_may_raise=True)  # type: ignore[arg-type]
 
 
 def test_one_that_raises_among_others_goes_on_to_trials_that_record_it_where_it_may(tmp_path: Path) -> None:

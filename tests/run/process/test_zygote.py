@@ -84,14 +84,16 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
         yield started
 
 
-def request(seed: int, data_dir: str = "") -> Request:
+def request(seed: int, data_dir: str = "", **of_cell: str) -> Request:
     """What a trial is asked that does what its seed says."""
-    return Request(cell=cell(), seed=seed, data_dir=data_dir, window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    return Request(
+        cell=cell(**of_cell), seed=seed, data_dir=data_dir, window_s=0.1, intra_op_threads=1, inter_op_threads=1
+    )
 
 
-def spawn(zygote: Zygote, seed: int) -> ForkedChild:
+def spawn(zygote: Zygote, seed: int, **of_cell: str) -> ForkedChild:
     """A trial that has said that it builds."""
-    child = zygote.spawn(request(seed))
+    child = zygote.spawn(request(seed, **of_cell))
     line = child.channel.receive_line(10)
     assert line is not None
     assert Report.model_validate_json(line).phase == "build"
@@ -102,6 +104,15 @@ def pid_of(zygote: Zygote, child: ForkedChild) -> int:
     while child.pid is None:
         zygote.drain()
     return child.pid
+
+
+def daemon_of(child: ForkedChild) -> psutil.Process:
+    """What a trial with LEAVES_A_DAEMON leaves."""
+    line = child.channel.receive_line(10)
+    assert line is not None
+    outcome = Report.model_validate_json(line).outcome
+    assert outcome is not None
+    return psutil.Process(int(outcome.reason or ""))
 
 
 def gone(pid: int, within_s: float = 5.0) -> bool:
@@ -153,17 +164,36 @@ def test_a_process_that_a_trial_leaves_is_ended_once_no_trial_lives_and_that_is_
 ) -> None:
     other = spawn(zygote, HANGS)
     child = spawn(zygote, LEAVES_A_DAEMON)
-    line = child.channel.receive_line(10)
-    assert line is not None
-    outcome = Report.model_validate_json(line).outcome
-    assert outcome is not None
-    daemon = psutil.Process(int(outcome.reason or ""))
+    daemon = daemon_of(child)
     assert child.wait(10) == 0
     assert running(daemon)  # it may be the other trial's
     other.kill()
     other.wait(10)
     assert gone(daemon.pid)
-    assert "harness: ended what a process had left running: python" in capfd.readouterr().err
+    assert "harness: ended what mnist_cnn had left running: python" in capfd.readouterr().err
+
+
+def test_of_several_processes_that_were_left_their_number_is_said_and_of_several_models_none_is_accused(
+    zygote: Zygote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    others = [spawn(zygote, HANGS), spawn(zygote, HANGS, model="mlp")]
+    children = [spawn(zygote, LEAVES_A_DAEMON) for _ in range(2)]
+    assert [child.wait(10) for child in children] == [0, 0]
+    for other in others:
+        other.kill()
+    assert "harness: ended what a process had left running: 2 processes 'python" in capfd.readouterr().err
+    spawn(zygote, LEAVES_A_DAEMON, model="mlp").wait(10)
+    assert "harness: ended what mlp had left running: python" in capfd.readouterr().err
+
+
+def test_a_process_that_a_trial_leaves_is_ended_with_a_fork_server_whose_last_words_nobody_reads(
+    zygote: Zygote,
+) -> None:
+    spawn(zygote, HANGS)
+    daemon = daemon_of(spawn(zygote, LEAVES_A_DAEMON))
+    assert running(daemon)
+    zygote.stop()  # as an interrupt does, while that the trials are born is still unread
+    assert gone(daemon.pid)
 
 
 def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(shared: Zygote) -> None:
@@ -283,6 +313,18 @@ def test_tensorflow_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) 
         pass
     assert str(caught.value) == (
         f"TensorFlow could not be imported by {python}: ModuleNotFoundError: No module named 'tensorflow'"
+    )
+
+
+def test_keras_on_another_framework_is_refused_with_the_variable_before_anything_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    with pytest.raises(ZygoteError) as caught, Zygote():
+        pass
+    assert str(caught.value) == (
+        f"TensorFlow could not be imported by {sys.executable}: KERAS_BACKEND: given 'jax', and engine 'tensorflow' "
+        "trains with Keras on TensorFlow; unset that variable"
     )
 
 

@@ -119,6 +119,16 @@ def test_a_trial_that_ends_without_a_word_is_a_record(tmp_path: Path) -> None:
     assert dead.reason == "exit status 3 without a record during steady"
 
 
+def test_the_last_line_that_a_trial_wrote_before_it_ended_without_a_word_is_in_the_reason(tmp_path: Path) -> None:
+    def complains(actor: Actor) -> None:
+        actor.log.write_text("I0 start\nF0000 00:00:1795.5   307 parse.cc:234] Unknown flag: \x1b[2J--x\n\n")
+        actor.end(1)
+
+    run = Bench(tmp_path, CELLS, only(TWO, Play("check", complains))).start()
+    [dead] = [record for record in run.trials if record.status != "ok"]
+    assert dead.reason == "exit status 1 without a record during build: Unknown flag: \ufffd[2J--x"
+
+
 def test_a_trial_that_ends_well_before_it_was_measured_is_no_good_trial(tmp_path: Path) -> None:
     early = Play(1, lambda actor: actor.say("ok"))
     run = Bench(tmp_path, CELLS, only(TWO, early)).start()

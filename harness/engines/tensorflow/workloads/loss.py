@@ -51,7 +51,10 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
             y_true = tf.one_hot(tf.cast(y_true, tf.int32), y_pred.shape[-1])  # Keras' fit hands over floats
         elif of_classes and y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
-        values = _one_each(tf.cast(own(y_true, y_pred), tf.float32), y_pred, model.name, known=_is_of_keras(own))
+        given = own(y_true, y_pred)
+        if given is None:
+            raise UsageError(f"model: '{model.name}': its loss gives None, expected one value an example; return them")
+        values = _one_each(tf.cast(given, tf.float32), y_pred, model.name, known=_is_of_keras(own))
         return _mean_of_each(_unmasked(values, mask))
 
     return _as_fit_takes_it(per_example)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from harness.analysis.comparison.axis import cell_names
 from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, Phases, Resources, TrialRecord
 from harness.report.page.trials.command import repeat_commands
 from harness.report.page.trials.encoding import Coded, rounded
 from harness.report.tables.sweep import executed_text
 from harness.report.words.text import STATUS_WORDS, shortened
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, cell_names
 from harness.spec.work import EXAMPLES, quantity_of
 from harness.visible import printable
 

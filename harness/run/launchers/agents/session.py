@@ -18,6 +18,7 @@ from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
 from harness.run.process.zygote import START_LIMIT_S, Zygote
+from harness.visible import plural
 
 SLICE_S = 0.2
 MOST_WAITS = 3
@@ -37,7 +38,8 @@ class Session:
         self._out = out
         token = os.environ.get(TOKEN_VARIABLE, "").strip() or new_token()
         if len(token) < LEAST_TOKEN:
-            raise CannotPlace(f"{TOKEN_VARIABLE} has {len(token)} characters, expected at least {LEAST_TOKEN}")
+            length = plural(len(token), "character")
+            raise CannotPlace(f"{TOKEN_VARIABLE} has {length}, expected at least {LEAST_TOKEN}")
         self.meeting = Meeting(listen, token, self.say)
         self.since = time.monotonic()
         """When something last changed: from then on those who are missing have their time."""

@@ -263,3 +263,10 @@ def test_a_masked_output_has_the_loss_that_keras_gives_it_by_itself_in_fit_and_i
     assert float(np.mean(of_each(labels, model(x)))) == pytest.approx(by_keras, rel=1e-5)
     model.compile(loss=of_each)
     assert model.evaluate(x, labels, verbose=0) == pytest.approx(by_keras, rel=1e-5)
+
+
+def test_a_loss_that_gives_nothing_is_told_so_in_words(model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss=lambda _, __: None)
+    with pytest.raises(UsageError, match="its loss gives None, expected one value an example; return them"):
+        loss_of(model)(LABELS, LOGITS)

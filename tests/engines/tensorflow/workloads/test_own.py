@@ -1,6 +1,8 @@
 """A user's own model by `package.module:function`."""
 
+import json
 import re
+import socket
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -9,8 +11,12 @@ from typing import Any
 
 import pytest
 
+from harness.engines.tensorflow.tasks import TASKS
 from harness.engines.tensorflow.workloads import load_workload, shapes_of
 from harness.errors import Unsupported, UsageError
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Request
+from tests.record.examples import cell
 
 MODULE = """
     def make():
@@ -143,6 +149,22 @@ def test_what_is_not_a_keras_model_is_refused_when_it_is_built() -> None:
     workload = load_workload("mine:text")
     with pytest.raises(UsageError, match=r"model: 'mine:text' returned builtins\.str, expected a Keras model"):
         workload.build((), 10)
+
+
+@pytest.mark.usefixtures("folder", "tf")
+@pytest.mark.parametrize(("model", "phases"), [("mine:text", ["build"]), ("mine:nothing", [])])
+def test_whether_a_name_or_what_it_builds_is_wrong_is_told_when_it_is_tried_beforehand(
+    model: str, phases: list[str]
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        request = Request(
+            cell=cell(model=model), seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1
+        )
+        outcome = TASKS["preflight"](request, Channel(theirs))
+        theirs.close()
+        told = [json.loads(line)["phase"] for line in ours.makefile()]
+    assert (outcome.status, told) == ("crashed", phases)
 
 
 def test_the_example_under_benchmarks_builds_with_its_own_loss_and_optimizer(tf: Any) -> None:
