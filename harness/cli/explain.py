@@ -48,6 +48,8 @@ def command(**given: Any) -> int:
         resume("explain", path := earlier, progress)
     tries = _try_levers(path, given) if given["try_levers"] else ()
     tell(run := load_run(path), given["results"], given["json"])
+    if not given["json"]:
+        print(f"records: {path}\nreport:  python -m harness report {path}")
     _refuse_nothing(explanations_of(run))
     if tries and not any(one.judged for one in tries):
         raise NothingMeasured(f"no lever could be measured: {tries[0].record.setting}: {tries[0].reason}")

@@ -91,6 +91,7 @@ def test_a_run_of_which_nothing_was_measured_is_shown_and_is_exit_code_one(harne
     code, out, error = harness("explain", "--resume", str(path))
     assert (code, error) == (1, "harness: nothing was measured: unsupported: no such op\n")
     assert "not told, since 'whole'" in out
+    assert out.endswith(f"\nrecords: {path}\nreport:  python -m harness report {path}\n")
 
 
 def test_every_flag_that_it_advises_is_one_of_a_sweep() -> None:

@@ -81,6 +81,12 @@ def test_a_change_is_marked_with_its_size_the_runs_and_what_differed(harness: Ru
     assert nightly.is_dir()
 
 
+def test_a_label_can_be_typed_on_a_keyboard_without_its_sign(harness: Run, nightly: Path) -> None:
+    for typed in ("mirrored x2", "mirrored ×2"):
+        found = json.loads(harness("history", "--cell", typed, "--json", "--results", str(nightly))[1])
+        assert {series["label"] for series in found["series"]} == {"mirrored ×2 b32"}
+
+
 def test_as_json_it_is_one_object(harness: Run, nightly: Path) -> None:
     code, out, _ = harness("history", "--json", "--results", str(nightly))
     found = json.loads(out)

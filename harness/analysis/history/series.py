@@ -115,7 +115,12 @@ def _machine(manifest: RunManifest) -> str:
 
 
 def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
-    return not cells or any(text == cell.cell_id or text in cell.label for text in cells)
+    return not cells or any(text == cell.cell_id or _typed(text) in _typed(cell.label) for text in cells)
+
+
+def _typed(text: str) -> str:
+    """As it can be typed on every keyboard."""
+    return text.replace("×", "x")
 
 
 def _seen(run: Run) -> _Seen:

@@ -73,7 +73,10 @@ def settings_for(
     δ and ε are shares, `time_s` seconds. UsageError on what no plan can follow.
     """
     if looks and max_blocks is not None:
-        raise UsageError("looks: given beside max_blocks, which says after how many blocks the last one is")
+        raise UsageError(
+            "looks: given beside max_blocks, expected one of them: the last look ends a run, so that looks of 3 end it "
+            "after 3 blocks"
+        )
     validation = find_validation(results, hardware.facts().get("machine.id"))
     margins = choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon)
     most = most_blocks(validation) if max_blocks is None else max_blocks
