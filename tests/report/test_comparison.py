@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -17,10 +18,10 @@ from harness.report.comparison import FORMATS, Surface, renderer
 from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.forest import MOST, forest_figure
 from harness.report.comparison.phrases import PHRASES
-from harness.report.comparison.words import cpu_words, row_notes, verdict_words
+from harness.report.comparison.words import cpu_words, row_notes, verdict_sentences, verdict_words
 from tests.comparisons import ab_run, pair_of_runs, sweep_run, validation
 from tests.report.test_page import Page, _is_sound
-from tests.synthetic import NCCL_REASON, default_cells, make_cell
+from tests.synthetic import NCCL_REASON, default_cells, failed, make_cell
 
 NASTY = "<script>alert('x')</script>|`*_[a](b)\u202e\x00"
 FIGURE = re.compile(r"\d(\.\d+)? %|\d,\d{3}")
@@ -90,6 +91,16 @@ def test_an_invalid_cell_is_shown_with_its_reason(name: str) -> None:
     said = " ".join((Page(text).words if name == "html" else text).replace("\\", "").split())
     assert "A and B alike cannot run it" in said
     assert "No OpKernel was registered" in said
+
+
+def test_of_the_only_comparison_the_reason_why_it_is_invalid_stands_beside_the_verdict() -> None:
+    run = ab_run([0.01] * 5)
+    cannot = [failed(trial, "unsupported", NCCL_REASON) if trial.side == "b" else trial for trial in run.trials]
+    [said] = verdict_sentences(comparison_of_ab(replace(run, trials=cannot), Margins()))
+    assert re.search(r": invalid: B cannot run it .*No OpKernel was registered", said)
+    assert "\n" not in said
+    [sound] = verdict_sentences(comparison_of_ab(run, Margins()))
+    assert "invalid" not in sound
 
 
 def test_markdown_begins_with_the_verdict_and_is_one_table_and_short() -> None:

@@ -7,13 +7,15 @@ from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
 from harness.report.comparison.phrases import PHRASES, STAY
-from harness.report.words.text import NOTHING, listed, ratio
+from harness.report.words.text import NOTHING, listed, ratio, shortened
 from harness.spec.work import Quantity, quantity_of
 from harness.visible import plural, printable
 
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""
 _NAMED = 3
+_OF_REASON = 160
+"""Characters of the reason why the only row has no verdict; its notes have all of it."""
 _OF_PAIRS = ("Stein t", "repeated t")
 
 
@@ -57,7 +59,9 @@ def verdict_sentences(comparison: Comparison) -> tuple[str, ...]:
     """The comparisons that stand out, with size and interval: the slower ones, then the faster ones."""
     if len(comparison.rows) == 1:
         row = comparison.rows[0]
-        return (f"B against A, {printable(row.name)}: {row_words(row)}.",)
+        wall = row.verdicts.wall
+        why = f": {shortened(printable(wall.reason.rstrip('.')), _OF_REASON)}" if wall.reason and not wall.ratio else ""
+        return (f"B against A, {printable(row.name)}: {row_words(row)}{why}.",)
     sentences = []
     for verdict in ("slower", "faster"):
         rows = [row for row in comparison.rows if row.verdicts.wall.verdict == verdict]
