@@ -48,8 +48,9 @@ class NothingMeasured(HarnessError):
     @classmethod
     def of(cls, ends: Iterable[str]) -> Self:
         """With the ends that most of its trials came to; `ends` has each one's."""
-        counts = Counter(ends).most_common()
-        several = [f"{end} ({count} of {sum(dict(counts).values())} trials)" for end, count in counts[:MOST_ENDS]]
+        every = Counter(ends)
+        counts, total = every.most_common(), every.total()
+        several = [f"{end} ({count} of {total} trials)" for end, count in counts[:MOST_ENDS]]
         left = len(counts) - MOST_ENDS
         more = [f"and {left} other reason{'s' if left > 1 else ''}"] if left > 0 else []
         told = "; ".join([*several, *more]) if len(counts) > 1 else next((end for end, _ in counts), "no trial was run")

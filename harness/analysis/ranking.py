@@ -150,12 +150,9 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     # one of another precision would be compared with no strategy of this one: what precision gains is no gain of it
     distributed = [cell for cell in every if not bases or any(_told_alike(cell, base) for base in bases)]
     ratios = [] if base is None else [layout.ratio(cell.cell_id, base.cell_id) for cell in distributed]
-    speed_up = more_trials = None
+    speed_up, compared = None, ([cell.cell_id for cell in distributed], [cell.cell_id for cell in bases])
     if ratios:
-        compared = [cell.cell_id for cell in distributed], [cell.cell_id for cell in bases]
         speed_up = fastest_over(layout, *compared)
-        below, above = limits_over(layout, *compared)
-        more_trials = trials_to_separate(ratios[0], below if ratios[0].mean > 0 else above)
     verdict, paying = _payoff(ratios, speed_up, base, ordered)
     if not judged:
         verdict, paying = "not_judged", 0
@@ -177,8 +174,14 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         distributed=len(ratios),
         shared=any(cell.shared for cell in every),
         speed_up_shared=bool(distributed) and distributed[0].shared,
-        more_trials=more_trials if verdict == "undecided" else None,
+        more_trials=_trials_to_decide(layout, *compared) if verdict == "undecided" else None,
     )
+
+
+def _trials_to_decide(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> int | None:
+    """The trials after which the interval of the speed-up would leave 1 out."""
+    ratio, (below, above) = layout.ratio(cells[0], bases[0]), limits_over(layout, cells, bases)
+    return trials_to_separate(ratio, below if ratio.mean > 0 else above)
 
 
 def _payoff(

@@ -77,7 +77,7 @@ def _tell(path: Path, json_out: bool) -> int:
     """The answer in a few lines, or one JSON object. NothingMeasured where a finished run has no figure."""
     from harness.analysis.summary import summarise
     from harness.report.words.answer import answer_lines
-    from harness.report.words.brief import brief_lines
+    from harness.report.words.brief import brief_lines, where_kept
 
     loaded = load_run(path)
     summary = summarise(loaded.manifest, loaded.trials)
@@ -87,7 +87,7 @@ def _tell(path: Path, json_out: bool) -> int:
         told = {"run_id": loaded.manifest.run_id, "path": str(path), "answer": lines, "trials": statuses}
         print(json_text(told), end="")
     else:
-        print("\n".join([*brief_lines(summary), f"records: {path}", f"report:  python -m harness report {path}"]))
+        print("\n".join([*brief_lines(summary), *where_kept(path)]))
     if (nothing := loaded.unmeasured) is not None:
         raise nothing
     return 0

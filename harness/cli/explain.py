@@ -35,6 +35,7 @@ def command(**given: Any) -> int:
     from harness.cli._measuring import progress_for
     from harness.cli.show import tell
     from harness.record.reading import load_run
+    from harness.report.words.brief import where_kept
     from harness.run.kinds.explain import explain
     from harness.run.resume import resume
 
@@ -49,7 +50,7 @@ def command(**given: Any) -> int:
     tries = _try_levers(path, given) if given["try_levers"] else ()
     tell(run := load_run(path), given["results"], given["json"])
     if not given["json"]:
-        print(f"records: {path}\nreport:  python -m harness report {path}")
+        print("\n".join(where_kept(path)))
     _refuse_nothing(explanations_of(run))
     if tries and not any(one.judged for one in tries):
         raise NothingMeasured(f"no lever could be measured: {tries[0].record.setting}: {tries[0].reason}")

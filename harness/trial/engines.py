@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import cast
 
 from harness.errors import HarnessError, UsageError, not_one_of
-from harness.protocol.engine import Engine, Software
+from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
 from harness.spec.axes import Settings
 from harness.spec.catalogue import Catalogue
@@ -50,10 +50,17 @@ def catalogue_of(engine: str = DEFAULT) -> Catalogue:
     return engine_of(engine).catalogue()
 
 
-def software_of(engine: Engine) -> Software:
-    """What of an interpreter its trials are of; nothing where it does not say."""
-    found: Software = getattr(engine, "software", Software())
+def environment_of(engine: Engine) -> Environment | None:
+    """What the engine needs of an interpreter of its own; None where it has none."""
+    found: Environment | None = getattr(engine, "environment", None)
     return found
+
+
+def software_of(engine: Engine) -> Software:
+    """What of an interpreter its trials are of; they need what an environment of their own has, where there is one."""
+    found: Software = getattr(engine, "software", Software())
+    environment = environment_of(engine)
+    return found if environment is None else found._replace(needs=environment.needs)
 
 
 def engines_that(can: Callable[[Catalogue], object]) -> list[str]:

@@ -14,18 +14,15 @@ OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
 
 
-NEEDS = {"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"}
-
-
 class Jax:
     """JAX, its devices those of one process."""
 
     name = "jax"
     title = "JAX"
     clusters = None
-    software = Software(needs=NEEDS, titles={"jax": "JAX"})
+    software = Software(titles={"jax": "JAX"})
     environment = Environment(
-        needs=NEEDS,
+        needs={"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
         installs=("jax", "numpy", "psutil", "pydantic", "scikit-learn"),
         constraints=Path(__file__).parent / "constraints.txt",
     )

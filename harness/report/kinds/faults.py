@@ -40,12 +40,12 @@ class _Faults(Presentation):
         """See Presentation."""
         from harness.report.faults.page import faults_lines, faults_tables
         from harness.report.terminal.table import table_text
+        from harness.report.words.brief import where_kept
 
         summary = _summary(run)
         tables = faults_tables(summary, run.manifest.part(FaultsPlan))
         drawings = "".join(table_text(table, surface.width, surface.styled) for table in tables)
-        where = (f"records: {run.path}", f"report:  python -m harness report {run.path}")
-        return drawings + "".join(f"{line}\n" for line in (*faults_lines(summary), *where))
+        return drawings + "".join(f"{line}\n" for line in (*faults_lines(summary), *where_kept(run.path)))
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""

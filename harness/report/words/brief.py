@@ -2,6 +2,7 @@
 rest."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
@@ -22,6 +23,11 @@ _ROWS = 4
 """Rows of such a terminal that several answers may take; at least one is told."""
 _LONGEST = 60
 """Characters of a name: a user's own may have hundreds."""
+
+
+def where_kept(path: Path) -> tuple[str, str]:
+    """Where the records of the run in this folder are, and what makes a page of them."""
+    return f"records: {path}", f"report:  python -m harness report {path}"
 
 
 def brief_lines(summary: RunSummary) -> tuple[str, ...]:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
 from harness.files import read_whole
-from harness.protocol.engine import Engine, Environment, Software
+from harness.protocol.engine import Engine, Environment
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
 from harness.run.request import default_data_dir
 from harness.spec.sweep import Sweep
-from harness.trial.engines import engine_of, software_of
+from harness.trial.engines import engine_of, environment_of, software_of
 
 KEY = "engine_python"
 SEAL = "harness-engine"
@@ -34,12 +34,6 @@ class Home:
     interpreter: Interpreter | None = None
     ours: bool = False
     why_not: str = ""
-
-
-def environment_of(engine: Engine) -> Environment | None:
-    """What the engine needs of an interpreter of its own; None where it has none."""
-    found: Environment | None = getattr(engine, "environment", None)
-    return found
 
 
 def folder_of(name: str) -> Path:
@@ -94,7 +88,7 @@ def home_of(engine: Engine) -> Home:
     if seal.strip() != digest_of(environment):
         return Home(why_not=f"in '{folder}' was installed from the pins of another version of the harness")
     try:
-        return Home(examine(str(python_of(folder)), engine.name, Software(needs=environment.needs)))
+        return Home(examine(str(python_of(folder)), engine.name, software_of(engine)))
     except UsageError as error:
         return Home(why_not=f"cannot be used as it is installed ({error})")
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from harness.errors import UsageError
 from harness.protocol.messages import Request
 from harness.run.interrupts import Interrupts
-from harness.run.process.engines import environment_of
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Slot
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import engine_of
+from harness.trial.engines import engine_of, environment_of
 from harness.trial.own_function import refuse_missing
 
 RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$", re.MULTILINE)

@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 import sysconfig
+import types
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,12 @@ from harness.cli import run as command_line
 from harness.engines.jax import ENGINE
 from harness.engines.tensorflow import ENGINE as TENSORFLOW
 from harness.errors import HarnessError, UsageError
-from harness.protocol.engine import Environment
+from harness.protocol.engine import Environment, Software
 from harness.run.process import engines, installing
 from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, python_for, python_of
 from harness.spec import sweep_from
 from harness.spec.sweep import Sweep
+from harness.trial.engines import software_of
 
 INSTALL = "python -m harness engine install jax"
 SWEEP = ("sweep", "--engine", "jax", "--strategy", "none", "--replicas", "1", "--loop", "jit")
@@ -205,6 +208,15 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
     return environment
+
+
+def test_an_engine_with_an_environment_of_its_own_needs_what_that_needs_whatever_else_it_says() -> None:
+    environment = Environment({"needed": "1"}, ("needed",), Path("constraints.txt"))
+    for said in ({}, {"software": Software(titles={"needed": "Needed"})}):
+        own: Any = types.SimpleNamespace(environment=environment, **said)
+        assert software_of(own).needs == {"needed": "1"}
+    assert software_of(own).titles == {"needed": "Needed"}
+    assert software_of(TENSORFLOW).needs["tensorflow"] == "2"
 
 
 @pytest.mark.slow
