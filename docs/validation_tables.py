@@ -96,7 +96,7 @@ def sentence(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -
     )
     return _spaced(
         f"Measured on two shared cores: {again_words(together)}; their spread² beside "
-        f"what is predicted is {spread}. Of planted slow-downs that are known to have their size, "
+        f"what is predicted is {spread}. Of planted slow-downs whose size was confirmed by measuring, "
         f"{' and '.join(found)} were found, in at most {together.max_blocks} blocks."
     )
 

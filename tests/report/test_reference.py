@@ -52,15 +52,15 @@ def export_digests() -> dict[str, str]:
 NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
-    "asv": "084cafdb9ef83bf7",
-    "cells": "4b8f10cde4baf522",
-    "csv": "26b8c01fd59edcbc",
-    "github-action-bigger": "d82855ed7b305acb",
-    "github-action-smaller": "89d0f2efd0fc31b0",
-    "json": "f9a3a217089adb2b",
-    "markdown": "925b6d8fe2241e9f",
-    "pytest-benchmark": "329f71ab570be70e",
-    "windows": "631bc0ef204026a5",
+    "asv": "7382b28b79f8e7c6",
+    "cells": "93429bfb5d5d9372",
+    "csv": "697225b96e450e32",
+    "github-action-bigger": "dc70dba954171729",
+    "github-action-smaller": "81527fdd3c6af124",
+    "json": "a6ad89f5489f9a38",
+    "markdown": "7d52341ac1209ecc",
+    "pytest-benchmark": "58c45d379bc5358e",
+    "windows": "5a49b72ef76ceb1d",
 }
 
 
