@@ -6,9 +6,19 @@ from pydantic import BaseModel, ConfigDict
 
 
 class RecordModel(BaseModel):
-    """A part of a record, without keys that it does not know."""
+    """A part of a record, without keys that it does not know.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What checks a part is built when one is first made, which saves a tenth of a second wherever none is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def build(part: type[RecordModel] = RecordModel) -> None:
+    """Build what checks each kind of part now, once, and not in each process that is forked from this one."""
+    part.model_rebuild()
+    for kind in part.__subclasses__():
+        build(kind)
 
 
 def without_empty(written: dict[str, Any], key: str) -> dict[str, Any]:

@@ -42,11 +42,13 @@ def preload(name: str) -> tuple["Engine", dict[str, str]]:
     start = time.perf_counter()
     import harness.trial.serving  # noqa: F401  and what every fork will call
     from harness.protocol.engine import IMPORT_S
+    from harness.record.model import build
     from harness.trial.engines import engine_of
 
     engine = engine_of(name)
     engine.catalogue()
     versions = engine.preload()
+    build()
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.
     return engine, {
