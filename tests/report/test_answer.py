@@ -306,6 +306,15 @@ def test_undecided_is_a_headline_and_says_what_would_decide() -> None:
     assert once.startswith("Undecided: one trial a cell cannot tell whether distributing pays.")
 
 
+def test_undecided_beside_a_row_that_the_ranking_leaves_out_says_why_both_can_be() -> None:
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+    why = "though the ranking leaves mirrored ×2 b32 out: its limit has one side, this interval two"
+    texts = {seed: said(cells, physical=1, noise=0.2, seed=seed, faults=False) for seed in (2, 3)}
+    assert "is undecided: " in texts[2]
+    assert why in texts[2]
+    assert why not in texts[3]
+
+
 def test_it_says_what_would_separate_the_cells_that_tie() -> None:
     text = said(gpus())
     assert re.search(r"What would separate \w+.* from the fastest: about \d+ trials a cell \(--trials \d+\)", text)

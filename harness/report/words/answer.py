@@ -252,6 +252,14 @@ def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:
     answer = work.answer
     low, high = speed_up.low or 0.0, speed_up.high or math.inf
     corrected = f", undecided when corrected for {answer.distributed} comparisons" if low > 1 or high < 1 else ""
+    why = f"{corrected}{_left_out(work)}"
     if not answer.more_trials:
-        return f"{corrected}."
-    return f"{corrected}; about {answer.more_trials} trials a cell would decide it, if the difference is real."
+        return f"{why}."
+    return f"{why}; about {answer.more_trials} trials a cell would decide it, if the difference is real."
+
+
+def _left_out(work: WorkloadSummary) -> str:
+    """Why the set that may be the fastest can lack one of two cells between which nothing is decided."""
+    compared = (work.answer.best_distributed_id, work.answer.base_id)
+    out = [cell.label for cell in work.ranking if cell.cell_id in compared and cell.place and not cell.place.with_best]
+    return f", though the ranking leaves {listed(out)} out: its limit has one side, this interval two" if out else ""
