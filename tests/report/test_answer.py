@@ -310,9 +310,21 @@ def test_undecided_beside_a_row_that_the_ranking_leaves_out_says_why_both_can_be
     cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
     why = "though the ranking leaves mirrored ×2 b32 out: its limit has one side, this interval two"
     texts = {seed: said(cells, physical=1, noise=0.2, seed=seed, faults=False) for seed in (2, 3)}
-    assert "is undecided: " in texts[2]
+    assert all("is undecided: " in text for text in texts.values())
     assert why in texts[2]
     assert why not in texts[3]
+
+
+def test_two_cells_that_a_third_is_faster_than_are_both_left_out_and_nothing_is_explained() -> None:
+    def faster(record: TrialRecord) -> TrialRecord:
+        return scaled(record, 0.25) if trained(record.cell).precision == "mixed_bfloat16" else record
+
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+    cells.append(make_cell("mirrored", 2, device="gpu", precision="mixed_bfloat16"))
+    text = said(cells, physical=1, noise=0.2, seed=3, faults=False, change=faster)
+    assert "is undecided: " in text
+    assert "Every other cell is slower beyond doubt." in text
+    assert "though the ranking leaves" not in text
 
 
 def test_it_says_what_would_separate_the_cells_that_tie() -> None:

@@ -251,15 +251,22 @@ def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:
     """Why, and what would decide it."""
     answer = work.answer
     low, high = speed_up.low or 0.0, speed_up.high or math.inf
-    corrected = f", undecided when corrected for {answer.distributed} comparisons" if low > 1 or high < 1 else ""
-    why = f"{corrected}{_left_out(work)}"
+    corrected = f", undecided when corrected for {answer.distributed} comparisons"
+    why = corrected if low > 1 or high < 1 else _left_out(work)
     if not answer.more_trials:
         return f"{why}."
     return f"{why}; about {answer.more_trials} trials a cell would decide it, if the difference is real."
 
 
 def _left_out(work: WorkloadSummary) -> str:
-    """Why the set that may be the fastest can lack one of two cells between which nothing is decided."""
+    """Why the set that may be the fastest can lack one of two cells that this interval does not tell apart.
+
+    Where neither is the fastest, the set compares them with a third, and there is nothing to explain.
+    """
     compared = (work.answer.best_distributed_id, work.answer.base_id)
-    out = [cell.label for cell in work.ranking if cell.cell_id in compared and cell.place and not cell.place.with_best]
-    return f", though the ranking leaves {listed(out)} out: its limit has one side, this interval two" if out else ""
+    if work.answer.best_id not in compared:
+        return ""
+    for cell in work.ranking:
+        if cell.cell_id in compared and cell.place is not None and cell.place.with_best is False:
+            return f", though the ranking leaves {cell.label} out: its limit has one side, this interval two"
+    return ""
