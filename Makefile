@@ -36,7 +36,7 @@ test: check
 	$(PYTEST)
 
 test-quick: check
-	$(PYTEST) -m 'not tensorflow and not slow and not jax'
+	$(PYTEST) -m 'not tensorflow and not slow and not engine'
 
 check: $(INSTALLED)
 	$(BIN)/python -m ruff check .

@@ -27,6 +27,8 @@ class StrategyTraits:
     """Runs in several processes: a trial is a cluster, even of one worker."""
     parameter_servers: bool = False
     """Keeps variables on processes of their own, and updates them asynchronously."""
+    replica_a_process: bool = False
+    """Each process has one replica: there are as many replicas as workers."""
     meshes: bool = False
     """Runs on a mesh of devices, of which a replica may have several."""
     packing: PackingKind | None = None

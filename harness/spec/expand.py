@@ -257,7 +257,7 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
             f"{at.strategy} with {op} over a network",
             f"on {at.device} '{op}' exchanges through the memory of one host, where networks are emulated, past them",
         )
-    if traits.parameter_servers and at.replicas > 1:
+    if (traits.parameter_servers or traits.replica_a_process) and at.replicas > 1:
         return LeftOut(f"{at.strategy} × {at.replicas} replicas", f"a worker of {name} is one replica: use workers")
     if traits.max_replicas is not None and n > traits.max_replicas:
         return LeftOut(f"{at.strategy} × {n} replicas", f"{name} runs on {traits.max_replicas} replica")

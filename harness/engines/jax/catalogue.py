@@ -1,11 +1,11 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
-from harness.engines.jax.data import DIGITS, GIVES, SUMMARIES
 from harness.engines.jax.loops import loops
 from harness.engines.jax.models import models
-from harness.engines.jax.optimizers import OPTIMIZERS
 from harness.environment import usable_cores
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
+from harness.trial.same_work.batches import DIGITS, GIVES, SUMMARIES
+from harness.trial.same_work.optimizers import OPTIMIZERS
 
 VIRTUAL_CPU = "virtual-cpu"
 NONE = "none"
@@ -30,7 +30,7 @@ def load_catalogue() -> Catalogue:
         },
         strategies={traits.name: traits for traits in strategies},
         cross_device_ops={"auto": CrossDeviceOpTraits("auto", "XLA's choice")},
-        models={name: model.summary for name, model in known.items()},
+        models={name: model.architecture.summary for name, model in known.items()},
         data=SUMMARIES,
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops={name: loop.summary for name, loop in loops().items()},

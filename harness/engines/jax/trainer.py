@@ -2,18 +2,15 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.engines.jax.catalogue import NONE
-from harness.engines.jax.data import CLASSES, Data
 from harness.engines.jax.devices import set_up
 from harness.engines.jax.executed import inspect
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.loops.base import TrainedModel
 from harness.engines.jax.models import models
-from harness.engines.jax.optimizers import OPTIMIZERS
-from harness.engines.jax.reference import ShareByShare
-from harness.engines.jax.state import StateOrder
+from harness.engines.jax.reference import JaxShares
 from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
@@ -21,7 +18,15 @@ from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
+from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.state import StateOrder
 from harness.trial.sums import judge_sums, known_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
 
 PLAIN = "jit"
 """The loop whose step is written for one device."""
@@ -43,10 +48,12 @@ class JaxTrainer:
         cell = request.training
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
+        architecture = model.architecture
         trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
         self._loop = self._loop_of(cell).build(trained)
-        self._data = Data(cell.data, model.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
-        weights, statistics = model.initial(np.random.default_rng(request.seed), CLASSES), model.statistics()
+        self._data = Data(cell.data, architecture.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
+        weights = architecture.initial(np.random.default_rng(request.seed), CLASSES)
+        statistics = architecture.statistics()
         own = cell.replicas if self._loop.own_statistics else 0
         self._layout = StateOrder(list(weights), list(statistics), trained.optimizer.slots, own)
         self._state = self._loop.placed_state(self._layout.start(weights, statistics))
@@ -85,8 +92,16 @@ class JaxTrainer:
         return [self._state.weights[name] for name in self._layout.names]
 
     def state(self) -> list[VariableState]:
-        """Every device's copy of weights, slots and count."""
-        return self._layout.captured(self._state)
+        """Every device's copy of weights, slots and count, by the device's number."""
+        return self._layout.captured(self._state, self._copies)
+
+    def _copies(self, kind: str, array: Any) -> "tuple[Array, ...]":
+        """Copied: a step overwrites what it is given."""
+        import numpy as np
+
+        shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+        values = (np.array(shard.data) for shard in shards)
+        return tuple(value[0] if kind == "statistic" and self._layout.own else value for value in values)
 
     def updates(self) -> int:
         """As the step counts them."""
@@ -101,8 +116,8 @@ class JaxTrainer:
         return steps, remarks
 
     @functools.cached_property
-    def _single(self) -> ShareByShare:
-        return ShareByShare(self._trained, self._layout)
+    def _single(self) -> JaxShares:
+        return JaxShares(self._trained, self._layout)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """On one device, by gradients of each share and NumPy."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.engines.jax.engine import Jax
 from harness.engines.jax.loops import WayKind
-from harness.engines.jax.loops.base import AXIS, State, Way
+from harness.engines.jax.loops.base import AXIS, Way
 from harness.engines.jax.loops.jit import JitWay
 from harness.engines.jax.loops.shard_map import ShardMapWay
 from harness.engines.jax.trainer import JaxTrainer
@@ -18,6 +18,7 @@ from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
+from harness.trial.same_work.state import State
 
 FAULTS = ("missing", "mean", "stale", "late", "again")
 LAST_GOOD = GATE_UPDATES + 1
@@ -46,7 +47,7 @@ class FaultyJit(JitWay):
             "late": late,
             "again": scaled(right, replicas),
         }
-        return self.trained.updated(state, wrong[self.fault], of.statistics), of.loss
+        return self.trained.optimizer.updated(state, wrong[self.fault], of.statistics), of.loss
 
 
 class FaultyShardMap(ShardMapWay):
@@ -63,7 +64,7 @@ class FaultyShardMap(ShardMapWay):
             gradients = scaled(gradients, jnp.where(is_last, 0.0, 1.0))
         if self.fault == "late":
             gradients = scaled(gradients, jnp.where(is_last & (state.updates >= LAST_GOOD), 0.0, 1.0))
-        return self.trained.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
+        return self.trained.optimizer.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
 
     def _loss(self, loss: Any) -> Any:
         from jax import lax

@@ -4,11 +4,12 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.jax.models import Model
 from harness.engines.jax.models.base import Statistics, Weights
-from harness.engines.jax.optimizers import Optimizer
+from harness.trial.same_work.optimizers import Optimizer
+from harness.trial.same_work.state import Pass, State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,24 +18,6 @@ if TYPE_CHECKING:
 
 AXIS = "replicas"
 """The mesh's only axis."""
-
-
-class State(NamedTuple):
-    """What a step changes: weights by name, the optimizer's arrays by slot and name, untrained statistics by name, and
-    updates so far."""
-
-    weights: dict[str, Any]
-    slots: dict[str, dict[str, Any]]
-    statistics: Statistics
-    updates: Any
-
-
-class Pass(NamedTuple):
-    """What forward and backward give."""
-
-    loss: Any
-    gradients: dict[str, Any]
-    statistics: Statistics
 
 
 @dataclass(frozen=True)
@@ -62,17 +45,6 @@ class TrainedModel:
 
         told, gradients = jax.value_and_grad(self.share_loss, has_aux=True)(weights, statistics, x, y, counts)
         return Pass(told[0], gradients, told[1])
-
-    def updated(self, state: State, gradients: Any, statistics: Statistics) -> State:
-        """One step of the optimizer; the statistics are those of the step's pass."""
-        number = state.updates + 1
-        weights, slots = {}, {slot: dict[str, Any]() for slot in state.slots}
-        for name, weight in state.weights.items():
-            own = {slot: of[name] for slot, of in state.slots.items()}
-            weights[name], new = self.optimizer.update(weight, gradients[name], own, number)
-            for slot, value in new.items():
-                slots[slot][name] = value
-        return State(weights, slots, statistics, number)
 
 
 class Way(ABC):

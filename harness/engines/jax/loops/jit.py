@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from harness.engines.jax.loops.base import State, Way, WayKind
+from harness.engines.jax.loops.base import Way, WayKind
+from harness.trial.same_work.state import State
 
 
 class JitWay(Way):
@@ -16,7 +17,7 @@ class JitWay(Way):
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """Written for one device."""
         of = self.trained.passed(state.weights, state.statistics, x, y)
-        return self.trained.updated(state, of.gradients, of.statistics), of.loss
+        return self.trained.optimizer.updated(state, of.gradients, of.statistics), of.loss
 
     def summed(self, sent: list[Any]) -> list[Any]:
         """A sum along the dimension that is cut, which is what the gradient of a sum over examples is."""

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from harness.engines.jax.loops.base import AXIS, Pass, State, Way, WayKind
+from harness.engines.jax.loops.base import AXIS, Way, WayKind
+from harness.trial.same_work.state import Pass, State
 
 
 class ShardMapWay(Way):
@@ -21,7 +22,7 @@ class ShardMapWay(Way):
         """The step as a device runs it, on its part of the batch."""
         of = self.passed(state, x, y)
         loss, gradients = self.over_devices((of.loss, of.gradients))
-        return self.trained.updated(state, gradients, of.statistics), loss
+        return self.trained.optimizer.updated(state, gradients, of.statistics), loss
 
     def passed(self, state: State, x: Any, y: Any) -> Pass:
         """Forward and backward of a device's own part, from and to statistics with the device's own axis of one."""

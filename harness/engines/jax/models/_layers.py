@@ -1,32 +1,11 @@
-"""What the models are made of: the layers of Keras with its defaults, channels last, and how their weights begin."""
+"""What the models are made of: the layers of Keras with its defaults, channels last."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.engines.jax.models.base import Weights
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
 LAYOUT = ("NHWC", "HWIO", "NHWC")
-
-
-def glorot(generator: "np.random.Generator", shape: tuple[int, ...]) -> "Array":
-    """Keras' `glorot_uniform` of a kernel [..., in, out]."""
-    import numpy as np
-
-    field = math.prod(shape[:-2])
-    limit = math.sqrt(6 / (field * (shape[-2] + shape[-1])))
-    return generator.uniform(-limit, limit, shape).astype(np.float32)
-
-
-def layer(generator: "np.random.Generator", name: str, shape: tuple[int, ...]) -> "dict[str, Array]":
-    """Kernel and bias of a dense layer or a convolution called `name`."""
-    import numpy as np
-
-    return {f"{name}/kernel": glorot(generator, shape), f"{name}/bias": np.zeros(shape[-1], np.float32)}
 
 
 def dense(weights: Weights, name: str, x: Any) -> Any:

@@ -1,14 +1,10 @@
-"""What a model is: weights by name, and a function of them."""
+"""What a model is: an architecture, and a function of its weights."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-    Initial = Callable[[np.random.Generator, int], dict[str, Array]]
+from harness.trial.same_work.architectures import Architecture
 
 Weights = Mapping[str, Any]
 Statistics = dict[str, Any]
@@ -19,15 +15,15 @@ Forward = Callable[[Weights, Statistics, Any], tuple[Any, Statistics]]
 
 @dataclass(frozen=True)
 class Model:
-    """`initial(generator, classes)` draws the weights, float32 and by name, in the order and the layout of Keras'
-    variables; `statistics()` are what it keeps besides, as they begin."""
+    """An architecture with what computes it."""
 
-    name: str
-    summary: str
-    input_shape: tuple[int, ...]
-    initial: "Initial"
+    architecture: Architecture
     forward: Forward
-    statistics: "Callable[[], dict[str, Array]]" = dict
+
+    @property
+    def name(self) -> str:
+        """As a spec says it."""
+        return self.architecture.name
 
 
 def stateless(logits: Callable[[Weights, Any], Any]) -> Forward:

@@ -1,27 +1,10 @@
-"""A multilayer perceptron: many weights for little computation, so communication weighs heavily."""
+"""A multilayer perceptron."""
 
-import itertools
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.engines.jax.models._layers import dense, flat, layer
+from harness.engines.jax.models._layers import dense, flat
 from harness.engines.jax.models.base import Model, Weights, stateless
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
-SHAPE, HIDDEN = (28, 28, 1), 512
-
-
-def initial(generator: "np.random.Generator", classes: int) -> "dict[str, Array]":
-    """Two hidden layers of 512; 669,706 weights for 10 classes."""
-    sizes = (math.prod(SHAPE), HIDDEN, HIDDEN, classes)
-    found: dict[str, Array] = {}
-    for number, shape in enumerate(itertools.pairwise(sizes)):
-        found |= layer(generator, f"dense_{number}", shape)
-    return found
+from harness.trial.same_work.architectures.mlp import ARCHITECTURE
 
 
 def logits(weights: Weights, x: Any) -> Any:
@@ -32,4 +15,4 @@ def logits(weights: Weights, x: Any) -> Any:
     return dense(weights, "dense_2", relu(dense(weights, "dense_1", x)))
 
 
-MODEL = Model("mlp", "two dense layers of 512, 28×28×1, 0.67 M weights", SHAPE, initial, stateless(logits))
+MODEL = Model(ARCHITECTURE, stateless(logits))

@@ -1,27 +1,10 @@
-"""The two-convolution MNIST network that TensorFlow's `mnist_cnn` is."""
+"""The two-convolution MNIST network."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.engines.jax.models._layers import convolution, dense, flat, layer, pooled
+from harness.engines.jax.models._layers import convolution, dense, flat, pooled
 from harness.engines.jax.models.base import Model, Weights, stateless
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
-PIXELS = 5 * 5 * 64
-"""What is left of 28×28 after two unpadded convolutions of 3×3, each with a pooling."""
-
-
-def initial(generator: "np.random.Generator", classes: int) -> "dict[str, Array]":
-    """Conv 32, pool, Conv 64, pool, Dense 64, Dense `classes`; 121,930 weights for 10 classes."""
-    return {
-        **layer(generator, "conv_0", (3, 3, 1, 32)),
-        **layer(generator, "conv_1", (3, 3, 32, 64)),
-        **layer(generator, "dense_0", (PIXELS, 64)),
-        **layer(generator, "dense_1", (64, classes)),
-    }
+from harness.trial.same_work.architectures.mnist_cnn import ARCHITECTURE
 
 
 def logits(weights: Weights, x: Any) -> Any:
@@ -33,4 +16,4 @@ def logits(weights: Weights, x: Any) -> Any:
     return dense(weights, "dense_1", relu(dense(weights, "dense_0", flat(x))))
 
 
-MODEL = Model("mnist_cnn", "two convolutions, 28×28×1, 0.12 M weights", (28, 28, 1), initial, stateless(logits))
+MODEL = Model(ARCHITECTURE, stateless(logits))

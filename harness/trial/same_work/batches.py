@@ -3,6 +3,8 @@
 import collections
 import functools
 import itertools
+import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,14 +27,29 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         DIGITS: "1,797 real handwritten digits that scikit-learn carries; needs no network",
     }
 )
+WHOLE = slice(None)
 Placed = TypeVar("Placed")
 
 
 class Data:
-    """The data of a cell: x float32 [G, *input_shape] and y int32 [G] a batch."""
+    """The data of a cell: x float32 [G, *input_shape] and y int32 [G] a batch, of which a process takes `share`.
 
-    def __init__(self, name: str, input_shape: tuple[int, ...], global_batch: int, seed: int, ahead: int) -> None:
+    `ahead` batches are placed before they are asked for: in a `thread` of their own, or, where placing returns before
+    it is done, in between.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        input_shape: tuple[int, ...],
+        global_batch: int,
+        seed: int,
+        ahead: int,
+        share: slice = WHOLE,
+        thread: bool = False,
+    ) -> None:
         self._shape, self._size, self._seed, self._ahead = input_shape, global_batch, seed, ahead
+        self._share, self._thread = share, thread
         self._stays = name == SYNTHETIC
         self.gate: list[Batch] = self._random() if self._stays else self._first_digits()
 
@@ -46,11 +63,13 @@ class Data:
         return [*stages, f"Prefetch({self._ahead})"] if self._ahead else stages
 
     def batches(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
-        """The gate's batches as `place` puts them on the devices, then the endless rest, a few ahead of the step."""
-        first = [place(batch) for batch in self.gate]
+        """This process's share of the gate's batches as `place` puts them on the devices, then of the endless rest, a
+        few ahead of the step."""
+        first = [place((x[self._share], y[self._share])) for x, y in self.gate]
         if self._stays:
             return itertools.chain(first, itertools.repeat(first[-1]))
-        return itertools.chain(first, _ahead(map(place, self._shuffled()), self._ahead))
+        ahead = _in_a_thread if self._thread and self._ahead else _ahead
+        return itertools.chain(first, ahead(map(place, self._shuffled()), self._ahead))
 
     def _random(self) -> "list[Batch]":
         return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(GATE_UPDATES)]
@@ -78,7 +97,7 @@ class Data:
         while True:
             while len(waiting) < self._size:
                 waiting = np.concatenate([waiting, generator.permutation(len(labels))])
-            now, waiting = waiting[: self._size], waiting[self._size :]
+            now, waiting = waiting[: self._size][self._share], waiting[self._size :]
             yield images[now], labels[now]
 
 
@@ -88,6 +107,19 @@ def _ahead(placed: Iterator[Placed], count: int) -> Iterator[Placed]:
     while True:
         waiting.append(next(placed))
         yield waiting.popleft()
+
+
+def _in_a_thread(placed: Iterator[Placed], count: int) -> Iterator[Placed]:
+    """The same, placed beside the step by a thread that waits where so many are ready. It ends with the process."""
+    ready: queue.Queue[Placed] = queue.Queue(count)
+
+    def fill() -> None:
+        for batch in placed:
+            ready.put(batch)
+
+    threading.Thread(target=fill, daemon=True).start()
+    while True:
+        yield ready.get()
 
 
 def resized(images: "Array", shape: tuple[int, ...]) -> "Array":

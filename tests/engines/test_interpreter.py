@@ -15,6 +15,7 @@ import pytest
 from harness.cli import run as command_line
 from harness.engines.jax import ENGINE
 from harness.engines.tensorflow import ENGINE as TENSORFLOW
+from harness.engines.torch import ENGINE as TORCH
 from harness.errors import HarnessError, UsageError
 from harness.protocol.engine import Environment, Software
 from harness.run.process import engines, installing
@@ -122,7 +123,7 @@ def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared
     [
         ("jax", "engine_python: given 'jax', expected NAME=PATH, such as jax=.venv-jax/bin/python"),
         ("jax=", "engine_python: given 'jax=', expected NAME=PATH"),
-        ("jix=/usr/bin/python3", "engine_python: 'jix' is not one of jax; did you mean 'jax'?"),
+        ("jix=/usr/bin/python3", "engine_python: 'jix' is not one of jax, torch; did you mean 'jax'?"),
         ("tensorflow=/usr/bin/python3", "engine_python: 'tensorflow' is not one of jax"),
         ("jax=/no/such/python", "engine_python: jax: no file at '/no/such/python'"),
     ],
@@ -178,7 +179,7 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
     ("arguments", "said"),
     [
         (["install"], "engine install: expected the name of an engine; `harness engine list` has them"),
-        (["install", "jox"], "engine: 'jox' is not one of jax; did you mean 'jax'?"),
+        (["install", "jox"], "engine: 'jox' is not one of jax, torch; did you mean 'jax'?"),
         (["install", "tensorflow"], "engine: 'tensorflow' is not one of jax"),
         (["list", "jax"], "engine list: takes no name, given 'jax'"),
         (["instal", "jax"], "engine: 'instal' is not one of list, install; did you mean 'install'?"),
@@ -254,18 +255,18 @@ def test_two_do_not_install_at_once() -> None:
         installing.install("small")
 
 
-def test_the_environment_of_jax_is_pinned_and_has_no_tensorflow() -> None:
-    lines = ENGINE.environment.constraints.read_text().splitlines()
+@pytest.mark.parametrize("engine", [ENGINE, TORCH])
+def test_the_environment_of_an_engine_is_pinned_and_has_no_tensorflow(engine: Any) -> None:
+    lines = engine.environment.constraints.read_text().splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    assert {*ENGINE.environment.installs, *ENGINE.environment.needs} <= pins.keys()
+    assert {*engine.environment.installs, *engine.environment.needs} <= pins.keys()
     assert not {"tensorflow", "keras", "tensorflow-datasets"} & pins.keys()
 
 
-def test_the_parent_reads_the_names_without_importing_jax() -> None:
-
+def test_the_parent_reads_the_names_without_importing_an_engine() -> None:
     code = (
-        "import sys; from harness.trial.engines import catalogue_of; catalogue_of('jax');"
-        "print(sorted({'tensorflow', 'keras', 'jax', 'jaxlib', 'numpy'} & set(sys.modules)))"
+        "import sys; from harness.trial.engines import catalogue_of; catalogue_of('jax'); catalogue_of('torch');"
+        "print(sorted({'tensorflow', 'keras', 'jax', 'jaxlib', 'torch', 'numpy'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from harness.trial.same_work.state import State
+
 SGD_RATE, MOMENTUM = 0.01, 0.9
 ADAM_RATE, BETA_1, BETA_2, EPSILON = 1e-3, 0.9, 0.999, 1e-7
 
@@ -13,12 +15,23 @@ Update = Callable[[Any, Any, Slots, Any], tuple[Any, dict[str, Any]]]
 
 
 class Optimizer(NamedTuple):
-    """`slots` names the arrays that it keeps of every weight, all zero at first. `update` takes JAX's arrays as well as
-    NumPy's, whose type it keeps."""
+    """`slots` names the arrays that it keeps of every weight, all zero at first. `update` takes an engine's arrays as
+    well as NumPy's, whose type it keeps."""
 
     summary: str
     slots: tuple[str, ...]
     update: Update
+
+    def updated(self, state: State, gradients: Mapping[str, Any], statistics: dict[str, Any]) -> State:
+        """One step; the statistics are those of the step's pass."""
+        number = state.updates + 1
+        weights, slots = {}, {slot: dict[str, Any]() for slot in state.slots}
+        for name, weight in state.weights.items():
+            own = {slot: of[name] for slot, of in state.slots.items()}
+            weights[name], new = self.update(weight, gradients[name], own, number)
+            for slot, value in new.items():
+                slots[slot][name] = value
+        return State(weights, slots, statistics, number)
 
 
 def _sgd(weight: Any, gradient: Any, _slots: Slots, _number: Any) -> tuple[Any, dict[str, Any]]:

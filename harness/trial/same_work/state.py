@@ -1,10 +1,9 @@
 """Training state as arrays in an order that stays: weights, statistics, the optimizer's slots, its count of updates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.engines.jax.loops.base import State
 from harness.protocol.state import VariableState
 
 if TYPE_CHECKING:
@@ -13,9 +12,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+class State(NamedTuple):
+    """What a step changes: weights by name, the optimizer's arrays by slot and name, untrained statistics by name, and
+    updates so far."""
+
+    weights: dict[str, Any]
+    slots: dict[str, dict[str, Any]]
+    statistics: dict[str, Any]
+    updates: Any
+
+
+class Pass(NamedTuple):
+    """What forward and backward give."""
+
+    loss: Any
+    gradients: dict[str, Any]
+    statistics: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class StateOrder:
-    """The order of a state's arrays. JAX sorts a dictionary by its keys; a model's own order is what is shown.
+    """The order of a state's arrays, which is the model's own, whatever an engine sorts dictionaries by.
 
     `own` is the number of devices where each keeps its own statistics, which then have a leading axis of them; else 0.
     """
@@ -53,13 +70,6 @@ class StateOrder:
         slots = {slot: {name: next(values) for name in self.names} for slot in self.slots}
         return State(weights, slots, statistics, next(values))
 
-    def captured(self, state: State) -> list[VariableState]:
-        """Every array's copy on every device, by the device's number. Copied: a step overwrites what it is given."""
-        import numpy as np
-
-        def copies(kind: str, array: Any) -> "tuple[Array, ...]":
-            shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
-            values = (np.array(shard.data) for shard in shards)
-            return tuple(value[0] if kind == "statistic" and self.own else value for value in values)
-
+    def captured(self, state: State, copies: "Callable[[str, Any], tuple[Array, ...]]") -> list[VariableState]:
+        """Every array, and what `copies` finds of one of a kind on each device that this process has."""
         return [VariableState(name, kind, copies(kind, array)) for name, kind, array in self.arrays(state)]

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from harness.engines.jax.data import Data, resized
 from harness.protocol.engine import GATE_UPDATES
+from harness.trial.same_work.batches import Data, resized
 
 SHAPE = (28, 28, 1)
 

@@ -1,0 +1,21 @@
+"""What really runs in a step: its all-reduces, and a fingerprint of model, optimizer and way."""
+
+import hashlib
+from typing import Any
+
+from harness.engines.torch.loops.base import Averaging, operations_of
+from harness.record.trial import Executed
+
+
+def inspect(averaging: Averaging, optimizer: Any, stages: list[str]) -> Executed:
+    """After a step or more. An eager step has no program; its fingerprint is of what it is made of."""
+    reductions = sorted(averaging.reductions(), reverse=True)
+    shapes = [(name, tuple(parameter.shape)) for name, parameter in averaging.module.named_parameters()]
+    made_of = repr((str(averaging.called), shapes, str(optimizer), type(averaging).__name__, reductions))
+    return Executed(
+        operations=operations_of(reductions),
+        packs=len(reductions),
+        pack_bytes=reductions,
+        fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:16],
+        input=stages,
+    )

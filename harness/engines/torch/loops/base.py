@@ -1,0 +1,74 @@
+"""What a loop must be able to do: a module whose gradients are the mean over all processes once backward is done."""
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+class Averaging:
+    """A way to average the gradients of `module`; this one does not, which is right where there is one process."""
+
+    passes_to_settle: ClassVar[int] = 0
+    """Passes after which gradients take the way that they take from then on."""
+
+    def __init__(self, module: Any, bucket_bytes: int | None) -> None:
+        self.module = module
+        self.bucket_bytes = bucket_bytes
+        """Bytes that are reduced together; 0 is all of them, None PyTorch's own choice."""
+        self.called = self.wrapped()
+        """What is called with a batch."""
+
+    def wrapped(self) -> Any:
+        """The module as it is called."""
+        return self.module
+
+    def after_backward(self) -> None:
+        """What is done between backward and the optimizer's step."""
+
+    def unsynchronised(self) -> AbstractContextManager[Any]:
+        """While entered, a pass averages nothing."""
+        return contextlib.nullcontext()
+
+    def reductions(self) -> list[int]:
+        """The bytes of each all-reduce of a step."""
+        return []
+
+    def settle(self, loss: Callable[[Any], Any]) -> None:
+        """Backward of `loss(what is called)` as often as it takes; weights and buffers are left as they are."""
+        kept = [buffer.clone() for buffer in self.module.buffers()]
+        for _ in range(self.passes_to_settle):
+            loss(self.called).backward()
+            self.module.zero_grad()
+        for buffer, value in zip(self.module.buffers(), kept, strict=True):
+            buffer.copy_(value)
+
+    def averaged(self, loss: Callable[[Any], Any]) -> list[Any]:
+        """The gradients of the module's parameters after backward of `loss(what is called)`, as the optimizer gets
+        them."""
+        self.settle(loss)
+        loss(self.called).backward()
+        self.after_backward()
+        return [parameter.grad for parameter in self.module.parameters()]
+
+
+def bytes_of(tensors: Sequence[Any]) -> int:
+    """Of all of them together."""
+    return sum(math.prod(tensor.shape) * tensor.element_size() for tensor in tensors)
+
+
+def operations_of(reductions: Sequence[int]) -> dict[str, int]:
+    """As a record names them."""
+    return dict(Counter(["all-reduce"] * len(reductions)))
+
+
+@dataclass(frozen=True)
+class AveragingKind:
+    """A registered loop."""
+
+    name: str
+    summary: str
+    build: Callable[[Any, int | None], Averaging]

@@ -1,0 +1,39 @@
+"""`DistributedDataParallel`: gradients are averaged a bucket at a time, while backward goes on."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from harness.engines.torch.loops.base import Averaging, AveragingKind, bytes_of
+
+MIB = 2**20
+
+
+class Ddp(Averaging):
+    """The wrapper, with its own defaults but for the size of a bucket where the cell asks for one."""
+
+    passes_to_settle = 2
+    """DDP begins with few buckets and cuts them anew, in the order in which gradients came, as its third pass begins:
+    what is proved and shown must be what is timed."""
+
+    def wrapped(self) -> Any:
+        """Broadcasts the first process's weights, and reduces as the gradients of a bucket are there."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        if self.bucket_bytes is None:
+            return DistributedDataParallel(self.module)
+        whole = bytes_of(list(self.module.parameters()))
+        return DistributedDataParallel(self.module, bucket_cap_mb=(self.bucket_bytes or whole + 1) / MIB)
+
+    def unsynchronised(self) -> AbstractContextManager[Any]:
+        """As gradients are accumulated over several batches."""
+        found: AbstractContextManager[Any] = self.called.no_sync()
+        return found
+
+    def reductions(self) -> list[int]:
+        """The buckets as DDP itself tells them."""
+        told = self.called._get_ddp_logging_data()
+        sizes = told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes") or ""
+        return [int(size) for size in sizes.split(",") if size.strip()]
+
+
+LOOP = AveragingKind("ddp", "DistributedDataParallel: buckets of gradients are averaged while backward goes on", Ddp)

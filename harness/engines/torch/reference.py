@@ -1,0 +1,52 @@
+"""The reference under PyTorch: a copy of the module that knows no other process and no optimizer."""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from harness.trial.same_work.optimizers import Optimizer
+from harness.trial.same_work.reference import ShareByShare
+from harness.trial.same_work.state import Pass, State, StateOrder
+
+if TYPE_CHECKING:
+    from harness.trial.same_work.reference import Batch
+
+
+def placed(x: Any, y: Any) -> tuple[Any, Any]:
+    """NumPy's batch [b, h, w, c] as PyTorch wants it: channels first, and labels of 64 bits."""
+    first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    return torch.from_numpy(first), torch.from_numpy(y.astype(np.int64))
+
+
+class TorchShares(ShareByShare):
+    """See `ShareByShare`."""
+
+    def __init__(self, module: Any, layout: StateOrder, optimizer: Optimizer, replicas: int) -> None:
+        super().__init__(layout, optimizer, replicas)
+        self._module = copy.deepcopy(module)
+
+    def shares(self, state: State, batch: "Batch") -> list[Pass]:
+        """Each in training mode: a replica normalises by its own share."""
+        size = len(batch[1]) // self._replicas
+        parameters = dict(self._module.named_parameters())
+        for name, parameter in parameters.items():
+            parameter.data = torch.from_numpy(np.float32(state.weights[name]))
+        found = []
+        for i in range(self._replicas):
+            buffers = dict(self._module.named_buffers())
+            for name, copies in state.statistics.items():
+                buffers[name].copy_(torch.from_numpy(np.float32(copies[min(i, len(copies) - 1)])))
+            x, y = placed(*(values[i * size : (i + 1) * size] for values in batch))
+            loss = functional.cross_entropy(self._module(x), y, reduction="sum") / len(batch[1])
+            gradients = torch.autograd.grad(loss, list(parameters.values()))
+            found.append(
+                Pass(
+                    float(loss),
+                    {name: gradient.numpy() for name, gradient in zip(parameters, gradients, strict=True)},
+                    {name: buffers[name].numpy().copy() for name in state.statistics},
+                )
+            )
+        return found

@@ -1,0 +1,247 @@
+"""A cell under PyTorch, as a trial sees it: built, trained by a loop, and open to the gate."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from harness.engines.torch import group
+from harness.engines.torch.catalogue import NONE
+from harness.engines.torch.executed import inspect
+from harness.engines.torch.loops import Averaging, loops
+from harness.engines.torch.models import built
+from harness.engines.torch.optimizers import CountedOptimizer
+from harness.engines.torch.reference import TorchShares, placed
+from harness.errors import Unsupported
+from harness.protocol.engine import KnownStep, Pace
+from harness.protocol.messages import Request
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources
+from harness.spec.cell import TrainingCell
+from harness.trial.examples import late_labels
+from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.state import State, StateOrder
+from harness.trial.sums import judge_sums, known_values
+
+Array = np.ndarray[Any, Any]
+UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
+ANOTHER_START = "other initial weights than TensorFlow's: NumPy draws them, from the same seed"
+
+
+class MeanLoss:
+    """What this process has of a step's loss; read as a number it is the mean over all processes.
+
+    The step does not average it: that would be an all-reduce in every step of several processes, and in none of one.
+    """
+
+    def __init__(self, own: Any, agree: Callable[[float], float]) -> None:
+        self._own, self._agree = own, agree
+
+    def __float__(self) -> float:
+        return self._agree(float(self._own))
+
+
+class TorchTrainer:
+    """See `harness.protocol.engine.Trainer`."""
+
+    least_steps = 1
+    staleness: dict[int, int] | None = None
+
+    def __init__(self, request: Request) -> None:
+        check(request)
+        cell, member = request.training, request.member
+        self._request, self._cell = request, cell
+        self._rank = member.index if member else 0
+        if request.intra_op_threads:
+            torch.set_num_threads(request.intra_op_threads)
+        if request.inter_op_threads:
+            torch.set_num_interop_threads(request.inter_op_threads)
+        if member is not None:
+            group.begin(member)
+        shape = architectures()[cell.model].input_shape
+        ahead, share = cell.prefetch, self._share
+        self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)
+        self._module = built(cell.model, request.seed, CLASSES)
+        self._averaging = self._around(self._module)
+        self._counted = CountedOptimizer(cell.optimizer, list(self._module.parameters()))
+        self._names = [name for name, _ in self._module.named_parameters()]
+        self._layout = StateOrder(self._names, self._statistics, OPTIMIZERS[cell.optimizer].slots, 0)
+        self._last: tuple[Any, Any] | None = None
+        x, y = placed(*(part[self._share] for part in self._data.gate[0]))
+        self._averaging.settle(lambda called: functional.cross_entropy(called(x), y))
+
+    def _around(self, module: Any) -> Averaging:
+        """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
+        cell = self._cell
+        packed = int(cell.packing.partition("=")[2]) if cell.packing != "default" else None
+        return Averaging(module, packed) if cell.strategy == NONE else self._averaging_of(cell)(module, packed)
+
+    def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None], Averaging]:
+        return loops()[cell.loop].build
+
+    @property
+    def _statistics(self) -> list[str]:
+        """The moving averages; PyTorch's count of batches beside them is of no use to anything."""
+        return [name for name, buffer in self._module.named_buffers() if buffer.is_floating_point()]
+
+    @property
+    def _share(self) -> slice:
+        """This process's part of a global batch."""
+        size = self._cell.global_batch_size // self._cell.workers
+        return slice(self._rank * size, (self._rank + 1) * size)
+
+    @property
+    def resources(self) -> Resources:
+        """The processor, and the threads that this process computes with."""
+        physical = max(1, len(os.sched_getaffinity(0)) // max(1, self._request.intra_op_threads))
+        return Resources(
+            logical_devices=[f"cpu:{self._rank}"],
+            physical_devices=physical,
+            shared=self._cell.workers > physical,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+        )
+
+    def check_reduction(self) -> str | None:
+        """Known values as gradients of a module of its own, in the shapes of the model's, by the way of the step.
+
+        Each process sends as many times its values as there are processes, so that their mean is the sum. Dividing
+        rounds where their number is no power of two: what is received is rounded to the whole numbers that were sent.
+        """
+        count = self._cell.workers
+        weights, patterns = known_values(count, [(tuple(p.shape), "float32") for p in self._module.parameters()])
+        if count & (count - 1):
+            patterns = [np.ceil(pattern / 8) for pattern in patterns]
+        module = _Products([torch.from_numpy(np.float32(pattern)) for pattern in patterns])
+        averaging = self._around(module)
+        received = averaging.averaged(lambda called: called(count * weights[self._rank]))
+        return judge_sums([[np.rint(gradient.numpy())] for gradient in received], patterns, weights)
+
+    def state(self) -> list[VariableState]:
+        """This process's weights, statistics, slots and count."""
+        found = dict(self._module.named_parameters())
+        buffers = dict(self._module.named_buffers())
+        slots = {
+            slot: {name: self._counted.slot(slot, parameter) for name, parameter in found.items()}
+            for slot in self._layout.slots
+        }
+        state = State(found, slots, {name: buffers[name] for name in self._statistics}, self._counted.steps)
+        return self._layout.captured(state, _copy)
+
+    def updates(self) -> int:
+        """Steps of the optimizer."""
+        return self._counted.steps
+
+    def due(self, steps: int) -> tuple[int, dict[str, str]]:
+        """One a step, what the weights began with, and what of batch normalisation is not as Keras has it."""
+        remarks = {"batch_normalisation": UNBIASED} if self._statistics else {}
+        return steps, {**remarks, "initial_weights": ANOTHER_START}
+
+    @functools.cached_property
+    def _single(self) -> TorchShares:
+        return TorchShares(self._module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers)
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """On this process alone, by gradients of each share and NumPy."""
+        return self._single.reference(initial, self._data.gate, self._request.seed)
+
+    def run(self, pace: Pace) -> None:
+        """Batch after batch."""
+        batches: Iterator[tuple[Any, Any]] = self._data.batches(lambda batch: placed(*batch))
+        while steps := pace.begin():
+            for _ in range(steps):
+                loss = self._step(*next(batches))
+            pace.end(MeanLoss(loss, self.agree))
+
+    def _step(self, x: Any, y: Any) -> Any:
+        """One update; the loss of this process's share."""
+        self._last = x, y
+        self._counted.optimizer.zero_grad()
+        loss = functional.cross_entropy(self._averaging.called(x), y)
+        loss.backward()
+        self._averaging.after_backward()
+        self._counted.optimizer.step()
+        return loss.detach()
+
+    def one_more(self) -> KnownStep:
+        """A step on the gate's first batch with other labels."""
+        loss = self._step(*placed(*(part[self._share] for part in self._late_batch)))
+        return KnownStep(self.agree(float(loss)), same_program=True)
+
+    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
+        """As the first updates'."""
+        return self._single.reference(before, [self._late_batch], self._request.seed)
+
+    @functools.cached_property
+    def _late_batch(self) -> tuple[Any, Any]:
+        x, y = self._data.gate[0]
+        return x, late_labels(y, CLASSES)
+
+    def synchronise(self) -> None:
+        """An eager step on processors returns when it is done."""
+
+    def agree(self, value: float) -> float:
+        """The mean over the processes."""
+        return value if self._request.member is None else group.mean(value)
+
+    @property
+    def alone(self) -> Callable[[], None] | None:
+        """Forward and backward of the last batch, nothing averaged."""
+        return self._alone
+
+    def _alone(self) -> None:
+        assert self._last is not None
+        x, y = self._last
+        self._counted.optimizer.zero_grad()
+        with self._averaging.unsynchronised():
+            functional.cross_entropy(self._averaging.called(x), y).backward()
+
+    def executed(self) -> Executed:
+        """The reductions of a step, and the input."""
+        return inspect(self._averaging, self._counted.optimizer, self._data.stages)
+
+    def tracer(self, leads: bool) -> None:
+        """None is asked for (`check`)."""
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """There is no accelerator."""
+        return None
+
+
+class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be looked at
+    """A module whose gradients are known: those of the sum of its parameters times constants are these."""
+
+    def __init__(self, constants: list[Any]) -> None:
+        super().__init__()
+        self.constants = constants
+        self.values = nn.ParameterList([torch.ones_like(constant) for constant in constants])
+
+    def forward(self, weight: float) -> Any:
+        """A number whose gradients are `weight` times the constants."""
+        pairs = zip(self.values, self.constants, strict=True)
+        return sum((value * (weight * constant)).sum() for value, constant in pairs)
+
+
+def _copy(_kind: str, array: Any) -> tuple[Array, ...]:
+    """Copied: a step overwrites it."""
+    return (np.array(array.detach() if isinstance(array, torch.Tensor) else np.int32(array)),)
+
+
+def check(request: Request) -> None:
+    """Unsupported, with the reason, for what this engine does not do."""
+    cell = request.training
+    if cell.precision != "float32":
+        raise Unsupported(f"precision: with PyTorch this harness trains in float32 ({cell.precision})")
+    if cell.xla:
+        raise Unsupported("xla: PyTorch's steps are eager here; leave the flag out")
+    if request.plant is not None or request.instrument:
+        raise Unsupported("plants and instruments are of TensorFlow's programs")
+    if request.trace is not None:
+        raise Unsupported("trace: PyTorch's profiler is not asked here; leave the flag out")

@@ -1,0 +1,33 @@
+"""Where JAX and PyTorch are, for tests that train with them."""
+
+from typing import Any
+
+import pytest
+
+from harness.engines.jax import ENGINE as JAX
+from harness.engines.torch import ENGINE as TORCH
+from harness.run.process.engines import home_of, install_command
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"jax_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("engine")
+
+
+def python_of(engine: Any) -> str:
+    """An interpreter with the engine: the one of the tests, or the one that `engine install` has made."""
+    home = home_of(engine)
+    if home.interpreter is None:
+        pytest.skip(f"{engine.title} {home.why_not}: {install_command(engine.name)}")
+    return home.interpreter.path
+
+
+@pytest.fixture(scope="session")
+def jax_python() -> str:
+    return python_of(JAX)
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> str:
+    return python_of(TORCH)

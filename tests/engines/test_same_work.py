@@ -1,0 +1,174 @@
+"""Models, loss, optimizers and images are TensorFlow's: the same weights give the same numbers in both."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.batches import resized
+from harness.trial.same_work.optimizers import OPTIMIZERS
+
+ROOT = Path(__file__).parents[3]
+OF_JAX = """
+import sys
+import jax, numpy as np
+from harness.engines.jax.loops.base import TrainedModel
+from harness.engines.jax.models import models
+from harness.trial.same_work.optimizers import OPTIMIZERS
+
+for model in models().values():
+    given = np.load(f"{sys.argv[1]}/{model.name}.npz")
+    names = list(model.architecture.initial(np.random.default_rng(0), 10))
+    weights = {name: given[f"w{i}"] for i, name in enumerate(names)}
+    trained = TrainedModel(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
+    of = jax.jit(trained.passed)(weights, model.architecture.statistics(), given["x"], given["y"])
+    arrays = [*(of.gradients[name] for name in names), *map(of.statistics.get, model.architecture.statistics())]
+    np.savez(f"{sys.argv[1]}/{model.name}-engine.npz", *arrays, loss=of.loss)
+"""
+OF_TORCH = """
+import sys
+import numpy as np
+from torch.nn import functional
+from harness.engines.torch.models import module_of
+from harness.engines.torch.reference import placed
+from harness.trial.same_work.architectures import architectures
+
+for name, architecture in architectures().items():
+    given = np.load(f"{sys.argv[1]}/{name}.npz")
+    names, kept = list(architecture.initial(np.random.default_rng(0), 10)), list(architecture.statistics())
+    module = module_of(name, {key: given[f"w{i}"] for i, key in enumerate(names)}, architecture.statistics(), 10)
+    loss = functional.cross_entropy(module(placed(given["x"], given["y"])[0]), placed(given["x"], given["y"])[1])
+    loss.backward()
+    wanted = {key: given[f"g{i}"] for i, key in enumerate([*names, *kept])}
+    of_weights, of_kept = ({key: wanted[key] for key in keys} for keys in (names, kept))
+    other = module_of(name, of_weights, of_kept, 10)  # what is wanted lies where PyTorch has its own
+    pairs = [(own.grad, put) for own, put in zip(module.parameters(), other.parameters(), strict=True)]
+    pairs += [(own, put) for own, put in zip(module.buffers(), other.buffers(), strict=True) if own.is_floating_point()]
+    assert len(pairs) == len(wanted)
+    arrays = {f"arr_{i}": own for i, (own, _) in enumerate(pairs)}
+    np.savez(f"{sys.argv[1]}/{name}-engine.npz", **arrays, loss=loss.detach())
+    np.savez(f"{sys.argv[1]}/{name}-wanted.npz", *(put.detach() for _, put in pairs))
+"""
+UPDATES_OF_TORCH = """
+import sys
+import numpy as np, torch
+from harness.engines.torch.optimizers import CountedOptimizer
+from harness.trial.same_work.optimizers import OPTIMIZERS
+
+generator = np.random.default_rng(5)
+for name, formula in OPTIMIZERS.items():
+    start = generator.normal(size=50).astype(np.float32)
+    parameter = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    own, weight = CountedOptimizer(name, [parameter]), start.astype(np.float64)
+    slots = {slot: np.zeros(50) for slot in formula.slots}
+    for number in (1, 2, 3):
+        gradient = generator.normal(size=50).astype(np.float32)
+        parameter.grad = torch.from_numpy(gradient)
+        own.optimizer.step()
+        weight, slots = formula.update(weight, gradient, slots, number)
+        np.testing.assert_allclose(parameter.detach() - start, weight - start, rtol=2e-3, atol=2e-7, err_msg=name)
+        for slot, value in slots.items():
+            np.testing.assert_allclose(own.slot(slot, parameter), value, rtol=1e-4, atol=1e-7, err_msg=name)
+    assert own.steps == 3
+"""
+
+
+def keras_side(tf: Any, name: str) -> "tuple[list[Any], Any, Any, float, list[Any]]":
+    """(weights, x, y, loss, gradients and then statistics) of TensorFlow's model of the name."""
+    from harness.engines.tensorflow.workloads import load_workload, loss_of
+
+    model = load_workload(name).build(architectures()[name].input_shape, 10)
+    generator = np.random.default_rng(3)
+    for variable in model.trainable_variables:
+        variable.assign(generator.normal(scale=0.1, size=variable.shape).astype(np.float32))
+    x = generator.standard_normal((6, *architectures()[name].input_shape), dtype=np.float32)
+    y = generator.integers(10, size=6, dtype=np.int32)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(loss_of(model)(tf.constant(y), model(tf.constant(x), training=True)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    weights = [variable.numpy() for variable in model.trainable_variables]
+    found = [value.numpy() for value in (*gradients, *model.non_trainable_variables)]
+    return weights, x, y, float(loss), found
+
+
+@pytest.fixture(scope="module")
+def of_keras(tf: Any, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Path, dict[str, float]]":
+    """The folder with every model's weights, batch, gradients and statistics afterwards; and the losses."""
+    folder, losses = tmp_path_factory.mktemp("keras"), {}
+    for name in architectures():
+        weights, x, y, losses[name], found = keras_side(tf, name)
+        arrays = {f"w{i}": weight for i, weight in enumerate(weights)} | {f"g{i}": g for i, g in enumerate(found)}
+        np.savez(folder / f"{name}.npz", x=x, y=y, **arrays)
+    return folder, losses
+
+
+def run(python: str, code: str, *arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    subprocess.run([python, "-c", code, *arguments], env=environment, check=True)
+
+
+def hold(folder: Path, name: str, loss: float, wanted: "list[Any]") -> None:
+    with np.load(folder / f"{name}-engine.npz") as found:
+        np.testing.assert_allclose(found["loss"], loss, rtol=1e-5)
+        for i, value in enumerate(wanted):
+            np.testing.assert_allclose(found[f"arr_{i}"], value, rtol=1e-3, atol=1e-5, err_msg=f"{name} {i}")
+
+
+def test_loss_and_gradients_of_every_jax_model_are_tensorflows(
+    of_keras: "tuple[Path, dict[str, float]]", jax_python: str
+) -> None:
+    folder, losses = of_keras
+    run(jax_python, OF_JAX, str(folder))
+    for name, loss in losses.items():
+        with np.load(folder / f"{name}.npz") as given:
+            hold(folder, name, loss, [given[key] for key in given if key.startswith("g")])
+
+
+def test_loss_and_gradients_of_every_pytorch_model_are_tensorflows(
+    of_keras: "tuple[Path, dict[str, float]]", torch_python: str
+) -> None:
+    folder, losses = of_keras
+    run(torch_python, OF_TORCH, str(folder))
+    for name, loss in losses.items():
+        with np.load(folder / f"{name}-wanted.npz") as given:
+            hold(folder, name, loss, [given[key] for key in given])
+
+
+def test_three_updates_of_every_pytorch_optimizer_are_those_of_the_formula(torch_python: str) -> None:
+    run(torch_python, UPDATES_OF_TORCH)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_three_updates_of_every_optimizer_are_those_of_keras(tf: Any, name: str) -> None:
+    from harness.engines.tensorflow.workloads.optimizers import _BY_NAME
+
+    generator = np.random.default_rng(5)
+    start = generator.normal(size=50).astype(np.float32)
+    variable, theirs = tf.Variable(start), _BY_NAME[name].build()
+    weight, slots = start.astype(np.float64), {slot: np.zeros(50) for slot in OPTIMIZERS[name].slots}
+    for number in (1, 2, 3):
+        gradient = generator.normal(size=50).astype(np.float32)
+        theirs.apply_gradients([(tf.constant(gradient), variable)])
+        weight, slots = OPTIMIZERS[name].update(weight, gradient, slots, number)
+        np.testing.assert_allclose(weight - start, variable.numpy() - start, rtol=2e-3, atol=2e-7)
+
+
+def test_images_are_resized_as_tensorflow_does_it(tf: Any) -> None:
+    images = np.random.default_rng(2).random((3, 8, 8, 1), dtype=np.float32)
+    for size in (28, 32):
+        theirs = tf.image.resize(images, (size, size)).numpy()
+        np.testing.assert_allclose(resized(images, (size, size, 1)), theirs, atol=1e-6)
+
+
+def test_weights_are_as_many_and_of_the_spread_of_glorots_initialiser() -> None:
+    for model, count in (("mlp", 669_706), ("mnist_cnn", 121_930), ("transformer", 71_946), ("resnet20", 269_722)):
+        weights = architectures()[model].initial(np.random.default_rng(1), 10)
+        assert sum(weight.size for weight in weights.values()) == count
+    kernel = architectures()["mlp"].initial(np.random.default_rng(1), 10)["dense_1/kernel"]
+    limit = (6 / 1024) ** 0.5
+    assert 0.99 * limit < abs(kernel).max() <= limit
+    assert kernel.std() == pytest.approx(limit / 3**0.5, rel=0.01)

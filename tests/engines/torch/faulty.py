@@ -1,0 +1,108 @@
+"""PyTorch with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
+
+`missing` leaves the last process's gradient out, `mean` divides once more, `apart` calls the module inside the wrapper,
+`left_out` averages all weights but one, `stale` keeps the last process's old weights, `order` gives the last process
+the first one's examples, and `late` begins to leave the gradient out once the gate has been passed. `auto` is PyTorch
+as it is.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from harness.engines.torch.engine import Torch
+from harness.engines.torch.loops import Averaging
+from harness.protocol.engine import GATE_UPDATES, Trainer
+from harness.protocol.messages import Request
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.cell import TrainingCell
+
+FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
+LAST_GOOD = GATE_UPDATES + 1
+LEFT_OUT = "dense_1.weight"
+
+
+def without_one(kind: type[Averaging]) -> type[Averaging]:
+    """The same way, with a weight that each process keeps for itself: DDP ignores it, and the loop passes it over."""
+
+    class WithoutOne(kind):  # type: ignore[misc,valid-type]
+        def wrapped(self) -> Any:
+            from torch.nn.parallel import DistributedDataParallel
+
+            if isinstance(self.module, _products()):
+                return super().wrapped()
+            DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.module, [LEFT_OUT])
+            return super().wrapped()
+
+        def after_backward(self) -> None:
+            kept = dict(self.module.named_parameters()).get(LEFT_OUT)
+            own = None if kept is None else kept.grad.clone()
+            super().after_backward()
+            if kept is not None:
+                kept.grad.copy_(own)
+
+    return WithoutOne
+
+
+def _products() -> Any:
+    from harness.engines.torch.trainer import _Products
+
+    return _Products
+
+
+def faulty_trainer(request: Request) -> Trainer:
+    """A trainer with the fault of the request's cell."""
+    from torch.nn import functional
+
+    from harness.engines.torch.trainer import TorchTrainer
+
+    class FaultyTrainer(TorchTrainer):
+        @property
+        def _fault(self) -> str:
+            return self._cell.cross_device_op
+
+        @property
+        def _is_last(self) -> bool:
+            return self._rank == self._cell.workers - 1
+
+        @property
+        def _share(self) -> slice:
+            own = super()._share
+            return slice(0, own.stop - own.start) if self._fault == "order" and self._is_last else own
+
+        def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None], Averaging]:
+            right = super()._averaging_of(cell)
+            return without_one(right) if self._fault == "left_out" else right  # type: ignore[arg-type]
+
+        def _step(self, x: Any, y: Any) -> Any:
+            fault, late = self._fault, self.updates() >= LAST_GOOD
+            parameters = list(self._module.parameters())
+            before = [parameter.detach().clone() for parameter in parameters]
+            self._last = x, y
+            self._counted.optimizer.zero_grad()
+            loss = functional.cross_entropy((self._module if fault == "apart" else self._averaging.called)(x), y)
+            missing = self._is_last and (fault == "missing" or (fault == "late" and late))
+            (loss * (0.0 if missing else 1.0)).backward()
+            if fault != "apart":
+                self._averaging.after_backward()
+            for parameter in parameters if fault == "mean" else []:
+                parameter.grad /= self._cell.workers
+            self._counted.optimizer.step()
+            for parameter, old in zip(parameters, before, strict=True):
+                if fault == "stale" and self._is_last:
+                    parameter.data.copy_(old)
+            return loss.detach()
+
+    return FaultyTrainer(request)
+
+
+class FaultyTorch(Torch):
+    """PyTorch and what is wrong with it."""
+
+    def catalogue(self) -> Catalogue:
+        right = super().catalogue()
+        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
+        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **faults})
+
+    def trainer(self, request: Request) -> Trainer:
+        return faulty_trainer(request)

@@ -1,0 +1,151 @@
+"""Whole sweeps with PyTorch: the documented ways in one to four processes are right, and planted faults are found."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+from tests.cli.real import only_run, run
+from tests.engines.torch.faulty import FAULTS
+
+pytestmark = pytest.mark.slow
+COMMON: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
+WAYS = ("ddp", "ddp_hook", "all_reduce")
+MLP = {"model": ["mlp"], "batch_size": [8]}
+TENSORS = 6
+"""Weights and biases of the perceptron."""
+
+
+@pytest.fixture(scope="module")
+def right(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("right")
+    asked = {"engine": ["torch"], "strategy": ["none", "data_parallel"], "workers": [1, 2, 3, 4], "loop": list(WAYS)}
+    keys = {**COMMON, **MLP, **asked, "optimizer": ["momentum"], "intra_op_threads": [1]}
+    flags = (
+        f"--{key.replace('_', '-')}={','.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in keys.items()
+    )
+    done = run("sweep", *flags, f"--engine-python=torch={torch_python}", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return only_run(folder / "results")
+
+
+def distributed(python: str, folder: Path, engine: str, **keys: Any) -> Run:
+    """As in a sweep but for the base cases: here nothing is divided by them."""
+    asked = {"engine": engine, "strategy": ["data_parallel"], "workers": [2], "optimizer": ["sgd"], **keys}
+    sweep = sweep_from({**COMMON, **asked, "engine_python": f"torch={python}"})
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
+    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+
+
+@pytest.fixture(scope="module")
+def wrong(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, engine = tmp_path_factory.mktemp("wrong"), "tests.engines.torch.faulty:FaultyTorch"
+    ops = ["auto", *FAULTS]
+    return distributed(torch_python, folder, engine, **MLP, cross_device_op=ops, loop=["ddp", "all_reduce"])
+
+
+def test_all_ways_pass_the_whole_gate_in_one_to_four_processes(right: Run) -> None:
+    cells = {(trial.cell.workers, trial.cell.loop) for trial in right.trials if trial.cell.strategy == "data_parallel"}
+    assert cells == {(workers, loop) for workers in (1, 2, 3, 4) for loop in WAYS}
+    for trial in right.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert trial.checks.complete
+        assert trial.checks.late is True
+        assert trial.checks.loss is True
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+
+
+def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
+    for trial in right.trials:
+        several = {"missing", "averaged"} if trial.cell.workers > 1 else set()
+        assert trial.checks.sight is not None
+        assert set(trial.checks.sight) == {"doubled", "delayed", *several}
+        assert min(trial.checks.sight.values()) > 10
+
+
+def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
+    for trial in right.trials:
+        executed, several = trial.executed, trial.cell.strategy == "data_parallel"
+        reductions = {"ddp": 2, "ddp_hook": 2, "all_reduce": TENSORS}[trial.cell.loop] if several else 0
+        assert executed.packs == reductions
+        assert executed.operations == ({"all-reduce": reductions} if several else {})
+        assert sum(executed.pack_bytes) == (4 * 669_706 if several else 0)  # every gradient, once
+        assert trial.resources.shared == (trial.cell.workers > trial.resources.physical_devices)
+    assert right.manifest.facts["engine.torch"]
+
+
+def test_no_strategy_is_the_same_step_whatever_the_loop(right: Run) -> None:
+    plain = [trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads == 1]
+    assert {trial.cell.loop for trial in plain} == set(WAYS)
+    assert len({trial.executed.fingerprint for trial in plain}) == 1
+
+
+def of(run: Run, loop: str, op: str, workers: int = 2) -> TrialRecord:
+    [found] = [
+        trial
+        for trial in run.trials
+        if (trial.cell.loop, trial.cell.cross_device_op, trial.cell.workers) == (loop, op, workers)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("loop", ["ddp", "all_reduce"])
+def test_beside_the_faults_the_same_ways_without_any_pass(wrong: Run, loop: str) -> None:
+    assert of(wrong, loop, "auto").status == "ok"
+
+
+@pytest.mark.parametrize("loop", ["ddp", "all_reduce"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_a_wrong_result_without_a_figure(wrong: Run, loop: str, fault: str) -> None:
+    trial = of(wrong, loop, fault)
+    assert trial.status == "wrong_result", trial.reason
+    assert trial.throughput_examples_per_s is None
+
+
+def test_the_evidence_says_which_check_found_it(wrong: Run) -> None:
+    assert of(wrong, "ddp", "missing").checks.update is False
+    late = of(wrong, "ddp", "late").checks
+    assert (late.update, late.late) == (True, False)
+
+
+@pytest.fixture(scope="module")
+def many(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, engine = tmp_path_factory.mktemp("many"), "tests.engines.torch.faulty:FaultyTorch"
+    ops = ["missing", "stale", "left_out", "order"]
+    return distributed(torch_python, folder, engine, **MLP, cross_device_op=ops, workers=[3, 4])
+
+
+@pytest.mark.parametrize("workers", [3, 4])
+@pytest.mark.parametrize("fault", ["missing", "stale", "left_out", "order"])
+def test_what_one_of_several_does_wrong_is_found_among_more_too(many: Run, fault: str, workers: int) -> None:
+    assert of(many, "ddp", fault, workers).status == "wrong_result"
+
+
+@pytest.fixture(scope="module")
+def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, names = tmp_path_factory.mktemp("models"), ["mnist_cnn", "resnet20", "transformer"]
+    return distributed(
+        torch_python, folder, "torch", model=names, batch_size=[4], data=["digits"], bytes_per_pack=[65536]
+    )
+
+
+def test_the_other_models_are_proved_with_buckets_of_the_size_asked_for(models: Run) -> None:
+    assert {trial.cell.model for trial in models.trials} == {"mnist_cnn", "resnet20", "transformer"}
+    for trial in models.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert (trial.executed.packs or 0) > 1
+        assert trial.executed.input == ["Digits(1797)", "Shuffle(1797)", "Batch(8)", "Prefetch(2)"]
+
+
+def test_batch_normalisation_is_told_where_it_is_not_as_keras_has_it(models: Run) -> None:
+    told = {trial.cell.model for trial in models.trials if "batch_normalisation" in trial.checks.detail}
+    assert told == {"resnet20"}
