@@ -24,8 +24,8 @@ from harness.analysis.estimates.dunnett import critical_value
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.selection import fastest_over, limits_over
-from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import THREADS
+from harness.spec.cell import Cell
+from harness.spec.grouping import THREADS
 from harness.spec.naming import TOLD, sayings
 from harness.spec.work import Quantity
 
@@ -265,5 +265,5 @@ def _simplicity(cell: CellTrials) -> tuple[int, int, bool, int, float]:
     """Devices, processes, whether there is a strategy, and how many of its keys are not at their defaults."""
     of = cell.cell
     strategy = not of.is_base
-    chosen = len(sayings(of, without=THREADS)) if isinstance(of, TrainingCell) else 0
+    chosen = len(sayings(of, without=THREADS))
     return of.devices_in_sync, of.shape.workers + of.shape.servers, strategy, chosen, -_throughput(cell)

@@ -12,7 +12,7 @@ from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, 
 from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.analysis.trends import trend_of, trends_of
 from harness.analysis.validation.turns import turn_cost
-from harness.record.manifest import ComparisonRecord, RunManifest
+from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.cell import cell_names
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
@@ -194,16 +194,14 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
 
 
 def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
-    """How many trials the sealed plans hold of each cell id. Groups of a comparison list its sides' names."""
+    """How many trials the sealed plans hold of each cell id."""
     what = manifest.what
-    compared = what.sides if isinstance(what, ComparisonRecord) else []
-    sides: dict[str, str] = {side.name: side.cell_id for side in compared}
     planned: defaultdict[str, int] = defaultdict(int)
     for plan in manifest.plans:
         for block in plan.blocks:
             for group in block:
-                for name in group:
-                    planned[sides.get(name, name)] += 1
+                for member in group:
+                    planned[what.cell_of(member)] += 1
     return planned
 
 

@@ -8,8 +8,6 @@ import sys
 import uuid
 from pathlib import Path
 
-import psutil
-
 from harness.environment.fact import Facts
 from harness.environment.files import ROOT, fields, text
 from harness.environment.limits import (
@@ -27,6 +25,8 @@ _CACHE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 def facts(root: Path = ROOT) -> Facts:
     """`machine.*`, `cpu.*` and `memory.*`; sizes in bytes."""
+    import psutil
+
     cpu = fields(root / "proc/cpuinfo", ":")
     model = processor_model(cpu)
     flags = set((cpu.get("flags") or cpu.get("Features") or "").split())

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from harness.environment.files import ROOT, fields, number, text
 
 
@@ -49,6 +47,8 @@ def throttled_periods(root: Path = ROOT) -> int | None:
 
 def memory_limit_bytes(root: Path = ROOT) -> int | None:
     """The tightest cgroup memory limit, or None when none is below the machine's memory."""
+    import psutil
+
     total = psutil.virtual_memory().total
     limits = (_limit(folder) for folder in _cgroups("memory", root))
     return min((limit for limit in limits if limit is not None and limit < total), default=None)
@@ -56,6 +56,8 @@ def memory_limit_bytes(root: Path = ROOT) -> int | None:
 
 def available_memory_bytes(root: Path = ROOT) -> int:
     """Bytes that new processes can take without swapping or being killed: the machine's and the cgroups'."""
+    import psutil
+
     available = psutil.virtual_memory().available
     for folder in _cgroups("memory", root):
         limit, used = _limit(folder), _used(folder)

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import psutil
-
 from harness.environment.fact import Facts
 from harness.environment.files import ROOT, fields, number, text
 
@@ -84,6 +82,8 @@ def _max_mhz(cpu: Path) -> int | None:
 
 def _swap_used_bytes(root: Path) -> int | None:
     if not (root / "proc/swaps").exists():
+        import psutil
+
         return int(psutil.swap_memory().used)
     sizes = (line.split() for line in (text(root / "proc/swaps") or "").splitlines()[1:])
     return sum(int(parts[3]) * 1024 for parts in sizes if len(parts) > 3 and parts[3].isdigit())
@@ -94,6 +94,8 @@ def _load() -> float | None:
 
 
 def _on_battery() -> bool | None:
+    import psutil
+
     if not hasattr(psutil, "sensors_battery"):
         return None
     battery = psutil.sensors_battery()

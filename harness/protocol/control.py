@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from harness.protocol.messages import Message, Request
 
@@ -60,5 +60,6 @@ Demand = Spawn | Signal | Dismissal
 """The parent's word."""
 ChildEvent = Birth | Death
 """The fork server's word, once it is ready."""
-DEMANDS: TypeAdapter[Demand] = TypeAdapter(Annotated[Demand, Field(discriminator="do")])
-EVENTS: TypeAdapter[ChildEvent] = TypeAdapter(Annotated[ChildEvent, Field(discriminator="of")])
+LATER = ConfigDict(defer_build=True)
+DEMANDS: TypeAdapter[Demand] = TypeAdapter(Annotated[Demand, Field(discriminator="do")], config=LATER)
+EVENTS: TypeAdapter[ChildEvent] = TypeAdapter(Annotated[ChildEvent, Field(discriminator="of")], config=LATER)

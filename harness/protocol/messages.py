@@ -21,9 +21,9 @@ comes and goes with this period does not fall beside it in all of them."""
 
 
 class Message(BaseModel):
-    """One message."""
+    """One message; what checks a kind of them is built when the first is made, as of a record's parts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SlurmShape(Message):

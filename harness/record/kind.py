@@ -53,3 +53,7 @@ class Undertaking(ABC):
     def counted(self, cells: int) -> int:
         """What `list` counts as the cells of a run whose manifest holds `cells`."""
         return cells
+
+    def cell_of(self, member: str) -> str:
+        """The id of the cell that a member of a planned group is a trial of."""
+        return member

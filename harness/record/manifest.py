@@ -144,6 +144,10 @@ class ComparisonRecord(RecordModel, Undertaking):
             own_verdict=True,
         )
 
+    def cell_of(self, member: str) -> str:
+        """Its groups list sides by name."""
+        return next((side.cell_id for side in self.sides if side.name == member), member)
+
 
 class ArmRecord(RecordModel):
     """One arm of a validation's round: a cell, the cell again, or the cell with something planted."""

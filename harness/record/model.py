@@ -14,8 +14,8 @@ class RecordModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-def build(part: type[RecordModel] = RecordModel) -> None:
-    """Build what checks each kind of part now, once, and not in each process that is forked from this one."""
+def build(part: type[BaseModel]) -> None:
+    """Build what checks each kind of `part` now, once, and not in each process that is forked from this one."""
     part.model_rebuild()
     for kind in part.__subclasses__():
         build(kind)

@@ -7,10 +7,11 @@ from pydantic import ValidationInfo, field_validator
 
 from harness.errors import UsageError
 from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
-from harness.spec.grouping import COMPETING, SIDE_BY_SIDE
+from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
 from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, DistributedCell, Shape, Work, kind_of_work
+from harness.visible import plural
 
 __all__ = [
     "LATER",
@@ -170,6 +171,26 @@ class TrainingCell(Axes, DistributedCell):
         if self.workers > 1:
             return f"{self.strategy} {self.workers} workers ×{self.replicas}"
         return f"{self.strategy} ×{self.replicas}"
+
+    def in_words(self, all_cores: int = 0) -> str:
+        """What to type after `tf.distribute`, in effect."""
+        of = "worker" if self.asynchronous else "replica"
+        batch = f"batch {self.batch_size} a {of}" if self.batch_scope != "global" else f"global batch {self.batch_size}"
+        if self.strategy == "none":
+            wide = all_cores > 1
+            parts = [f"no strategy on all {all_cores} cores"] if wide else ["no strategy", "one device"]
+            rest = sayings(self, without=THREADS if wide else (), in_words=True)
+            return ", ".join([*parts, f"batch {self.batch_size}", *rest])
+        parts = [self.strategy]
+        if self.asynchronous:
+            parts += [plural(self.workers, "worker"), plural(self.ps, "parameter server")]
+        elif self.workers > 1:
+            parts.append(f"{self.workers} workers of {plural(self.replicas, 'replica')}")
+        else:
+            parts.append(plural(self.replicas, "replica"))
+        if self.model_shards > 1:
+            parts.append(f"a mesh of {self.mesh}")
+        return ", ".join([*parts, batch, *sayings(self, in_words=True)])
 
     def named(self, without: Collection[str] = ()) -> str:
         """The label, of which what follows the batch says nothing of the keys in `without`."""

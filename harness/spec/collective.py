@@ -171,8 +171,7 @@ class CollectiveCell(_Keys):
         who = replicas if self.workers == 1 else f"{self.workers} workers of {replicas}"
         return ", ".join(filter(None, [who, self.device, self.network]))
 
-    @property
-    def words(self) -> str:
+    def in_words(self, all_cores: int = 0) -> str:
         """The label: a step is that and nothing else."""
         return self.label
 

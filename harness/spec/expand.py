@@ -2,27 +2,27 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
+from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
 from harness.spec.entry import KEEP
-from harness.spec.grouping import apart
+from harness.spec.grouping import THREADS, apart
 from harness.spec.mesh import Mesh
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
-from harness.spec.work import EXAMPLES, OwnStepCell
+from harness.spec.work import EXAMPLES, DistributedCell, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
-THREADS = ("intra_op_threads",)
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
+_Expanded = TypeVar("_Expanded", bound=DistributedCell)
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,28 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     sweep = sweep.model_copy(update={"model": list(models)})
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
-    cells: dict[TrainingCell, None] = {}
-    left_out: dict[LeftOut, None] = {}
-    for combination in _product(sweep, catalogue):
-        if isinstance(combination, LeftOut):
-            left_out[combination] = None
-        else:
-            cells[combination] = None
-    if not cells:
-        raise _nothing_left(left_out)
-    asked = tuple(cells)
+    asked, left_out = _sorted_out(_trainings(sweep, catalogue))
+    cells = dict.fromkeys(asked)
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
-    ordered = sorted(cells, key=_order)
-    return Matrix(tuple(ordered), tuple(left_out), added)
+    ordered = sorted(cells, key=_by_table)
+    return Matrix(tuple(ordered), left_out, added)
+
+
+def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
+    """The cells and what is left out, each once; UsageError where no cell is left."""
+    cells: dict[_Expanded, None] = {}
+    left_out: dict[LeftOut, None] = {}
+    for one in found:
+        if isinstance(one, LeftOut):
+            left_out[one] = None
+        else:
+            cells[one] = None
+    if not cells:
+        reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
+        raise UsageError(f"no combination is left to run ({reasons})")
+    return tuple(cells), tuple(left_out)
 
 
 def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
@@ -86,47 +93,43 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         if not catalogue.strategies[name].collectives:
             able = " or ".join(_able(catalogue, lambda traits: traits.collectives))
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {able} only")
-    of_trainings = {key: list(ASKED[key].values[:1]) for key in ASKED if not sweep.asked(key)}
-    cells: dict[CollectiveCell, None] = {}
-    left_out: dict[LeftOut, None] = {}
-    for at in _combinations(sweep.model_copy(update=of_trainings), catalogue):
-        reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
-        if at.network and at.workers == 1 and not reason:
-            reason = LeftOut(f"{at.strategy}, 1 worker over a network", ALONE)
-        packings, refused = ([], [reason]) if reason else _packings(sweep, catalogue, at)
-        left_out.update(dict.fromkeys(refused))
-        for packing, collective, size in itertools.product(packings, sweep.asked("collective"), sweep.asked("size")):
-            cell = _collective(at, packing, collective, size)
-            if isinstance(cell, LeftOut):
-                left_out[cell] = None
-            else:
-                cells[cell] = None
-    if not cells:
-        raise _nothing_left(left_out)
+    cells, left_out = _sorted_out(_buffers(sweep, catalogue))
     ordered = sorted(cells, key=_order_of_collective)
-    return Matrix(tuple(ordered), tuple(left_out))
+    return Matrix(tuple(ordered), left_out)
 
 
-def _collective(at: TrainingCell, packing: str, collective: str, size: int) -> CollectiveCell | LeftOut:
-    """The cell of a buffer of at most `size`, cut as nccl-tests cuts it where each replica has a share."""
-    n = at.replicas_in_sync
+def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | LeftOut]:
+    for point in _product(CollectiveCell.model_fields, sweep, catalogue):
+        at = CollectiveCell.model_construct(**point)
+        reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
+        if reason is not None:
+            yield reason
+            continue
+        packings, refused = _packings(sweep, catalogue, at)
+        yield from refused
+        for packing, collective, size in itertools.product(packings, sweep.asked("collective"), sweep.asked("size")):
+            yield _collective({**at.model_dump(), "packing": packing}, collective, size, at.replicas_in_sync)
+
+
+def _collective(keys: Mapping[str, Any], collective: str, size: int, n: int) -> CollectiveCell | LeftOut:
+    """The cell of a buffer of at most `size`, cut as nccl-tests cuts it where each of n replicas has a share."""
     whole = in_whole_shares(collective, size, n)
     if not whole:
         told = f"{collective} of {size} bytes over {n} replicas"
         return LeftOut(told, f"a share is one float32 or more: {ELEMENT_BYTES * n} bytes at least")
-    shared = {key: getattr(at, key) for key in CollectiveCell.model_fields if key in TrainingCell.model_fields}
-    return CollectiveCell.model_validate({**shared, "packing": packing, "collective": collective, "size": whole})
+    return CollectiveCell.model_validate({**keys, "collective": collective, "size": whole})
 
 
-def _nobody_to_send_to(at: TrainingCell) -> LeftOut | None:
-    if at.replicas_in_sync > 1:
-        return None
-    return LeftOut(f"{at.strategy} × 1 replica", "one replica has nobody to send to")
+def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
+    if at.replicas_in_sync == 1:
+        return LeftOut(f"{at.strategy} × 1 replica", "one replica has nobody to send to")
+    if at.network and at.workers == 1:
+        return LeftOut(f"{at.strategy}, 1 worker over a network", ALONE)
+    return None
 
 
 def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
-    by_table = (TABLE[key].rank(cell.get(key)) for key in OUTER_FIRST if key in CollectiveCell.model_fields)
-    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table)
+    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *_by_table(cell))
 
 
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
@@ -144,11 +147,6 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     for key, axis in TABLE.items():
         if axis.choices is not None:
             _known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
-
-
-def _nothing_left(left_out: Iterable[LeftOut]) -> UsageError:
-    reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
-    return UsageError(f"no combination is left to run ({reasons})")
 
 
 def training_base_of(cell: TrainingCell) -> TrainingCell:
@@ -198,27 +196,27 @@ def known_bases(cells: Iterable[Cell]) -> BasesOf:
     return of
 
 
-def _combinations(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell]:
-    """The product of the axes, each point a cell as far as it goes: before it is known to make sense, unchecked.
+def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
+    """The product of the axes among the keys of a kind of cell: before it is known what makes sense, unchecked.
 
     An axis that the strategy does not take is at its default, and data that nobody asked for are the model's own.
     """
-    keys = [key for key in OUTER_FIRST if key in ASKED and ASKED[key].values]
-    defaults = {key: field.default for key, field in Axes.model_fields.items() if not field.is_required()}
+    keys = [key for key in OUTER_FIRST if key in cell_keys and key in ASKED and ASKED[key].values]
     for values in itertools.product(*(sweep.asked(key) for key in keys)):
         point = dict(zip(keys, values, strict=True))
         traits = catalogue.strategies[point["strategy"]]
         for key, axis in TABLE.items():
             if axis.takers is not None and axis.takers.dropped and not axis.takers.are(traits):
                 point.pop(key, None)
-        if "data" not in sweep.model_fields_set and "model" in point:
+        if "model" in point and "data" not in sweep.model_fields_set:
             point["data"] = catalogue.model_traits(point["model"]).data or point["data"]
-        yield TrainingCell.model_construct(**{**defaults, **point})
+        yield point
 
 
-def _product(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
-    for at in _combinations(sweep, catalogue):
-        reason = _nonsense(catalogue, at)
+def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
+    for point in _product(TrainingCell.model_fields, sweep, catalogue):
+        at = TrainingCell.model_construct(**point)
+        reason = _misfit(catalogue, at) or _nonsense(catalogue, at) or _undivided(at)
         if reason is not None:
             yield reason
             continue
@@ -240,12 +238,10 @@ def _examples_an_update(at: TrainingCell) -> int:
     return replica if at.asynchronous else replica * at.replicas_in_sync
 
 
-def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
-    """Why the combination makes no sense, or None when it does."""
+def _nonsense(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
+    """Why the combination makes no sense whatever its replicas do, or None when it does."""
     traits, op, n = catalogue.strategies[at.strategy], at.cross_device_op, at.replicas_in_sync
     name = f"strategy '{at.strategy}'"
-    if reason := _misfit(catalogue, at):
-        return LeftOut(f"{at.model} on {at.data}", reason)
     if traits.devices is not None and at.device not in traits.devices:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
     if at.workers > 1 and not traits.multi_worker:
@@ -268,12 +264,14 @@ def _nonsense(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
         return LeftOut(f"{at.strategy} with {op}", f"'{op}' is an op of {', '.join(takers)}")
     if op != "auto" and n == 1:
         return LeftOut(f"{at.strategy} × 1 replica with {op}", "one replica has nothing to reduce across devices")
-    if at.batch_scope == "global" and at.batch_size % n:
-        return LeftOut(
-            f"global batch {at.batch_size} over {n} replicas",
-            f"{n} replicas do not divide a global batch of {at.batch_size}",
-        )
     return None
+
+
+def _undivided(at: TrainingCell) -> LeftOut | None:
+    n, batch = at.replicas_in_sync, at.batch_size
+    if at.batch_scope != "global" or batch % n == 0:
+        return None
+    return LeftOut(f"global batch {batch} over {n} replicas", f"{n} replicas do not divide a global batch of {batch}")
 
 
 def _able(catalogue: Catalogue, can: Callable[[StrategyTraits], bool]) -> tuple[str, ...]:
@@ -287,25 +285,26 @@ def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
     return known.strategies if known is not None else _able(catalogue, lambda traits: traits.takes_own_op)
 
 
-def _misfit(catalogue: Catalogue, at: TrainingCell) -> str | None:
+def _misfit(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
+    combination = f"{at.model} on {at.data}"
     if is_own_code(at.data) and not is_own_code(at.model):
-        return OWN_DATA_ALONE
+        return LeftOut(combination, OWN_DATA_ALONE)
     takes = catalogue.model_traits(at.model).takes
     fitting = (*takes, "anything")
     if not takes or catalogue.data_gives(at.data) in fitting:
         return None
     names = [name for name in catalogue.data if catalogue.data_gives(name) in fitting]
-    return f"it takes {' or '.join(takes)}: --data {' or '.join(names)}"
+    return LeftOut(combination, f"it takes {' or '.join(takes)}: --data {' or '.join(names)}")
 
 
-def _past_networks(catalogue: Catalogue, at: TrainingCell) -> bool:
+def _past_networks(catalogue: Catalogue, at: DistributedCell) -> bool:
     """Whether an emulated network would carry nothing of the combination's reductions."""
     op = catalogue.cross_device_ops.get(at.cross_device_op)
     return op is not None and op.past_networks and catalogue.devices[at.device].cores is None
 
 
-def _packings(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:
+def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[list[str], list[LeftOut]]:
     """The packings that the op takes among those asked for; what does not apply is listed, not run."""
     asked = {kind: sweep.asked(kind) for kind in TABLE["packing"].kinds}
     traits, op = catalogue.strategies[at.strategy], at.cross_device_op
@@ -367,5 +366,6 @@ def _known(key: str, given: Iterable[str], valid: list[str], or_like: str, patte
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 
 
-def _order(cell: TrainingCell) -> tuple[Any, ...]:
-    return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST)
+def _by_table(cell: DistributedCell) -> tuple[Any, ...]:
+    keys = type(cell).model_fields
+    return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST if key in keys)

@@ -25,7 +25,7 @@ LISTS = ("strategy", "fault", "checkpoint_every")
 class Faults(BaseModel):
     """Every key of a spec. Times are in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     strategy: list[str] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
     fault: Annotated[list[FaultName], Setting(help=f"faults: {', '.join(FAULT_NAMES)}")] = list(FAULT_NAMES)

@@ -11,6 +11,8 @@ from harness.spec.work import Cell
 
 SIZE = "global_batch_size"
 """Follows from other keys."""
+THREADS = ("intra_op_threads",)
+"""What base cases differ in: one device, or one process on the whole machine."""
 
 
 def keys_of(takes: Callable[[Axis], object]) -> frozenset[str]:

@@ -36,13 +36,13 @@ def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = Fal
     return [text for text in found if text]
 
 
-def value_words(cell: Axes, key: str) -> str:
+def value_words(cell: BaseModel, key: str) -> str:
     """The value of a key that labels leave out, where it must be told all the same: `digits`, `no XLA`."""
     words = TABLE[key].words
     return str(getattr(cell, key)) if words is None else words(cell)
 
 
-def untold(cell: Axes, keys: Collection[str]) -> str:
+def untold(cell: BaseModel, keys: Collection[str]) -> str:
     """`, float32, no XLA`: values of `keys` that what a name says of `cell` leaves out."""
     return "".join(f", {value_words(cell, key)}" for key in keys if not _word(key, in_words=True)(cell))
 

@@ -75,7 +75,7 @@ PATTERNS = {
 
 
 class _Lists(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: Annotated[str, Field(pattern=NAME)] = "sweep"
 

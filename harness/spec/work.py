@@ -112,7 +112,7 @@ def _is_union(cls: type[BaseModel]) -> bool:
 class Cell(BaseModel, ABC):
     """One configuration to measure, of whatever kind of work; identified by a hash of its canonical form."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tag: ClassVar[str] = ""
     """The kind's name, set by `kind_of_work`."""
@@ -134,9 +134,8 @@ class Cell(BaseModel, ABC):
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
 
-    @property
-    def words(self) -> str:
-        """What one step does, in a few plain words."""
+    def in_words(self, all_cores: int = 0) -> str:
+        """What one step does, in a few plain words; `all_cores` of a process that is shown to have had so many."""
         return f"{self.subject}, {self.work.amount:,} {self.work.quantity.many} a step"
 
     @property

@@ -42,13 +42,15 @@ def preload(name: str) -> tuple["Engine", dict[str, str]]:
     start = time.perf_counter()
     import harness.trial.serving  # noqa: F401  and what every fork will call
     from harness.protocol.engine import IMPORT_S
-    from harness.record.model import build
+    from harness.protocol.messages import Message
+    from harness.record.model import RecordModel, build
     from harness.trial.engines import engine_of
 
     engine = engine_of(name)
     engine.catalogue()
     versions = engine.preload()
-    build()
+    build(RecordModel)
+    build(Message)
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.
     return engine, {

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import run
+from harness.record import RunStore
+from tests.record.examples import manifest, trial
 
 Harness = Callable[..., tuple[int, str, str]]
 
@@ -21,3 +23,11 @@ def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A run of one trial under `results`."""
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        store.append(trial(0))
+    return store.path

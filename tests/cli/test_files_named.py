@@ -3,10 +3,6 @@
 import fcntl
 import gzip
 import os
-import secrets
-import socket
-import stat
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +11,6 @@ import pytest
 from harness.errors import StorageError
 from harness.record import RunStore
 from harness.record.files import replace_file
-from tests.record.examples import manifest, trial
 
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]
@@ -33,13 +28,6 @@ READING = (
     ("ab", "{}"),
     ("worker", "--connect", "a:7000", "--token-file", "{}"),
 )
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    with RunStore.create(tmp_path / "results", manifest()) as store:
-        store.append(trial(0))
-    return store.path
 
 
 @pytest.mark.parametrize("arguments", WRITING[:1] + WRITING[2:3], ids=lambda given: given[0])
@@ -138,69 +126,6 @@ def test_a_device_is_written_to_and_stays_one(harness: Run, tmp_path: Path, argu
     assert (code, error.count("\n")) == (4, 1)
     assert "No space left on device" in error
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
-
-
-def test_a_pipe_is_written_to_where_somebody_reads_it(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(OSError, match="No such device or address"):
-        replace_file(pipe, b"data")
-    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:  # noqa: PTH123
-        writer = threading.Thread(target=replace_file, args=(pipe, b"data"))
-        writer.start()
-        writer.join()
-        assert reader.read() == b"data"
-    assert pipe.is_fifo()
-
-
-def test_an_open_file_of_the_shell_is_added_to_and_not_replaced(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    file.write_bytes(b"before\n")
-    with file.open("ab") as opened:
-        replace_file(Path(f"/dev/fd/{opened.fileno()}"), b"after\n")
-    assert file.read_bytes() == b"before\nafter\n"
-
-
-def test_a_socket_is_refused(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "s"))
-        with pytest.raises(OSError, match="No such device or address"):
-            replace_file(tmp_path / "s", b"data")
-    assert (tmp_path / "s").is_socket()
-
-
-@pytest.mark.parametrize("what", ["file", "pipe", "link"])
-def test_what_lies_beside_an_output_is_untouched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """Even what has the very name of the temporary file."""
-    beside = tmp_path / ".taken.tmp"
-    if what == "file":
-        beside.write_text("precious")
-    elif what == "pipe":
-        os.mkfifo(beside)
-    else:
-        beside.symlink_to("nowhere")
-    before = beside.lstat()
-    with monkeypatch.context() as patched:
-        patched.setattr(secrets, "token_hex", lambda _: "taken")
-        with pytest.raises(FileExistsError):
-            replace_file(tmp_path / "cells.csv", b"data")
-    replace_file(tmp_path / "cells.csv", b"data")
-    assert (beside.lstat().st_ino, beside.lstat().st_size) == (before.st_ino, before.st_size)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".taken.tmp", "cells.csv"]
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o666, 0o640])
-def test_an_output_has_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -> None:
-    output = tmp_path / "cells.csv"
-    output.touch()
-    output.chmod(mode)
-    replace_file(output, b"data")
-    assert stat.S_IMODE(output.stat().st_mode) == mode
-
-
-def test_an_output_may_have_any_name_that_the_disk_takes(tmp_path: Path) -> None:
-    replace_file(tmp_path / ("a" * 255), b"data")
-    assert [path.name for path in tmp_path.iterdir()] == ["a" * 255]
 
 
 def test_no_index_is_put_outside_a_folder_of_reports(harness: Run, tmp_path: Path) -> None:
@@ -324,100 +249,3 @@ def test_a_damaged_compressed_record_is_one_line_with_its_name(harness: Run, sto
     code, _, error = harness(verb, *runs)
     assert (code, error.count("\n")) == (4, 1)
     assert "trials.jsonl.gz': it is a damaged gzip file" in error
-
-
-@pytest.mark.parametrize(
-    ("toml", "key"),
-    [
-        ("trials = 2\nreplicas = " + "[" * 5000 + "]" * 5000, "replicas"),
-        ("replicas = [1]\nmodel = [\n" + "[" * 100_000, "model"),
-        ("replicas" + ".a" * 48 + " = 1", "replicas"),
-        ("x = " + "{a = " * 5000, "x"),
-    ],
-)
-def test_a_spec_that_is_nested_too_deeply_is_one_line_with_file_and_key(
-    harness: Run, tmp_path: Path, toml: str, key: str
-) -> None:
-    (tmp_path / "deep.toml").write_text(toml)
-    for verb in ("sweep", "faults"):
-        code, out, error = harness(verb, "deep.toml", "--dry-run")
-        assert (code, out, error.count("\n")) == (2, "", 1)
-        assert "deep.toml" in error
-        assert key in error
-        assert len(error) < 500
-
-
-@pytest.mark.parametrize(
-    "toml",
-    [
-        "replicas" + ".a" * 300_000 + " = 1",
-        "[replicas" + ".a" * 300_000 + "]",
-        "strategy = {replicas" + ' . \'a\'."a\\"=."' * 49 + " = 1}",
-    ],
-)
-def test_a_spec_with_a_key_of_many_parts_is_refused_before_it_is_parsed(
-    harness: Run, tmp_path: Path, toml: str
-) -> None:
-    (tmp_path / "long.toml").write_text("trials = 2\n" + toml)
-    code, out, error = harness("sweep", "long.toml", "--dry-run")
-    assert (code, out) == (2, "")
-    assert error == "harness: SPEC: 'long.toml': line 2: a key has more than 48 dots\n"
-
-
-@pytest.mark.parametrize("value", ["0.1," * 1000, "'" + "." * 1000 + "'", "'" + "a" * 500_000 + "'"])
-def test_values_and_long_words_are_no_keys_of_many_parts(harness: Run, tmp_path: Path, value: str) -> None:
-    (tmp_path / "long.toml").write_text(f"replicas = [{value}]")
-    assert "dots" not in harness("sweep", "long.toml", "--dry-run")[2]
-
-
-@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
-def test_a_record_that_is_nested_too_deeply_is_one_line_with_its_file(harness: Run, stored: Path, name: str) -> None:
-    (stored / name).write_text('{"run_id": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
-    code, _, error = harness("show", str(stored))
-    assert (code, error.count("\n")) == (4, 1)
-    assert name in error
-
-
-DIGITS = "9" * 5000
-
-
-@pytest.mark.parametrize(
-    ("toml", "key"),
-    [
-        (f"replicas = [1]\ntrials = {DIGITS}", "trials"),
-        (f"model = 'mlp'\nreplicas = [\n  1,\n  {'9_9' * 2500},\n]\ntrials = 3", "replicas"),
-        (f"timeout = -{DIGITS}", "timeout"),
-        *((f"{key} = 0x{'f' * 5000}", key) for key in ("seed", "timeout", "model", "strategy")),
-    ],
-)
-def test_a_number_of_thousands_of_digits_in_a_spec_is_one_line_with_file_and_key(
-    harness: Run, tmp_path: Path, toml: str, key: str
-) -> None:
-    (tmp_path / "long.toml").write_text(toml)
-    for arguments in (("sweep", "--dry-run"), ("faults", "--dry-run"), ("ab", "--b", "replicas=2")):
-        code, out, error = harness(arguments[0], "long.toml", *arguments[1:])
-        assert (code, out, error.count("\n")) == (2, "", 1)
-        assert key in error
-        assert len(error) < 500
-    assert [path.name for path in tmp_path.iterdir()] == ["long.toml"]
-
-
-@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
-def test_a_record_with_a_number_of_thousands_of_digits_is_one_line_with_its_file_and_is_no_torn_end(
-    harness: Run, stored: Path, name: str
-) -> None:
-    before = '{"run_id": ' + DIGITS + "}\n"
-    (stored / name).write_text(before)
-    for arguments in (("show", str(stored)), ("export", str(stored)), ("sweep", "--resume", str(stored))):
-        code, out, error = harness(*arguments)
-        assert (code, out, error.count("\n")) == (4, "", 1)
-        assert name in error
-        assert len(error) < 500
-    assert (stored / name).read_text() == before
-
-
-def test_a_value_of_thousands_of_characters_is_not_echoed_whole(harness: Run) -> None:
-    for flag in ("--name", "--model", "--strategy", "--replicas", "--mesh", "--resume"):
-        code, _, error = harness("sweep", flag, "a" * 5000)
-        assert (code, error.count("\n")) == (2, 1)
-        assert len(error) < 800

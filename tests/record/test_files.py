@@ -1,5 +1,10 @@
 """What is read of a file and what may be written to, told by the file alone."""
 
+import os
+import secrets
+import socket
+import stat
+import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +15,7 @@ from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record import RunStore, load_run
 from harness.record.fault_log import load_faults
-from harness.record.files import is_setting
+from harness.record.files import is_setting, replace_file
 from tests.record.examples import manifest, trial
 
 KERNEL = (
@@ -86,3 +91,66 @@ def test_what_stands_where_a_folder_of_results_should_be_is_said_in_words(tmp_pa
     said = {"file": "is a file, no folder", "dangling": "is a link that leads nowhere"}[what]
     with pytest.raises(StorageError, match=rf"'{tmp_path / what}' {said}; move "):
         RunStore.create(tmp_path / what, manifest())
+
+
+def test_a_pipe_is_written_to_where_somebody_reads_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="No such device or address"):
+        replace_file(pipe, b"data")
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:  # noqa: PTH123
+        writer = threading.Thread(target=replace_file, args=(pipe, b"data"))
+        writer.start()
+        writer.join()
+        assert reader.read() == b"data"
+    assert pipe.is_fifo()
+
+
+def test_an_open_file_of_the_shell_is_added_to_and_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(b"before\n")
+    with file.open("ab") as opened:
+        replace_file(Path(f"/dev/fd/{opened.fileno()}"), b"after\n")
+    assert file.read_bytes() == b"before\nafter\n"
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        with pytest.raises(OSError, match="No such device or address"):
+            replace_file(tmp_path / "s", b"data")
+    assert (tmp_path / "s").is_socket()
+
+
+@pytest.mark.parametrize("what", ["file", "pipe", "link"])
+def test_what_lies_beside_an_output_is_untouched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Even what has the very name of the temporary file."""
+    beside = tmp_path / ".taken.tmp"
+    if what == "file":
+        beside.write_text("precious")
+    elif what == "pipe":
+        os.mkfifo(beside)
+    else:
+        beside.symlink_to("nowhere")
+    before = beside.lstat()
+    with monkeypatch.context() as patched:
+        patched.setattr(secrets, "token_hex", lambda _: "taken")
+        with pytest.raises(FileExistsError):
+            replace_file(tmp_path / "cells.csv", b"data")
+    replace_file(tmp_path / "cells.csv", b"data")
+    assert (beside.lstat().st_ino, beside.lstat().st_size) == (before.st_ino, before.st_size)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".taken.tmp", "cells.csv"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666, 0o640])
+def test_an_output_has_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -> None:
+    output = tmp_path / "cells.csv"
+    output.touch()
+    output.chmod(mode)
+    replace_file(output, b"data")
+    assert stat.S_IMODE(output.stat().st_mode) == mode
+
+
+def test_an_output_may_have_any_name_that_the_disk_takes(tmp_path: Path) -> None:
+    replace_file(tmp_path / ("a" * 255), b"data")
+    assert [path.name for path in tmp_path.iterdir()] == ["a" * 255]

@@ -12,7 +12,6 @@ from harness.report.words.caveats import useless_words
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
-from harness.spec.cell import TrainingCell
 from harness.visible import plural, printable
 
 COLUMNS = 80
@@ -173,6 +172,5 @@ def _cell(work: WorkloadSummary, cell_id: str | None) -> CellSummary:
 def _name(work: WorkloadSummary, cell: CellSummary) -> str:
     """A base case in words, any other as tables have it."""
     of = cell.trials.cell
-    base = isinstance(of, TrainingCell) and of.is_base
-    words = marked(described(cell.trials), cell.trials) if base else cell.label
+    words = marked(described(cell.trials), cell.trials) if of.is_base else cell.label
     return shortened(words + default_words(work, cell), _LONGEST)

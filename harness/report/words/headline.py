@@ -3,7 +3,6 @@
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus_now, ratio, sentence, significant
-from harness.spec.cell import TrainingCell
 from harness.spec.naming import TOLD, untold, value_words
 from harness.visible import printable
 
@@ -49,14 +48,13 @@ def without_strategy(work: WorkloadSummary) -> str:
     """`no strategy on all 2 cores` where that is the better base case; `no strategy (float32)` where there are more."""
     base = next(cell.trials for cell in work.cells if cell.cell_id == work.answer.base_id)
     words = f"no strategy on all {base.all_cores} cores" if base.all_cores > 1 else "no strategy"
-    told = [value_words(base.cell, key) for key in varying(work) if isinstance(base.cell, TrainingCell)]
+    told = [value_words(base.cell, key) for key in varying(work)]
     return f"{words} ({', '.join(told)})" if told else words
 
 
 def default_words(work: WorkloadSummary, cell: CellSummary) -> str:
     """`, float32`: what its own words leave out of keys of which the ranking holds several values."""
-    of = cell.trials.cell
-    return untold(of, varying(work)) if isinstance(of, TrainingCell) else ""
+    return untold(cell.trials.cell, varying(work))
 
 
 def varying(work: WorkloadSummary) -> list[str]:

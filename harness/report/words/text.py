@@ -5,10 +5,8 @@ from collections.abc import Iterable
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
-from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import THREADS
-from harness.spec.naming import sayings
-from harness.visible import one_line, plural, printable
+from harness.spec.cell import Cell
+from harness.visible import one_line, printable
 
 NOTHING = "–"
 NOT_JUDGED = "Not judged: the sweep has not finished."
@@ -171,27 +169,4 @@ def described(cell: CellTrials) -> str:
 
 def describe(cell: Cell, all_cores: int = 0) -> str:
     """The cell in a few plain words: what to type after `tf.distribute`, in effect."""
-    if not isinstance(cell, TrainingCell):
-        return printable(cell.words)
-    return printable(_describe(cell, all_cores))
-
-
-def _describe(cell: TrainingCell, all_cores: int) -> str:
-    of = "worker" if cell.asynchronous else "replica"
-    batch = f"global batch {cell.batch_size}" if cell.batch_scope == "global" else f"batch {cell.batch_size} a {of}"
-    if cell.strategy == "none":
-        wide = all_cores > 1
-        parts = [f"no strategy on all {all_cores} cores"] if wide else ["no strategy", "one device"]
-        rest = sayings(cell, without=THREADS if wide else (), in_words=True)
-        return ", ".join([*parts, f"batch {cell.batch_size}", *rest])
-    parts = [cell.strategy]
-    if cell.asynchronous:
-        parts += [plural(cell.workers, "worker"), plural(cell.ps, "parameter server")]
-    elif cell.workers > 1:
-        parts.append(f"{cell.workers} workers of {plural(cell.replicas, 'replica')}")
-    else:
-        parts.append(plural(cell.replicas, "replica"))
-    if cell.model_shards > 1:
-        parts.append(f"a mesh of {cell.mesh}")
-    parts.append(batch)
-    return ", ".join([*parts, *sayings(cell, in_words=True)])
+    return printable(cell.in_words(all_cores))

@@ -17,7 +17,8 @@ from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
 from harness.run.process.engines import python_for
-from harness.run.process.zygote import Zygote, packages_of, renew
+from harness.run.process.renewal import packages_of, renew
+from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Listener, Progress
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial

@@ -21,8 +21,9 @@ from harness.run.kinds.decision import OF_UNLIKE_STEPS, WINDOWING
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
 from harness.run.process.engines import python_for
 from harness.run.process.interpreters import examine, our_interpreter
+from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
-from harness.run.process.zygote import Zygote, packages_of
+from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, software_of

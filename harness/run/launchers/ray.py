@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from harness.protocol.messages import LauncherOptions
 from harness.run.launchers.agents.identity import told_variables
 from harness.run.launchers.agents.session import AgentLauncher, Session
@@ -122,6 +120,8 @@ def _asked(ray: Any, bundle: dict[str, float], hosts: int, session: Session) -> 
 
 def _runs_here() -> bool:
     """Whether a node of a cluster does: each has a raylet."""
+    import psutil
+
     return any(process.info["name"] == "raylet" for process in psutil.process_iter(["name"]))
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +19,6 @@ from harness.errors import HarnessError
 from harness.files import read_end
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal, Readiness, Signal, Spawn
-from harness.protocol.engine import IMPORT_S
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
 from harness.protocol.messages import Request
 from harness.record.cluster import ClusterRecord
@@ -379,26 +378,3 @@ def _line(order: Spawn) -> bytes:
     except PydanticSerializationError:
         where = "data_dir, TMPDIR or the folder of results"
         raise ZygoteError(f"a path that trials are told ({where}) has bytes that are no UTF-8") from None
-
-
-def renew(zygotes: Iterable[Zygote]) -> None:
-    """Another process in the place of each, imported side by side; no trial of theirs may be alive.
-
-    Raises what `Zygote.start` does, and ZygoteError where what was imported then is not what there is now.
-    """
-    several = [(zygote, packages_of(zygote)) for zygote in zygotes]
-    for zygote, _ in several:
-        zygote.stop()
-        zygote.launch()
-    for zygote, before in several:
-        zygote.start()
-        if (now := packages_of(zygote)) != before:
-            changed = [
-                f"{name} {before.get(name)} became {new}" for name, new in now.items() if new != before.get(name)
-            ]
-            raise ZygoteError(f"packages changed while the run was under way ({', '.join(changed)}); begin a new run")
-
-
-def packages_of(zygote: Zygote) -> dict[str, str]:
-    """The versions that its own process tells: Python's and the packages'."""
-    return {name: version for name, version in zygote.versions.items() if name != IMPORT_S}

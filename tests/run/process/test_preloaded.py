@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from harness.run.process.zygote import Zygote, renew
+from harness.run.process.renewal import renew
+from harness.run.process.zygote import Zygote
 from tests.preloaded import ROOT, Forked, handed_in
 
 pytestmark = pytest.mark.tensorflow

@@ -14,7 +14,8 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.protocol.messages import Report, Request
-from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError, renew
+from harness.run.process.renewal import renew
+from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError
 from tests.record.examples import cell
 
 WITHOUT_TENSORFLOW = f"""#!{sys.executable}

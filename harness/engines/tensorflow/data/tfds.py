@@ -5,10 +5,9 @@ import functools
 import re
 import socket
 import sys
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
@@ -216,9 +215,11 @@ def _check_manual_files(source: TfdsSource, builder: Any, data_dir: Path) -> Non
 
 def _check_network(source: TfdsSource, builder: Any) -> None:
     """HarnessError within seconds where there is no network; tensorflow-datasets itself retries for minutes."""
-    if urllib.request.getproxies():
+    from urllib.request import getproxies  # with ssl, which a list of names needs not
+
+    if getproxies():
         return  # then the proxy looks up names, and this machine may not be able to
-    urls = [urllib.parse.urlsplit(url) for url in builder.url_infos or {}]
+    urls = [urlsplit(url) for url in builder.url_infos or {}]
     hosts = sorted({(url.hostname, url.port or (80 if url.scheme == "http" else 443)) for url in urls if url.hostname})
     failure: OSError | None = None
     for host in hosts[:3]:

@@ -36,7 +36,8 @@ esac
 exec {real} "$@"
 """
 
-Start = Callable[..., "subprocess.Popen[str]"]
+Process = subprocess.Popen[str]
+Start = Callable[..., Process]
 
 
 def without_tensorflow(folder: Path) -> str:
@@ -56,9 +57,9 @@ def without_tensorflow(folder: Path) -> str:
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start `python -m harness worker ARGUMENTS` with the token, unless another is given; ended with the test."""
     python = without_tensorflow(tmp_path)
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> "subprocess.Popen[str]":
+    def begin(*arguments: str, token: str = TOKEN, before: Sequence[str] = ()) -> Process:
         started.append(
             subprocess.Popen(
                 [*before, python, "-m", "harness", "worker", *arguments],
@@ -93,9 +94,15 @@ def meeting(told: list[str]) -> Iterator[Meeting]:
 
 
 @pytest.fixture
-def agent(meeting: Meeting, start: Start) -> Agent:
-    """One agent that is ready."""
-    start("--connect", meeting.address())
+def worker(meeting: Meeting, start: Start) -> Process:
+    """The process of one agent."""
+    return start("--connect", meeting.address())
+
+
+@pytest.fixture
+def agent(meeting: Meeting, worker: Process) -> Agent:
+    """The agent of `worker`, which is ready."""
+    assert worker.poll() is None
     return joined(meeting, 1)[0]
 
 

@@ -27,7 +27,7 @@ from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
 from harness.spec.network import Network
-from tests.run.launchers.agents.conftest import TOKEN, Start, comes_true, joined, request
+from tests.run.launchers.agents.conftest import TOKEN, Process, Start, comes_true, joined, request
 from tests.run.process.test_zygote import HANGS
 
 GONE_WITHIN_S = 10.0
@@ -93,37 +93,31 @@ def test_ports_in_a_row_are_had_whole_or_not_at_all(agent: Agent) -> None:
 
 
 def test_an_agent_that_does_not_answer_is_not_taken_for_one_without_ports_and_keeps_none(
-    meeting: Meeting, start: Start, monkeypatch: pytest.MonkeyPatch
+    worker: Process, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start("--connect", meeting.address())
-    [agent] = joined(meeting, 1)
     taken: list[int] = []
     free = agent.free
     monkeypatch.setattr(agent, "free", lambda ports: (taken.extend(ports), free(ports)))
     monkeypatch.setattr("harness.run.launchers.agents.remote.ANSWER_LIMIT_S", 0.2)
     monkeypatch.setattr(Agent.question, "__defaults__", (0.2,))
-    process.send_signal(signal.SIGSTOP)
+    worker.send_signal(signal.SIGSTOP)
     with pytest.raises(NoAnswer, match=rf"{re.escape(agent.name)} did not take ports within 0.2 s"):
         agent.hold(2)
-    process.send_signal(signal.SIGCONT)
+    worker.send_signal(signal.SIGCONT)
     assert comes_true(lambda: len(taken) == 2), "what it takes too late"
     assert comes_true(lambda: all(can_bind(port) for port in taken)), "is given back"
 
 
-def test_ports_of_an_agent_that_is_gone_are_no_answer(meeting: Meeting, start: Start) -> None:
-    process = start("--connect", meeting.address())
-    [agent] = joined(meeting, 1)
-    process.kill()
+def test_ports_of_an_agent_that_is_gone_are_no_answer(worker: Process, agent: Agent) -> None:
+    worker.kill()
     assert comes_true(lambda: agent.gone is not None)
     with pytest.raises(NoAnswer, match="is gone"):
         agent.hold(1)
 
 
 def test_when_the_preloaded_process_of_an_agent_dies_both_sides_are_told_why(
-    meeting: Meeting, start: Start, told: list[str]
+    worker: Process, agent: Agent, told: list[str]
 ) -> None:
-    worker = start("--connect", meeting.address())
-    [agent] = joined(meeting, 1)
     child = agent.spawn(request(HANGS))
     assert child.channel.receive_line(20) is not None
     [zygote] = psutil.Process(worker.pid).children()
@@ -136,8 +130,7 @@ def test_when_the_preloaded_process_of_an_agent_dies_both_sides_are_told_why(
     assert any(reason in text for text in told)
 
 
-def test_nobody_who_reads_what_it_says_costs_a_sweep_its_host(meeting: Meeting, start: Start) -> None:
-    worker = start("--connect", meeting.address())
+def test_nobody_who_reads_what_it_says_costs_a_sweep_its_host(meeting: Meeting, worker: Process) -> None:
     assert worker.stdout is not None
     assert worker.stdout.readline().startswith("joined")
     worker.stdout.close()
@@ -176,11 +169,9 @@ def test_an_agent_says_what_its_host_is(agent: Agent) -> None:
 
 
 def test_two_machines_of_one_name_are_told_apart_and_two_agents_on_one_machine_are_not(
-    meeting: Meeting, start: Start
+    meeting: Meeting, agent: Agent, start: Start
 ) -> None:
-    start("--connect", meeting.address())
-    [first] = joined(meeting, 1)
-    first.facts["machine.id"] = "of another machine"
+    agent.facts["machine.id"] = "of another machine"
     for count in (2, 3):
         start("--connect", meeting.address(), "--address", "localhost")
         joined(meeting, count)
@@ -189,14 +180,12 @@ def test_two_machines_of_one_name_are_told_apart_and_two_agents_on_one_machine_a
 
 
 def test_an_agent_that_is_killed_is_told_of_and_its_processes_end(
-    meeting: Meeting, start: Start, told: list[str]
+    meeting: Meeting, worker: Process, agent: Agent, told: list[str]
 ) -> None:
-    process = start("--connect", meeting.address())
-    [agent] = joined(meeting, 1)
     child = agent.spawn(request(HANGS))
     assert comes_true(lambda: bool(select.select([child.channel.connection], [], [], 0)[0])), "it has been forked"
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
+    children = psutil.Process(worker.pid).children(recursive=True)
+    worker.kill()
     assert [report.phase for report in lines_of(child)] == ["build"]
     assert child.lost
     assert agent.name in child.gone
@@ -293,13 +282,11 @@ def listening_again(port: int) -> Meeting:
 
 
 def test_a_frozen_agent_is_given_up_when_it_cannot_end_a_process(
-    meeting: Meeting, start: Start, monkeypatch: pytest.MonkeyPatch
+    worker: Process, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start("--connect", meeting.address())
-    [agent] = joined(meeting, 1)
     child = agent.spawn(request(HANGS))
     assert child.channel.receive_line(20) is not None
-    os.kill(process.pid, signal.SIGSTOP)
+    worker.send_signal(signal.SIGSTOP)
     monkeypatch.setattr(RemoteChild.wait, "__defaults__", (0.3,))
     child.kill()
     assert agent.gone is not None
@@ -340,8 +327,7 @@ def test_one_that_stays_says_once_why_it_does_not_come_through(start: Start) -> 
     assert (worker.returncode, out, error) == (0, "", "")
 
 
-def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, start: Start) -> None:
-    worker = start("--connect", meeting.address())
+def test_a_worker_that_is_asked_to_end_does_so_in_order(meeting: Meeting, worker: Process) -> None:
     joined(meeting, 1)
     worker.send_signal(signal.SIGINT)
     _, error = worker.communicate(timeout=30)
