@@ -10,7 +10,8 @@ SPEC ?= benchmarks/default.toml
 # Processes that tests run in: two more than cores since many tests wait, eight at most since some import TensorFlow.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n > 6 ? 8 : n + 2)))
 # Hundreds of processes import the same modules, so they are kept compiled also where Python is told not to.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
+COMPILING := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
+PYTEST := $(COMPILING) --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope-reorder --durations=20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sweep test test-quick check docs goals clean
@@ -41,7 +42,9 @@ test-quick: check
 check: $(INSTALLED)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy
+	@# What no pytest has compiled yet is compiled beside mypy: else every worker compiles all of it at the same time.
+	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(COMPILING) --collect-only >/dev/null 2>&1 & \
+	    echo '$(BIN)/python -m mypy'; $(BIN)/python -m mypy; found=$$?; wait; exit $$found
 	$(BIN)/python -c 'from importlinter.cli import lint_imports_command as main; main()'
 
 docs: $(INSTALLED)

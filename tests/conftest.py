@@ -2,10 +2,11 @@
 
 import gc
 import importlib
+import importlib.machinery
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,20 @@ from typing import Any
 import hypothesis
 import pytest
 
-from harness.run.process.zygote import Zygote
-from tests.preloaded import handed_in
+
+class _AsTheyAre:
+    """Imports modules of the harness as Python does. Since it brings a plugin, pytest would rewrite the assert
+    statements of the whole package, in every worker, and compile all of it beside what the commands have compiled."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        return importlib.machinery.PathFinder.find_spec(name, path, target) if name.startswith("harness.") else None
+
+
+sys.meta_path.insert(0, _AsTheyAre)  # type: ignore[arg-type]  # before the first of them is imported
+
+from harness.run.process.zygote import Zygote  # noqa: E402
+from tests.preloaded import handed_in  # noqa: E402
 
 TESTS = Path(__file__).parent
 VIRTUAL_DEVICES = 8
@@ -32,6 +45,19 @@ hypothesis.settings.load_profile("harness")
 # Each of these makes a pytest or pytest-benchmark that a test starts take itself for a worker of this run.
 for _variable in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
     del os.environ[_variable]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Neither while thousands of tests are collected nor later are they, or what they import, looked through for
+    garbage: that was a tenth of what a worker computed."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000, 10, 10)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -85,7 +85,7 @@ class Pyperf:
     def alarm(self, a: Trials, b: Trials) -> Alarm | None:
         """Significant by |t|, in the direction of the means."""
         values_a, values_b = _pooled(a), _pooled(b)
-        ratio = statistics.mean(values_b) / statistics.mean(values_a)
+        ratio = statistics.fmean(values_b) / statistics.fmean(values_a)
         change = (max(ratio, 1 / ratio) - 1) * 100
         if not _pyperf_significant(values_a, values_b) or (self.min_speed is not None and change < self.min_speed):
             return None
@@ -172,10 +172,11 @@ RULES: tuple[ToolRule, ...] = (
 def _pyperf_significant(a: Sequence[float], b: Sequence[float]) -> bool:
     if len(a) != len(b) or len(a) == 1:
         return True
-    variance = (statistics.variance(a) + statistics.variance(b)) / 2
+    mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
+    variance = (statistics.variance(a, mean_a) + statistics.variance(b, mean_b)) / 2
     if variance == 0:
         return True
-    t = (statistics.mean(a) - statistics.mean(b)) / math.sqrt(2 * variance / len(a))
+    t = (mean_a - mean_b) / math.sqrt(2 * variance / len(a))
     return abs(t) >= _pyperf_critical(2 * len(a) - 2)
 
 

@@ -1,9 +1,11 @@
 """A sweep that is under way or was stopped has figures, and is not judged, wherever one looks at it."""
 
 import csv
+import functools
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,13 +45,23 @@ def run_of(status: str) -> tuple[RunManifest, list[TrialRecord]]:
     return make_run(CELLS, status=status, faults=False, noise=0.001, change=change)
 
 
-def surfaces(status: str) -> dict[str, str]:
+Surfaces = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def surfaces() -> Surfaces:
+    """What is said of a run, by its status; made once of each."""
+    return functools.cache(surfaces_of)
+
+
+def surfaces_of(status: str) -> dict[str, str]:
     """What is said of the run, by where; of the page all up to how the method works, which is the same of any run."""
     manifest, trials = run_of(status)
     summary = summarise(manifest, trials)
     data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, path=None)
     page = render(manifest, trials, summary)
     return {
+        "html": page,
         "page": re.sub(
             r"(?s)<script.*?</script>|<style.*?</style>|<[^>]+>", " ", page.partition('id="environment"')[0]
         ),
@@ -61,7 +73,7 @@ def surfaces(status: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("status", OPEN)
 @pytest.mark.parametrize("where", ["page", "show", "brief", "markdown"])
-def test_nothing_judges_it_and_the_figures_are_there(status: str, where: str) -> None:
+def test_nothing_judges_it_and_the_figures_are_there(surfaces: Surfaces, status: str, where: str) -> None:
     text = " ".join(surfaces(status)[where].split())
     found = JUDGING.search(text)
     assert found is None, text[max(0, found.start() - 200) : found.end() + 50]
@@ -71,7 +83,7 @@ def test_nothing_judges_it_and_the_figures_are_there(status: str, where: str) ->
 
 
 @pytest.mark.parametrize("where", ["page", "show", "markdown"])
-def test_the_same_trials_are_judged_once_the_sweep_has_finished(where: str) -> None:
+def test_the_same_trials_are_judged_once_the_sweep_has_finished(surfaces: Surfaces, where: str) -> None:
     text = surfaces("finished")[where]
     assert JUDGING.search(text)
     assert "Not judged" not in text
@@ -101,9 +113,8 @@ def test_what_machines_read_has_the_figures_and_no_verdict(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", [*OPEN, "finished"])
-def test_only_a_finished_sweep_has_a_knee_and_verdicts_on_ops(status: str) -> None:
-    manifest, trials = run_of(status)
-    page = render(manifest, trials, summarise(manifest, trials))
+def test_only_a_finished_sweep_has_a_knee_and_verdicts_on_ops(surfaces: Surfaces, status: str) -> None:
+    page = surfaces(status)["html"]
     judged = status == "finished"
     assert ("the knee</td>" in page) == judged
     assert bool(re.search(r">(slower|faster|equivalent|undecided)</td>", page)) == judged

@@ -70,13 +70,19 @@ def _slopes(logs: Array) -> list[tuple[float, float]]:
     `logs` has a row a trial and a column a round.
     """
     rounds = logs.shape[1]
-    level = logs - np.median(logs, axis=1, keepdims=True)
-    relative = level - np.median(level, axis=0)
+    level = logs - _median(logs.T)[:, None]
+    relative = level - _median(level)
     order = np.arange(rounds) - (rounds - 1) / 2
     spread = float(order @ order)
     scores = (_ranks(relative) - (rounds - 1) / 2) @ order * (math.sqrt(rounds - 1) / spread)
     changes = relative @ order * ((rounds - 1) / spread)
     return list(zip(scores.tolist(), changes.tolist(), strict=True))
+
+
+def _median(rows: Array) -> Array:
+    """Of each column; numpy's own takes ten times as long for as few values as a group has."""
+    ordered, half = np.sort(rows, axis=0), len(rows) // 2
+    return np.asarray(ordered[half] if len(rows) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _ranks(values: Array) -> Array:

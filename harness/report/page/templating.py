@@ -1,5 +1,6 @@
 """The pages' templates."""
 
+import functools
 import re
 from typing import Any
 
@@ -12,8 +13,9 @@ from harness.visible import printable
 _FLAG = re.compile(r"--[a-z][a-z-]*")
 
 
+@functools.cache
 def environment() -> Environment:
-    """The templates of this room: what they show is escaped, and what is missing is an error."""
+    """The templates of this room, each compiled once: what they show is escaped, and what is missing is an error."""
     made = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=True,
