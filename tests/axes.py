@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
-from harness.spec.axes import PROGRAM, TABLE
+from harness.spec.axes import ENGINE, PROGRAM, TABLE
 from harness.spec.cell import Cell, TrainingCell, trained
 from harness.spec.collective import CollectiveCell
 from harness.spec.entry import Axis
@@ -24,6 +24,7 @@ OF_COLLECTIVES: Mapping[str, Axis] = {
     **TABLE,
     "collective": Axis(help="", tried=("all_reduce", "broadcast"), shown_by=PROGRAM),
     "size": Axis(help="", tried=("4KiB", "8KiB"), shown_by=("executed.pack_bytes",)),
+    "engine": replace(TABLE["engine"], tried=(ENGINE, "tests.engines.again:Again")),
     "strategy": replace(TABLE["strategy"], tried=("mirrored", "multi_worker_mirrored")),
     "replicas": replace(TABLE["replicas"], tried=(2, 3)),
 }

@@ -2,8 +2,11 @@
 
 import contextlib
 import math
+import random
+import socket
+import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scipy import stats
@@ -17,9 +20,13 @@ from harness.spec import Cell, Sweep, expand
 from harness.trial.engines import catalogue_of
 
 __all__ = [
+    "BLOCKS",
     "CLUSTERS",
+    "Program",
+    "beside",
     "cell",
     "data_folder",
+    "free_ports",
     "interval",
     "live",
     "ports_of",
@@ -30,12 +37,16 @@ __all__ = [
 ]
 
 
-def cell(strategy: str, replicas: int, batch_size: int = 128, **keys: str | int) -> Cell:
+def cell(strategy: str, replicas: int, batch_size: int = 128, engine: str = "tensorflow", **keys: str | int) -> Cell:
     """One cell of the default workload."""
     sweep = Sweep(
-        strategy=[strategy], replicas=[replicas], batch_size=[batch_size], **{k: [v] for k, v in keys.items()}
-    )  # type: ignore[arg-type]
-    matrix = expand(sweep, catalogue_of())
+        engine=[engine],
+        strategy=[strategy],
+        replicas=[replicas],
+        batch_size=[batch_size],
+        **{k: [v] for k, v in keys.items()},  # type: ignore[arg-type]
+    )
+    matrix = expand(sweep, catalogue_of(engine))
     return next(c for c in matrix.cells if c.strategy == strategy and c.replicas == replicas)
 
 
@@ -78,7 +89,7 @@ def live(
         data_dir=str(default_data_dir()),
         window_s=window_s,
         intra_op_threads=1,
-        inter_op_threads=max(2, 2 * measured.replicas),
+        inter_op_threads=max(2, 2 * measured.replicas) if zygote.engine == "tensorflow" else 0,
         task=task,  # type: ignore[arg-type]
         isolate=isolate,
     )
@@ -100,6 +111,80 @@ def table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+BLOCKS = 8
+"""Of fresh processes on both sides."""
+ROUNDS = 20
+WARMUP_ROUNDS = 5
+
+
+class Program:
+    """A hand-written program's processes: each says `ready`, reads a number of steps, and prints their seconds."""
+
+    def __init__(self, commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> None:
+        self._processes = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=environment,
+            )
+            for command in commands
+        ]
+        assert self._answers() == ["ready"] * len(commands), "the hand-written program did not start"
+
+    def window(self, steps: int) -> float:
+        """Seconds of so many steps, the slowest process's."""
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{steps}\n")
+            process.stdin.flush()
+        return max(map(float, self._answers()))
+
+    def close(self) -> None:
+        """End all at once: one that ends alone is a failure to the others."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def _answers(self) -> list[str]:
+        return [process.stdout.readline().strip() for process in self._processes if process.stdout is not None]
+
+
+def beside(trial: LiveTrial, program: Program, block: int) -> float:
+    """The log ratio of their step times, harness to hand-written, over the rounds after warm-up; both are ended."""
+    trial.start()
+    trial.set_up()
+    trial.take_turn(0)
+    steps = trial.taken.windows[0].steps
+    seconds = {"harness": 0.0, "bare": 0.0}
+    trial.measure_from(1)
+    order = random.Random(block)
+    for number in range(1, ROUNDS + WARMUP_ROUNDS + 1):
+        for side in order.sample(sorted(seconds), 2):
+            if side == "harness":
+                trial.take_turn(number)
+                taken = trial.taken.windows[-1].seconds
+            else:
+                taken = program.window(steps)
+            if number > WARMUP_ROUNDS:
+                seconds[side] += taken
+    trial.finish()
+    assert trial.status == "ok", f"{trial.status}: {trial.reason}"
+    program.close()
+    return math.log(seconds["harness"] / seconds["bare"])
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, as a hand-written program takes them."""
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(server.getsockname()[1]) for server in taken]
+    for server in taken:
+        server.close()
+    return ports
 
 
 def data_folder() -> Path:

@@ -50,7 +50,7 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
     from harness.spec.sweep import closed_values
 
     axis, setting = TABLE.get(key), SETTINGS.get(key)
-    of_axis = closed_values(key) or (axis is not None and axis.choices)
+    of_axis = closed_values(key) or (axis is not None and (axis.choices or axis.registry))
     if not of_axis and (setting is None or setting.registry is None):
         return None
 
@@ -73,8 +73,9 @@ def _names(key: str) -> Mapping[str, Iterable[str]]:
     from harness.spec.axes import SETTINGS, TABLE
     from harness.spec.sweep import closed_values
 
-    if key in SETTINGS:
-        return dict.fromkeys(registered(*(SETTINGS[key].registry or ("", ""))), ())
+    own = SETTINGS[key].registry or ("", "") if key in SETTINGS else TABLE[key].registry if key in TABLE else None
+    if own is not None:
+        return dict.fromkeys(registered(*own), ())
     registry = TABLE[key].choices if key in TABLE else None
     if registry is None:
         return dict.fromkeys(closed_values(key), ())

@@ -72,9 +72,10 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         "batch_size": BATCH_SIZE,
         **{key: value_from(key, text) for key, text in flags.items()},
     }
-    if (engine := values.get("engine")) and engine not in (able := engines_that(lambda catalogue: catalogue.plants)):
+    able = engines_that(lambda catalogue: catalogue.plants)
+    if lacking := [engine for engine in values.get("engine", ()) if engine not in able]:
         raise UsageError(
-            f"engine: given {engine!r}, expected {' or '.join(able)}: what validate plants is in its programs"
+            f"engine: given {lacking[0]!r}, expected {' or '.join(able)}: what validate plants is in its programs"
         )
     if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
         matrix = asked_matrix(sweep_from(values, VERB))

@@ -106,6 +106,10 @@ class Executed(RecordModel):
     differs_from_request: str | None = None
     layouts: dict[str, str] = {}
     """On a mesh, how each trained variable lies: the mesh's axis that cuts each of its dimensions, `whole` for none."""
+    engine: str = ""
+    """What trained, where it was not TensorFlow."""
+    unlike: dict[str, str] = {}
+    """What of the work such an engine does otherwise than TensorFlow, by subject: `compiler`, `layout`."""
     input: list[str] = []
     """The stages of the input pipeline as it was built, from the source to the consumer, which the traced program does
     not hold: `Shuffle(1797)`, `Prefetch(2)`. What TensorFlow's strategies put behind it is not among them."""
@@ -118,7 +122,8 @@ class Executed(RecordModel):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(without_empty(write(self), "arithmetic"), "flops_per_step")
+        written = without_empty(without_empty(write(self), "arithmetic"), "flops_per_step")
+        return without_empty(without_empty(written, "engine"), "unlike")
 
 
 class Resources(RecordModel):

@@ -8,8 +8,9 @@ from harness.files import no_folder
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
+from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell
-from harness.spec.expand import Matrix, expand
+from harness.spec.expand import Matrix, each_engine, expand, merged
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -53,6 +54,20 @@ def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
     return int(own or of_run or (1 if cell.shape.device == "virtual-cpu" else 0))
 
 
+def engine_for(cell: Cell, sweep: Sweep) -> str:
+    """The engine of a cell. A step of a user's own, and a run from when it was a setting, has it in its spec."""
+    own, asked = cell.get("engine"), sweep.asked("engine")
+    return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
+
+
+def engine_of_all(sweep: Sweep) -> str:
+    """The only engine of a spec; UsageError where it has several."""
+    asked = sweep.asked("engine")
+    if len(asked) != 1:
+        raise UsageError(f"engine: given {', '.join(asked)}, expected one: only a sweep has several")
+    return str(asked[0])
+
+
 def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     """UsageError for a launcher that there is not, and for one that cannot give `cell` the network it asks for."""
     known = launchers()
@@ -69,15 +84,17 @@ def asked_matrix(sweep: Sweep) -> Matrix:
     Which data sets hosts of a launcher's own have is not asked.
     """
     check_launcher(sweep)
-    catalogue = catalogue_of(sweep.engine)
-    matrix = expand(sweep, catalogue)
-    for name in sweep.asked("model"):
-        if fault := catalogue.model_fault(name):
-            raise UsageError(fault)
+    parts = each_engine(sweep, {engine: catalogue_of(engine) for engine in sweep.asked("engine")})
+    matrix = merged([expand(own, catalogue) for own, catalogue in parts])
     beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
-    for name in beside:
-        if name not in catalogue.data and (fault := catalogue.data_fault(name, data_dir_of(sweep))):
-            raise UsageError(fault)
+    for own, catalogue in parts:
+        for name in own.asked("model"):
+            if fault := catalogue.model_fault(name):
+                raise UsageError(fault)
+        for name in beside:
+            unknown = name in own.asked("data") and name not in catalogue.data
+            if unknown and (fault := catalogue.data_fault(name, data_dir_of(sweep))):
+                raise UsageError(fault)
     return matrix
 
 

@@ -54,6 +54,8 @@ NetworkText = Annotated[str, AfterValidator(canonical)]
 """One spelling for equal networks, so that they are one cell; `none` is the empty text."""
 MeshText = Annotated[str, AfterValidator(lambda text: Mesh.parse(text).text)]
 
+ENGINE = "tensorflow"
+"""What trains where nobody says."""
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
@@ -230,6 +232,14 @@ class Axes(BaseModel):
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, tried=(2, 4), shown_by=("executed.input",),
     )] = 2
+    engine: Annotated[str, Axis(
+        works=COLLECTIVES,
+        help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "
+        "it has", asked=(ENGINE,), registry=("harness.engines", "ENGINE"), depth=1, competes=True, of_process=True,
+        label=lambda cell: cell.engine if cell.engine != ENGINE else "",
+        words=lambda cell: cell.engine if cell.engine != ENGINE else "",
+        tried=(ENGINE, "jax"), shown_by=("executed.engine",),
+    )] = ENGINE
 
 
 class Settings(BaseModel):
@@ -273,10 +283,6 @@ class Settings(BaseModel):
         help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True,
     )] = 0
     tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
-    engine: Annotated[str, Setting(
-        help="what trains: {names}, or your own as package.module:function", changes_timings=True,
-        registry=("harness.engines", "ENGINE"),
-    )] = "tensorflow"
     engine_python: Annotated[str, Setting(
         help="the interpreter of an engine other than TensorFlow, NAME=PATH; empty is this one where it has what the "
         "engine needs, else the one of `harness engine install NAME`", changes_timings=True,

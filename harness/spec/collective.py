@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, create_model
 
 from harness.errors import UsageError
-from harness.spec.axes import MOST, TABLE, Positive
+from harness.spec.axes import ENGINE, MOST, TABLE, Positive
 from harness.spec.entry import Asked, Spelling
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import sayings
@@ -122,7 +122,7 @@ class CollectiveCell(_Keys):
 
     TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size"})
     """By which their times are set side by side."""
-    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": ""}
+    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": "", "engine": ENGINE}
     """Keys that the first such cells did not have, left out of the identity at these values."""
     APART: ClassVar[tuple[str, ...]] = ("replicas", "workers", "network")
     """Axes whose values compete where a model is trained; here they are who takes part, and over what."""

@@ -70,6 +70,8 @@ class Axis:
     """Keys of a spec in whose place the cell has this one, as `KEY=VALUE`; none where a spec has the same key."""
     choices: Registry | None = None
     """The registry whose names are its values."""
+    registry: tuple[str, str] | None = None
+    """The folder whose names are its values, as of a setting, where they are of no catalogue."""
     own: tuple[str, str] = ("", "")
     """What a value beside the registry's looks like, in words and as a pattern: `tfds:NAME`, `tfds:\\w+`."""
     spelling: Spelling | None = None

@@ -2,14 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import Cell, TrainingCell, trained
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
 from harness.spec.entry import KEEP
 from harness.spec.grouping import THREADS, apart
@@ -66,6 +66,37 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
     ordered = sorted(cells, key=_by_table)
     return Matrix(tuple(ordered), left_out, added)
+
+
+def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
+    """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
+
+    UsageError for a name that none of them has.
+    """
+    if len(catalogues) == 1:
+        return [(sweep, catalogue) for catalogue in catalogues.values()]
+    if sweep.step or sweep.work == COLLECTIVE:
+        raise UsageError(f"engine: given {', '.join(catalogues)}, expected one: several train the same models only")
+    keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
+    names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
+    for key, of in names.items():
+        _known(key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own)
+    found = []
+    for engine, catalogue in catalogues.items():
+        has = {key: [value for value in sweep.asked(key) if value in of[engine]] for key, of in names.items()}
+        given = {key: getattr(sweep, key) for key in sweep.model_fields_set if has.get(key) != []}
+        own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
+        found.append((Sweep.model_validate(own), catalogue))
+    return found
+
+
+def merged(parts: Sequence[Matrix]) -> Matrix:
+    """One matrix of the engines' own."""
+    if len(parts) == 1:
+        return parts[0]
+    cells = sorted((trained(cell) for part in parts for cell in part.cells), key=_by_table)
+    left_out = dict.fromkeys(item for part in parts for item in part.left_out)
+    return Matrix(tuple(cells), tuple(left_out), frozenset().union(*(part.added_base for part in parts)))
 
 
 def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:

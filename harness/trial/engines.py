@@ -1,17 +1,17 @@
 """Which engine is meant by a name, and the names that it knows."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from harness.errors import HarnessError, UsageError, not_one_of
 from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
-from harness.spec.axes import Settings
-from harness.spec.catalogue import Catalogue
+from harness.spec.axes import ENGINE
+from harness.spec.catalogue import Catalogue, DeviceTraits
 from harness.trial.own_function import own_function
 
-DEFAULT = str(Settings.model_fields["engine"].default)
+DEFAULT = ENGINE
 """The engine of a spec that names none."""
 
 
@@ -48,6 +48,14 @@ def _own_engine(path: str) -> Engine:
 def catalogue_of(engine: str = DEFAULT) -> Catalogue:
     """The names that a spec may use with this engine, looked up once; UsageError as `engine_of`."""
     return engine_of(engine).catalogue()
+
+
+def devices_of(engines: Iterable[str]) -> dict[str, DeviceTraits]:
+    """The device kinds of several engines; of those of one name the first engine's."""
+    found: dict[str, DeviceTraits] = {}
+    for engine in engines:
+        found = {**catalogue_of(engine).devices, **found}
+    return found
 
 
 def environment_of(engine: Engine) -> Environment | None:

@@ -12,6 +12,8 @@ from harness.protocol.messages import PROOF_PHASES, Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates
+from harness.record.trial import Executed
+from harness.spec.axes import ENGINE
 from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -93,9 +95,14 @@ class Trial(Attempt):
             self._judge_all(self._update_evidence("update", reference, self._initial, self._states, clock.losses))
             for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
                 self._ask_own(before, after, number)
-            self._outcome.executed = trainer.executed()
+            self._outcome.executed = self._executed(trainer)
         gc.enable()
         self._enter("warmup")
+
+    def _executed(self, trainer: Trainer) -> Executed:
+        """What ran; TensorFlow goes without saying, as in all records of before there were others."""
+        name = self._engine.name
+        return trainer.executed().model_copy(update={"engine": name if name != ENGINE else ""})
 
     def _ask_own(self, before: Sequence[VariableState], after: Sequence[VariableState], number: int) -> None:
         """Ask the user's own check about an update."""

@@ -284,3 +284,9 @@ class NumpyEngine:
     def tasks(self) -> Mapping[str, Task]:
         """Nothing besides trials."""
         return {}
+
+
+class NumpyAgain(NumpyEngine):
+    """The same under another name."""
+
+    name = "numpy_again"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.summary import summarise
+from harness.cli import run as in_this_process
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from tests.engines.numpy_engine import flags
@@ -132,15 +133,17 @@ def test_a_hang_is_a_record_with_the_stack_of_where_it_hangs(run: Run) -> None:
 
 def test_the_sweep_has_a_report_and_its_cells_a_summary(run: Run, swept: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    harness("report", str(swept), "--output", str(page))
+    assert in_this_process(["report", str(swept), "--output", str(page)]) == 0
     assert "loses_a_gradient" in page.read_text(encoding="utf-8")
     cells = [of.trials.cell for of in summarise(run.manifest, run.trials).cells if of.trials.cell.model == "line"]
     assert {cell.strategy for cell in cells} == {"none", "threads"}
 
 
-def test_the_engine_is_in_the_manifest_and_in_no_cell(run: Run) -> None:
-    assert run.manifest.sweep.engine == "tests.engines.numpy_engine:NumpyEngine"
-    assert "engine" not in run.trials[0].cell.model_dump()
+def test_the_engine_is_in_the_manifest_in_each_cell_and_in_what_was_executed(run: Run) -> None:
+    asked = "tests.engines.numpy_engine:NumpyEngine"
+    assert run.manifest.sweep.asked("engine") == [asked]
+    assert {trial.cell.engine for trial in run.trials} == {asked}
+    assert {trial.executed.engine for trial in run.trials if trial.measured} == {"numpy"}
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
@@ -154,11 +157,12 @@ def test_a_sweep_in_which_nothing_was_measured_is_exit_code_one_and_says_why(tmp
     assert str(path) in done.stdout
 
 
-def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recorded(tmp_path: Path) -> None:
+def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     check = "tests.trial.test_own_check:absent"
-    done = ended("sweep", *flags(check=check, results=str(tmp_path)))
-    assert done.returncode == 2
-    assert f"check: '{check}': module 'tests.trial.test_own_check' has no 'absent'" in done.stderr
+    assert in_this_process(["sweep", *flags(check=check, results=str(tmp_path))]) == 2
+    assert f"check: '{check}': module 'tests.trial.test_own_check' has no 'absent'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -171,7 +175,8 @@ def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recor
         ("tests.engines.numpy_engine:broken", "engine: 'tests.engines.numpy_engine:broken': OSError: no such chip"),
     ],
 )
-def test_an_engine_that_is_not_there_is_named(engine: str, said: str, tmp_path: Path) -> None:
-    done = ended("sweep", *flags(engine=engine, results=str(tmp_path)))
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_an_engine_that_is_not_there_is_named(
+    engine: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert in_this_process(["sweep", *flags(engine=engine, results=str(tmp_path))]) == 2
+    assert said in capsys.readouterr().err

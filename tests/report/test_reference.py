@@ -53,14 +53,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "93429bfb5d5d9372",
-    "csv": "697225b96e450e32",
+    "cells": "470b37169e35c944",
+    "csv": "8aeebe4515d7e3e3",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "a6ad89f5489f9a38",
+    "json": "d943e411f5da74fe",
     "markdown": "7d52341ac1209ecc",
-    "pytest-benchmark": "58c45d379bc5358e",
-    "windows": "5a49b72ef76ceb1d",
+    "pytest-benchmark": "f49535043831caa7",
+    "windows": "9f39fbd4ed4338a9",
 }
 
 

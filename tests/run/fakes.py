@@ -24,6 +24,7 @@ from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
+from harness.spec.axes import ENGINE
 from tests.record.examples import manifest
 
 PROVED = Checks(
@@ -314,6 +315,6 @@ class Bench:
 
     def _run(self, store: RunStore, new: bool) -> SweepRun:
         run = SweepRun(store, self.progress)
-        run.environments = lambda: contextlib.nullcontext({"": self.zygote})  # type: ignore[assignment, return-value, dict-item]
+        run.environments = lambda: contextlib.nullcontext({ENGINE: self.zygote})  # type: ignore[assignment, return-value, dict-item]
         carry_out(run, new)
         return run

@@ -24,12 +24,18 @@ from tests.axes import KEYS_OF_COLLECTIVES, OF_COLLECTIVES, collectives_of, pair
 from tests.preloaded import handed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("axes")]
+ENGINE = "engine"
+"""It has processes of its own: `tests/engines/test_several.py` sees that it takes hold."""
 FAR_APART = 2.0
 """Measured figures differ between equal trials too: only a difference by such a factor shows anything."""
 
 PAIRS: dict[str, tuple[Axis, Callable[[], tuple[Cell, Cell]]]] = {
-    **{key: (axis, partial(pair_of, key)) for key, axis in TABLE.items()},
-    **{f"collective {key}": (OF_COLLECTIVES[key], partial(collectives_of, key)) for key in KEYS_OF_COLLECTIVES},
+    **{key: (axis, partial(pair_of, key)) for key, axis in TABLE.items() if key != ENGINE},
+    **{
+        f"collective {key}": (OF_COLLECTIVES[key], partial(collectives_of, key))
+        for key in KEYS_OF_COLLECTIVES
+        if key != ENGINE
+    },
 }
 
 

@@ -29,8 +29,9 @@ class Collective(NamedTuple):
     bytes: int
 
 
-def inspect(lowered: Any, compiled: Any, stages: list[str]) -> Executed:
-    """Read a step as it was lowered and as XLA compiled it; `stages` are those of its input."""
+def inspect(lowered: Any, compiled: Any, stages: list[str], unlike: dict[str, str]) -> Executed:
+    """Read a step as it was lowered and as XLA compiled it; `stages` are those of its input, and `unlike` what is not
+    as under TensorFlow."""
     found = [collective for collective in collectives(compiled.as_text()) if collective.bytes]
     sums = sorted((one.bytes for one in found if one.name == "all-reduce"), reverse=True)
     return Executed(
@@ -40,6 +41,7 @@ def inspect(lowered: Any, compiled: Any, stages: list[str]) -> Executed:
         xla_clusters=1,
         fingerprint=hashlib.sha256(lowered.as_text().encode()).hexdigest()[:16],
         input=stages,
+        unlike=unlike,
     )
 
 

@@ -18,6 +18,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
+from harness.trial.same_work.architectures import ANOTHER_START
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import StateOrder
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 
 PLAIN = "jit"
 """The loop whose step is written for one device."""
-ANOTHER_START = "other initial weights than TensorFlow's: NumPy draws them, from the same seed"
+UNLIKE = {
+    "initial_weights": ANOTHER_START,
+    "compiler": "XLA compiles the whole step",
+    "threads": "all devices share one pool",
+    "data": "the same digits in another order",
+}
+"""What is not as under TensorFlow."""
 OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
@@ -108,12 +115,13 @@ class JaxTrainer:
         return int(self._state.updates)
 
     def due(self, steps: int) -> tuple[int, dict[str, str]]:
-        """One a step, what the weights began with, and where another mean is normalised by than under TensorFlow."""
-        remarks = {}
-        if self._layout.statistics and not self._layout.own and len(self._trained.devices) > 1:
-            remarks["batch_normalisation"] = OVER_ALL  # before the other: a report has room for one
-        remarks["initial_weights"] = ANOTHER_START
-        return steps, remarks
+        """One a step, and where another mean is normalised by than under TensorFlow."""
+        return steps, self._remarks
+
+    @property
+    def _remarks(self) -> dict[str, str]:
+        over_all = self._layout.statistics and not self._layout.own and len(self._trained.devices) > 1
+        return {"batch_normalisation": OVER_ALL} if over_all else {}
 
     @functools.cached_property
     def _single(self) -> JaxShares:
@@ -170,7 +178,7 @@ class JaxTrainer:
 
     def executed(self) -> Executed:
         """The compiled step, and the input."""
-        return inspect(self._lowered, self._compiled, self._data.stages)
+        return inspect(self._lowered, self._compiled, self._data.stages, {**UNLIKE, **self._remarks})
 
     def tracer(self, leads: bool) -> None:
         """None is asked for (`check`)."""

@@ -5,9 +5,19 @@ from typing import Any
 
 from harness.engines.torch.loops.base import Averaging, operations_of
 from harness.record.trial import Executed
+from harness.trial.same_work.architectures import ANOTHER_START
+
+UNLIKE = {
+    "initial_weights": ANOTHER_START,
+    "compiler": "none: eager, op after op",
+    "layout": "channels first",
+    "processes": "one a replica",
+    "data": "the same digits in another order",
+}
+"""What is not as under TensorFlow."""
 
 
-def inspect(averaging: Averaging, optimizer: Any, stages: list[str]) -> Executed:
+def inspect(averaging: Averaging, optimizer: Any, stages: list[str], remarks: dict[str, str]) -> Executed:
     """After a step or more. An eager step has no program; its fingerprint is of what it is made of."""
     reductions = sorted(averaging.reductions(), reverse=True)
     shapes = [(name, tuple(parameter.shape)) for name, parameter in averaging.module.named_parameters()]
@@ -18,4 +28,5 @@ def inspect(averaging: Averaging, optimizer: Any, stages: list[str]) -> Executed
         pack_bytes=reductions,
         fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:16],
         input=stages,
+        unlike={**UNLIKE, **remarks},
     )

@@ -32,7 +32,6 @@ from harness.trial.sums import judge_sums, known_values
 
 Array = np.ndarray[Any, Any]
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
-ANOTHER_START = "other initial weights than TensorFlow's: NumPy draws them, from the same seed"
 
 
 class MeanLoss:
@@ -140,9 +139,12 @@ class TorchTrainer:
         return self._counted.steps
 
     def due(self, steps: int) -> tuple[int, dict[str, str]]:
-        """One a step, what the weights began with, and what of batch normalisation is not as Keras has it."""
-        remarks = {"batch_normalisation": UNBIASED} if self._statistics else {}
-        return steps, {**remarks, "initial_weights": ANOTHER_START}
+        """One a step, and what of batch normalisation is not as Keras has it."""
+        return steps, self._remarks
+
+    @property
+    def _remarks(self) -> dict[str, str]:
+        return {"batch_normalisation": UNBIASED} if self._statistics else {}
 
     @functools.cached_property
     def _single(self) -> TorchShares:
@@ -205,7 +207,7 @@ class TorchTrainer:
 
     def executed(self) -> Executed:
         """The reductions of a step, and the input."""
-        return inspect(self._averaging, self._counted.optimizer, self._data.stages)
+        return inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
 
     def tracer(self, leads: bool) -> None:
         """None is asked for (`check`)."""

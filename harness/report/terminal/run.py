@@ -11,6 +11,7 @@ from harness.analysis.collectives import of_collectives
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
+from harness.report.tables.engines import differing_lines
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
@@ -49,6 +50,7 @@ def run_text(
         _titled("The answer", _answer(summary), text),
         _titled("What failed, and why", _failed(summary), text),
         _titled("Measured, but look twice", _twice(summary), text),
+        _titled("What differs between the engines", _engines(summary), text),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -171,6 +173,10 @@ def _twice(summary: RunSummary) -> list[str]:
     found = remarks(summary)
     lines = [f"{listed(remark.cells, most=4)}: {remark.text}." for remark in found[:_REMARKS]]
     return [*lines, f"and {len(found) - _REMARKS} more, on the report's page."] if len(found) > _REMARKS else lines
+
+
+def _engines(summary: RunSummary) -> list[str]:
+    return list(dict.fromkeys(line for work in summary.workloads for line in differing_lines(work)))
 
 
 def _titled(title: str, lines: Sequence[str], width: int) -> str:

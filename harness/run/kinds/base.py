@@ -20,7 +20,7 @@ from harness.run.process.engines import python_for
 from harness.run.process.renewal import packages_of, renew
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Listener, Progress
-from harness.run.request import data_dir_of, request_for
+from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
@@ -102,20 +102,34 @@ class LiveRun(ABC, Generic[_Listener]):
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
-        manifest = self.store.manifest
-        preloads = not must_import_in_trials(manifest.cells, manifest.sweep.engine)
-        python = python_for(manifest.sweep)
-        # Another one must find this harness, and not our packages beside it.
-        path = None if python is None else [Path.cwd()]
-        with Zygote(python=python or sys.executable, path=path, engine=manifest.sweep.engine, preloads=preloads) as one:
-            if python is not None:
-                self._note_versions(packages_of(one))
-            yield {"": one}
+        manifest, zygotes = self.store.manifest, dict[str, Zygote]()
+        by_engine: dict[str, list[Cell]] = {}
+        for cell in manifest.cells:
+            by_engine.setdefault(engine_for(cell, manifest.sweep), []).append(cell)
+        pythons = {engine: python_for(manifest.sweep, by_engine, engine) for engine in by_engine}
+        with contextlib.ExitStack() as stack:
+            for engine, cells in by_engine.items():
+                # Another interpreter must find this harness, and not our packages beside it.
+                python, path = pythons[engine], None if pythons[engine] is None else [Path.cwd()]
+                preloads = not must_import_in_trials(cells, engine)
+                one = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
+                zygotes[engine] = stack.enter_context(one)
+            self._note_versions({name: packages_of(zygotes[name]) for name in by_engine if pythons[name] is not None})
+            yield zygotes
 
-    def _note_versions(self, versions: Mapping[str, str]) -> None:
-        """Keep what an engine's own interpreter tells of its packages; UsageError where it was another at the start."""
-        manifest = self.store.manifest
-        found = {f"{OF_ENGINE}{name}": version for name, version in versions.items()}
+    def _note_versions(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
+        """Keep what engines' own interpreters tell of their packages; UsageError where they were others at the start.
+
+        Where there are several, each has its own of a package.
+        """
+        if not by_engine:
+            return
+        manifest, several = self.store.manifest, len(by_engine) > 1
+        found = {
+            f"{OF_ENGINE}{f'{engine}.' if several else ''}{name}": version
+            for engine, versions in by_engine.items()
+            for name, version in versions.items()
+        }
         then = {name: fact for name, fact in manifest.machine.facts.items() if name.startswith(OF_ENGINE)}
         if then and then != found:
             changed = (name for name in sorted({*then, *found}) if then.get(name) != found.get(name))

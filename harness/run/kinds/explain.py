@@ -25,6 +25,7 @@ from harness.record.store import RunStore
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
+from harness.run.request import engine_of_all
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
@@ -64,9 +65,10 @@ class ExplainSettings:
 
     def __post_init__(self) -> None:
         """UsageError for what has no instruments."""
-        if self.sweep.engine not in (able := engines_that(_with_instruments)):
+        engine = engine_of_all(self.sweep)
+        if engine not in (able := engines_that(_with_instruments)):
             known = " or ".join(able)
-            raise UsageError(f"engine: given {self.sweep.engine!r}, expected {known}: instruments are of its programs")
+            raise UsageError(f"engine: given {engine!r}, expected {known}: instruments are of its programs")
         if len(self.cells) > MOST_CELLS:
             raise UsageError(
                 f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}: give axes fewer values"
@@ -76,7 +78,7 @@ class ExplainSettings:
         for cell in self.cells:
             if fault := no_instruments(cell):
                 raise UsageError(fault)
-        must_live_together(self.cells, self.sweep.engine)
+        must_live_together(self.cells, engine)
 
     def plan(self) -> ExplainPlan:
         """Every family and its arms."""
@@ -158,7 +160,7 @@ class ExplainRun(TrialRun):
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cell = self._cells[family.cell_of(name)]
-        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[""])
+        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[engine_of_all(self.store.manifest.sweep)])
         instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
 

@@ -24,6 +24,7 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
+from harness.run.request import engine_of_all
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, software_of
@@ -58,6 +59,11 @@ class Side:
     commit: str | None = None
     """The commit that the revision named when the side was made."""
     plant: Plant | None = None
+
+    @property
+    def engine(self) -> str:
+        """The name of what trains on it."""
+        return engine_of_all(self.sweep)
 
 
 def sides_of(
@@ -117,7 +123,7 @@ def _asked(
         a, b = both(OF_UNLIKE_STEPS)
     check_turns(a[0], b[0])
     for sweep, cell in (a, b):
-        must_live_together([cell], sweep.engine)
+        must_live_together([cell], engine_of_all(sweep))
     return (a[0], b[0]), (a[1], b[1])
 
 
@@ -141,7 +147,7 @@ def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | No
     """The absolute paths of the interpreters that were given, and what each side's is called."""
     if not any(pythons):
         return [None, None], [[], []]
-    software = [software_of(engine_of(sweep.engine)) for sweep in sweeps]
+    software = [software_of(engine_of(engine_of_all(sweep))) for sweep in sweeps]
     known = [
         examine(given, f"--python-{name}", of) if given is not None else our_interpreter(of)
         for name, given, of in zip(SIDE_NAMES, pythons, software, strict=True)
@@ -199,7 +205,7 @@ def pythons_of(sides: Sequence[Side]) -> dict[str, str | None]:
 
     UsageError where an engine has none, or its sweep names one for an engine that no side has.
     """
-    engines = [engine_of(side.sweep.engine).name for side in sides]
+    engines = [engine_of(side.engine).name for side in sides]
     return {side.name: side.python or python_for(side.sweep, engines) for side in sides}
 
 
@@ -227,7 +233,7 @@ def side_zygotes(
             if repository is not None and side.commit is not None:
                 trees[side.name] = stack.enter_context(repository.tree(side.commit))
             python = pythons[side.name]
-            key = (side.sweep.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
+            key = (side.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, python, repository, trees)))
                 zygotes[key].launch()
@@ -243,16 +249,16 @@ def _zygote(side: Side, another: str | None, repository: Repository | None, tree
     if repository is None:
         # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
         path = None if another is None else [Path.cwd()]
-        return Zygote(side.environment, python, path=path, engine=side.sweep.engine)
+        return Zygote(side.environment, python, path=path, engine=side.engine)
     if side.commit is None:
         here = repository.root
-        return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.sweep.engine)
+        return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.engine)
     tree = trees[side.name]
     named = [Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
     path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))
     folder = tree / repository.below
-    return Zygote(side.environment, python, folder, path, not_from=repository.root, engine=side.sweep.engine)
+    return Zygote(side.environment, python, folder, path, not_from=repository.root, engine=side.engine)
 
 
 def _places(root: Path, below: Path) -> list[Path]:
@@ -308,7 +314,7 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 
 
 def _side_of(record: SideRecord, cell: Cell) -> Side:
-    needed = software_of(engine_of(record.sweep.engine))
+    needed = software_of(engine_of(engine_of_all(record.sweep)))
     python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)

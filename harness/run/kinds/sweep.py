@@ -19,14 +19,14 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
+from harness.run.request import engine_for
 from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
-from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of
+from harness.trial.engines import devices_of
 
 MOST_TOGETHER = 8
 """Trials that are set up at the same time, on however many cores: each compiles, and takes memory while it does."""
@@ -69,8 +69,10 @@ class SweepRun(TrialRun):
 
     def arms(self) -> Sequence[Arm]:
         """A cell each."""
-        [zygote] = self.zygotes.values()
-        self._arms = {cell_id: Arm.of(cell_id, cell, self.sweep, zygote) for cell_id, cell in self.cells.items()}
+        self._arms = {
+            cell_id: Arm.of(cell_id, cell, self.sweep, self.zygotes[engine_for(cell, self.sweep)])
+            for cell_id, cell in self.cells.items()
+        }
         return list(self._arms.values())
 
     def announce(self) -> None:
@@ -183,13 +185,13 @@ class SweepRun(TrialRun):
 
         On accelerators too: kernels that are chosen by their times, in company, would be kept for the whole trial.
         """
-        devices = catalogue_of(self.sweep.engine).devices
+        devices = devices_of(self.sweep.asked("engine"))
         shapes = [trial.cell.shape for trial in trials]
         of_cores = all(shape.device in devices and devices[shape.device].cores for shape in shapes)
         alone = not of_cores or any(shape.workers + shape.servers > 1 for shape in shapes)
         together = 1 if alone else min(MOST_TOGETHER, usable_cores())
         rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
-        cards = watch_of((trial.cell for trial in trials), self.sweep.engine)
+        cards = watch_of((trial.cell for trial in trials), *self.sweep.asked("engine"))
         return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree, cards)
 
     def _keep(self, record: TrialRecord) -> None:
@@ -275,13 +277,12 @@ class SweepRun(TrialRun):
                 extra[cell_id] = max(0, wanted - pilot)
         if not any(extra.values()):
             return None
-        limits = live_limits(self.sweep, catalogue_of(self.sweep.engine))
-        return make_plan(list(self.cells.values()), extra, self.sweep.seed, limits, 2, self._blocks)
+        return make_plan(list(self.cells.values()), extra, self.sweep.seed, live_limits(self.sweep), 2, self._blocks)
 
 
 def all_blocks(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
     """Every block that a sweep of `cells` asks for."""
-    return make_plan(cells, sweep.trials, sweep.seed, live_limits(sweep, catalogue_of(sweep.engine)))
+    return make_plan(cells, sweep.trials, sweep.seed, live_limits(sweep))
 
 
 def first_plan(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
@@ -295,11 +296,11 @@ def is_final(trial: TrialRecord) -> bool:
     return trial.status in FINAL and not trial.may_pass
 
 
-def live_limits(sweep: Sweep, catalogue: Catalogue) -> dict[str, int]:
+def live_limits(sweep: Sweep) -> dict[str, int]:
     """The largest group on each device kind; a `live_trials` of the sweep comes before the kind's own, unless that is
     1: such a device one process at a time may hold."""
     limits = {}
-    for name, traits in catalogue.devices.items():
+    for name, traits in devices_of(sweep.asked("engine")).items():
         limit = 1 if traits.live_trials == 1 else sweep.live_trials or traits.live_trials
         if limit is not None:
             limits[name] = limit

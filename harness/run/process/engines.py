@@ -17,7 +17,7 @@ from harness.files import read_whole
 from harness.protocol.engine import Engine, Environment
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
-from harness.run.request import default_data_dir
+from harness.run.request import default_data_dir, engine_of_all
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 
@@ -54,13 +54,14 @@ def digest_of(environment: Environment) -> str:
     return hashlib.sha256(environment.constraints.read_bytes() + repr(environment.installs).encode()).hexdigest()
 
 
-def python_for(sweep: Sweep, among: Collection[str] = ()) -> str | None:
-    """The path of the interpreter that trials of `sweep` run in; None is the one that runs the harness.
+def python_for(sweep: Sweep, among: Collection[str] = (), name: str = "") -> str | None:
+    """The path of the interpreter that trials of `sweep` by an engine, its only one where no name is given, run in;
+    None is the one that runs the harness.
 
     UsageError where it is not there, with the command that makes it, and where the sweep names one for an engine that
-    is neither its own nor `among` those that it is compared with.
+    is neither this one nor `among` those that are measured beside it.
     """
-    engine = engine_of(sweep.engine)
+    engine = engine_of(name or engine_of_all(sweep))
     given = _given(sweep, engine, among)
     if given is not None:
         return examine(given, f"{KEY}: {engine.name}", software_of(engine)).path

@@ -53,7 +53,7 @@ def refuse_missing_code(cells: Iterable[Cell], sweep: Sweep) -> None:
 
     What an interpreter of the engine's own would find is not known here.
     """
-    if environment_of(engine_of(sweep.engine)) is not None:
+    if any(environment_of(engine_of(engine)) is not None for engine in sweep.asked("engine")):
         return
     named = [*(cell.own_code for cell in cells), {"check": sweep.check} if ":" in sweep.check else {}]
     for key, path in dict.fromkeys(item for names in named for item in names.items()):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.environment.cards import CardReading, Cards, open_cards
 from harness.spec.cell import Cell
-from harness.trial.engines import catalogue_of
+from harness.trial.engines import devices_of
 
 PERIOD_S = 0.04
 """Between two readings: two or three of a window of 0.1 s."""
@@ -67,9 +67,9 @@ class CardWatch:
         return {card: self.cards.energy_j(card) for card in self.cards.ids}
 
 
-def watch_of(cells: Iterable[Cell], engine: str) -> CardWatch | None:
+def watch_of(cells: Iterable[Cell], *engines: str) -> CardWatch | None:
     """What watches the GPUs under trials of `cells`; None where all compute on processors, or nobody can be asked."""
-    devices = catalogue_of(engine).devices
+    devices = devices_of(engines)
     if all(cell.shape.device in devices and devices[cell.shape.device].cores for cell in cells):
         return None
     cards = open_cards()

@@ -27,6 +27,7 @@ from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.collectives import group_table, group_title, latency_table
+from harness.report.tables.engines import engines_table
 from harness.report.tables.network import network_table
 from harness.report.tables.sweep import (
     batch_table,
@@ -50,7 +51,8 @@ def ranking(source: PageSource) -> Section | None:
     """Every ok cell, the fastest first, and the unproved ones that are left out."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        tables = ranking_table(work, source.summary.noise, source.validation), unproved_table(work)
+        ranked = ranking_table(work, source.summary.noise, source.validation)
+        tables = ranked, engines_table(work), unproved_table(work)
         # of so few cells the figure beside the answer has all
         figure = ranking_figure(work, slug) if len(work.ranking) > GLANCE or len(work.ranking) == 1 else None
         return _part(slug, (figure,), *tables, open_table=True)

@@ -1,0 +1,74 @@
+"""Cells of JAX and PyTorch against the same step in a program as their own tutorials have it, taking turns in one run.
+
+Promises: within 3 %, and a fixed cost of at most 3 s a trial of two processes, the median but the first.
+"""
+
+import math
+import os
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common import BLOCKS, Program, beside, cell, free_ports, interval, live, table
+
+from harness.engines.jax.devices import THREADS_A_DEVICE
+from harness.run.process.engines import python_for
+from harness.run.process.zygote import Zygote
+from harness.spec import Cell, Sweep
+
+GOAL = 0.03
+GOAL_S = 3.0
+BATCH_SIZE = 128
+COMMON = {"data": "synthetic", "intra_op_threads": 1}
+CASES = (
+    ("torch", cell("none", 1, BATCH_SIZE, "torch", loop="ddp", **COMMON)),
+    ("torch", cell("data_parallel", 1, BATCH_SIZE, "torch", loop="ddp", workers=2, **COMMON)),
+    ("jax", cell("none", 1, BATCH_SIZE, "jax", loop="jit", **COMMON)),
+    ("jax", cell("data_parallel", 2, BATCH_SIZE, "jax", loop="jit", **COMMON)),
+)
+
+
+def main() -> None:
+    """Measure and print; an argument sets the number of blocks."""
+    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    rows = [("cell", "harness ÷ bare, time a step", "95 % interval", "sd of a block", "fixed cost (median)")]
+    for engine, measured in CASES:
+        rows.append(_row(engine, measured, blocks))
+    table(rows)
+    print(f"\n{blocks} blocks; promised: within {GOAL:.0%} of 1, and at most {GOAL_S:g} s for two processes")
+
+
+def _row(engine: str, measured: Cell, blocks: int) -> tuple[str, ...]:
+    logs, fixed = [], []
+    python = python_for(Sweep(engine=[engine])) or sys.executable
+    with Zygote(python=python, path=[Path.cwd()], engine=engine) as zygote:
+        for block in range(blocks):
+            trial = live(zygote, measured, block, 0)
+            logs.append(beside(trial, Program(_commands(engine, python, measured), _variables(measured)), block))
+            fixed.append(trial.record().phases.fixed_s)
+    mean, low, high, deviation = interval(logs)
+    between = f"[{math.exp(low):.4f}, {math.exp(high):.4f}]"
+    median = statistics.median(fixed[1:] or fixed)
+    return f"{engine}: {measured.label}", f"{math.exp(mean):.4f}", between, f"{deviation:.2%}", f"{median:.2f} s"
+
+
+def _commands(engine: str, python: str, measured: Cell) -> Sequence[Sequence[str]]:
+    """The program's processes; JAX has all devices in one."""
+    script, whole = str(Path(__file__).with_name(f"bare_{engine}_script.py")), str(measured.work.amount)
+    if engine == "jax":
+        return [[python, script, whole]]
+    workers, port = measured.shape.workers, str(free_ports(1)[0])
+    return [[python, script, str(BATCH_SIZE), str(rank), str(workers), port] for rank in range(workers)]
+
+
+def _variables(measured: Cell) -> dict[str, str]:
+    """As anybody would set them for so many devices; the threads are those that the cell has."""
+    devices = measured.shape.replicas
+    threads = 1 if devices == 1 else THREADS_A_DEVICE * devices
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    return {**os.environ, "XLA_FLAGS": flags, "NPROC": str(threads), "JAX_PLATFORMS": "cpu"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The table beside a ranking of several engines: what of the work each does otherwise."""
+
+from harness.analysis import WorkloadSummary
+from harness.report.tables.table import Head, Table
+from harness.report.words.text import NOTHING
+from harness.spec.axes import ENGINE
+from harness.visible import printable
+
+NOTE = (
+    f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. The ranking is of this model, "
+    "batch and machine: it does not tell how the engines compare on another model or on accelerators, nor how mature "
+    "or convenient they are."
+)
+
+
+def differing_lines(work: WorkloadSummary) -> list[str]:
+    """The same as a line for each engine that is not TensorFlow, for a terminal."""
+    table = engines_table(work)
+    names = [column.name for column in table.columns[1:]]
+    lines = []
+    for engine, *told in table.rows:
+        words = [f"{name} {text}" for name, text in zip(names, told, strict=True) if text != NOTHING]
+        lines += [f"{engine}: {'; '.join(words)}."] if words else []
+    return lines
+
+
+def engines_table(work: WorkloadSummary) -> Table:
+    """A row for each engine that is ranked; no rows where there is only one."""
+    unlike: dict[str, dict[str, str]] = {}
+    for cell in work.cells:
+        engine = str(cell.trials.cell.get("engine") or ENGINE)
+        for subject, words in {"": "", **cell.trials.executed.unlike}.items():
+            told = unlike.setdefault(engine, {})
+            known = told.get(subject, words)
+            told[subject] = known if known == words else f"{known}; {words}"
+    subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told if subject))
+    columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects))
+    rows = [(engine, *(told.get(subject, NOTHING) for subject in subjects)) for engine, told in unlike.items()]
+    several = len(rows) > 1
+    return Table(
+        "What differs between the engines",
+        columns,
+        tuple(tuple(printable(text) for text in row) for row in rows) if several else (),
+        NOTE,
+    )

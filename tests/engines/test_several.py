@@ -1,0 +1,110 @@
+"""One sweep of several engines: each in processes of its own, all in one ranking, taking turns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.summary import summarise
+from harness.cli import run as command_line
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.report.tables.engines import differing_lines, engines_table
+from harness.run.kinds.sweep import SweepRun
+from harness.run.progress.base import Quiet
+from harness.run.runner import resume_as
+from harness.spec.axes import ENGINE
+from tests.cli.real import only_run
+from tests.cli.real import run as harness
+from tests.engines.numpy_engine import flags
+from tests.synthetic import make_run
+
+BOTH = ("tests.engines.numpy_engine:NumpyEngine", "tests.engines.numpy_engine:NumpyAgain")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("results")
+    asked = flags(engine=",".join(BOTH), strategy="none,threads", replicas="1,2", trials="2", results=str(results))
+    assert command_line(["sweep", "--quiet", *asked]) == 0
+    return only_run(results).path
+
+
+@pytest.fixture(scope="module")
+def run(swept: Path) -> Run:
+    return load_run(swept)
+
+
+def test_every_cell_says_which_engine_it_asks_for_and_every_trial_which_trained(run: Run) -> None:
+    ran = {(trial.cell.engine, trial.executed.engine) for trial in run.trials}
+    assert ran == {(BOTH[0], "numpy"), (BOTH[1], "numpy_again")}
+    assert {trial.status for trial in run.trials} == {"ok"}
+
+
+def test_cells_of_both_are_in_one_ranking_and_took_turns(run: Run) -> None:
+    [work] = summarise(run.manifest, run.trials).workloads
+    assert {cell.trials.cell.engine for cell in work.ranking} == set(BOTH)
+    groups: dict[str, set[str]] = {}
+    for trial in run.trials:
+        groups.setdefault(trial.group, set()).add(trial.cell.engine)
+    assert set(BOTH) in groups.values()
+
+
+def test_each_engine_has_a_preloaded_process_of_its_own(run: Run) -> None:
+    started: dict[str, set[int]] = {}
+    for trial in run.trials:
+        assert trial.zygote is not None
+        started.setdefault(trial.cell.engine, set()).add(trial.zygote.number)
+    assert set(started) == set(BOTH)
+    assert not set.intersection(*started.values())
+
+
+def test_a_run_of_several_is_gone_on_with_by_each_ones_own(swept: Path, tmp_path: Path) -> None:
+    copy = tmp_path / swept.name
+    copy.mkdir()
+    for name in ("run.json", "trials.jsonl"):
+        (copy / name).write_text((swept / name).read_text())
+    manifest = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    lines = (copy / "trials.jsonl").read_text().splitlines(keepends=True)
+    (copy / "trials.jsonl").write_text("".join(lines[:-3]))
+    resume_as(SweepRun, copy, Quiet())
+    planned, again = load_run(swept).trials, load_run(copy).trials
+    assert {(trial.block, trial.cell_id) for trial in again} == {(trial.block, trial.cell_id) for trial in planned}
+    assert {trial.executed.engine for trial in again[len(lines) - 3 :]} == {"numpy", "numpy_again"}
+
+
+def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and_of_one_it_is_not() -> None:
+    manifest, trials = make_run(faults=False)
+    unlike = {"compiler": "none", "initial_weights": "others"}
+
+    def by_another(trial: TrialRecord) -> TrialRecord:
+        cell = trial.cell.model_copy(update={"engine": "torch"})
+        ran = trial.executed.model_copy(update={"engine": "torch", "unlike": unlike})
+        return trial.model_copy(update={"cell": cell, "cell_id": cell.cell_id, "executed": ran})
+
+    alone = summarise(manifest, trials).workloads[0]
+    assert engines_table(alone).rows == ()
+    assert differing_lines(alone) == []
+    others = [by_another(trial) for trial in trials]
+    cells = {trial.cell_id: trial.cell for trial in others}
+    both = manifest.model_copy(update={"cells": [*manifest.cells, *cells.values()]})
+    [work] = summarise(both, [*trials, *others]).workloads
+    assert set(engines_table(work).rows) == {(ENGINE, "–", "–"), ("torch", "none", "others")}
+    assert differing_lines(work) == ["torch: compiler none; initial weights others."]
+
+
+@pytest.mark.slow
+def test_tensorflow_pytorch_and_jax_are_ranked_in_one_sweep(torch_python: str, jax_python: str, tmp_path: Path) -> None:
+    assert torch_python
+    assert jax_python
+    asked = {"engine": "tensorflow,torch,jax", "strategy": "none,mirrored,data_parallel", "loop": "custom,ddp,jit"}
+    common = {"model": "mlp", "data": "synthetic", "batch_size": "8", "replicas": "1", "workers": "1,2"}
+    short = {"trials": "1", "windows": "5", "window": "0.01", "max_warmup": "0", "intra_op_threads": "1"}
+    told = [f"--{key.replace('_', '-')}={value}" for key, value in {**asked, **common, **short}.items()]
+    done = harness("sweep", *told, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = only_run(tmp_path / "results")
+    assert {trial.status for trial in run.trials} == {"ok"}
+    assert {trial.executed.engine for trial in run.trials} == {"", "torch", "jax"}
+    assert {"engine.torch.torch", "engine.jax.jax"} <= set(run.manifest.facts)
