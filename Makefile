@@ -52,7 +52,7 @@ docs: $(INSTALLED)
 
 goals: $(INSTALLED)
 	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage best planted decisions \
-	    cluster_cost cluster_bare cluster_cleanup cluster_endurance report_scale five_sweeps; do \
+	    cluster_cost cluster_bare engines cluster_cleanup cluster_endurance report_scale five_sweeps; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 	@echo; echo "== gate_matrix, an eighth"; $(BIN)/python benchmarks/goals/gate_matrix.py --part 1/8
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from common import BLOCKS, Program, beside, cell, free_ports, interval, live, table
 
 from harness.engines.jax.devices import THREADS_A_DEVICE
+from harness.errors import UsageError
 from harness.run.process.engines import python_for
 from harness.run.process.zygote import Zygote
 from harness.spec import Cell, Sweep
@@ -34,7 +35,10 @@ def main() -> None:
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
     rows = [("cell", "harness ÷ bare, time a step", "95 % interval", "sd of a block", "fixed cost (median)")]
     for engine, measured in CASES:
-        rows.append(_row(engine, measured, blocks))
+        try:
+            rows.append(_row(engine, measured, blocks))
+        except UsageError as error:
+            print(f"{measured.label}: {error}")
     table(rows)
     print(f"\n{blocks} blocks; promised: within {GOAL:.0%} of 1, and at most {GOAL_S:g} s for two processes")
 

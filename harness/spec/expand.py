@@ -71,7 +71,8 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 
-    UsageError for a name that none of them has.
+    Names beside the registered ones, such as a user's own model, each is asked for. UsageError for a name that none of
+    them has.
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
@@ -83,7 +84,11 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
         _known(key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own)
     found = []
     for engine, catalogue in catalogues.items():
-        has = {key: [value for value in sweep.asked(key) if value in of[engine]] for key, of in names.items()}
+        others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}
+        has = {
+            key: [value for value in sweep.asked(key) if value in of[engine] or value not in others[key]]
+            for key, of in names.items()
+        }
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set if has.get(key) != []}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
         found.append((Sweep.model_validate(own), catalogue))
@@ -292,7 +297,7 @@ def _nonsense(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
         return LeftOut(f"{at.strategy} with {op}", f"{name} takes no cross-device op")
     takers = _takers(catalogue, op)
     if takers is not None and at.strategy not in takers:
-        return LeftOut(f"{at.strategy} with {op}", f"'{op}' is an op of {', '.join(takers)}")
+        return LeftOut(f"{at.strategy} with {op}", f"'{op}' is an op of {', '.join(takers) or 'no strategy here'}")
     if op != "auto" and n == 1:
         return LeftOut(f"{at.strategy} × 1 replica with {op}", "one replica has nothing to reduce across devices")
     return None

@@ -91,6 +91,12 @@ def test_an_engine_that_has_none_of_the_names_asked_for_is_swept_over_its_own() 
     assert {cell.loop for cell in cells if cell.engine == "tensorflow"} == {"fit"}
 
 
+def test_a_model_of_ones_own_each_engine_is_asked_for() -> None:
+    sweep = Sweep(engine=["tensorflow", "other"], model=["mine:make", "mlp"])
+    for own, _ in each_engine(sweep, {"tensorflow": CATALOGUE, "other": replace(OTHER, models={"linear": ""})}):
+        assert "mine:make" in own.asked("model")
+
+
 def test_every_cell_has_the_base_case_of_its_own_engine() -> None:
     matrix = of_both(strategy=["mirrored", "data_parallel"])
     ids = {cell.cell_id for cell in matrix.cells}

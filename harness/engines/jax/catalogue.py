@@ -4,7 +4,8 @@ from harness.engines.jax.loops import loops
 from harness.engines.jax.models import models
 from harness.environment import usable_cores
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
-from harness.trial.same_work.batches import DIGITS, GIVES, SUMMARIES
+from harness.trial.same_work.architectures import unknown as unknown_model
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives, unknown
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
 VIRTUAL_CPU = "virtual-cpu"
@@ -23,6 +24,13 @@ def load_catalogue() -> Catalogue:
         StrategyTraits(
             "data_parallel", "weights on every device, batches cut over them, as the loop says", devices=(VIRTUAL_CPU,)
         ),
+        StrategyTraits(
+            "multi_process",
+            "the same over the devices of several processes, which exchange over Gloo",
+            multi_worker=True,
+            devices=(VIRTUAL_CPU,),
+            no_faults="faults of JAX's jobs are not done",
+        ),
     )
     return Catalogue(
         devices={
@@ -34,6 +42,8 @@ def load_catalogue() -> Catalogue:
         data=SUMMARIES,
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops={name: loop.summary for name, loop in loops().items()},
+        data_fault=unknown,
+        model_fault=unknown_model,
         model_traits=_traits,
-        data_gives=GIVES.__getitem__,
+        data_gives=gives,
     )

@@ -4,7 +4,7 @@ import os
 from typing import Any, NamedTuple
 
 from harness.errors import HarnessError
-from harness.protocol.messages import Request
+from harness.protocol.messages import Membership, Request
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -18,6 +18,9 @@ class CpuDevices(NamedTuple):
     """What the replicas of a trial got: a device each, the threads of a pool, and the processors that bound them."""
 
     devices: list[Any]
+    """Of all processes, in the order of the replicas."""
+    own: list[Any]
+    """Those of this process."""
     threads: int
     """0 is XLA's own choice: all cores."""
     physical: int
@@ -25,7 +28,8 @@ class CpuDevices(NamedTuple):
 
 
 def set_up(request: Request) -> CpuDevices:
-    """Start JAX's backend with a device a replica; HarnessError where it had been started before with fewer.
+    """Start JAX's backend with a device a replica, and join the other processes where there are several; HarnessError
+    where it had been started before with fewer.
 
     One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
     """
@@ -38,12 +42,25 @@ def set_up(request: Request) -> CpuDevices:
     if threads:
         os.environ[POOL] = str(threads)
     jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
-    _share_compiled(request.scratch)
-    found = jax.devices()
-    if len(found) < count:
-        raise HarnessError(f"JAX has {len(found)} devices, expected {count}: its backend was started before the trial")
+    if request.member is None:
+        _share_compiled(request.scratch)  # what processes have compiled together each would wait for
+    else:
+        _join(request.member)
+    own = jax.local_devices()
+    if len(own) < count:
+        raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
+    devices = own[:count] if request.member is None else jax.devices()
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
-    return CpuDevices(found[:count], threads, physical, shared=count > physical)
+    return CpuDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
+
+
+def _join(member: Membership) -> None:
+    """Meet the other processes at the first one's address; returns when all are there."""
+    import jax
+
+    addresses = member.cluster[member.task]
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(addresses[0], len(addresses), member.index)
 
 
 def _share_compiled(scratch: str) -> None:

@@ -4,22 +4,39 @@ import contextlib
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
+from harness.errors import Unsupported
+from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Environment, Software, Task, Trainer
-from harness.protocol.messages import Request
+from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.ending import plain_ending
+from harness.trial.membership import enter_network
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
 
 
+class JaxClusters:
+    """Processes that are all alike."""
+
+    def join(self, member: Membership) -> None:
+        """Move to the process's network; the others are met where the devices are set up. HarnessError with the
+        reason."""
+        enter_network(member)
+
+    def serve(self, request: Request, member: Membership, channel: Channel) -> NoReturn:
+        """No process only serves others here."""
+        raise Unsupported(f"{member.name}: JAX's processes are all alike, and none serves others")
+
+
 class Jax:
-    """JAX, its devices those of one process."""
+    """JAX, its devices those of one process or of several."""
 
     name = "jax"
     title = "JAX"
-    clusters = None
+    clusters = JaxClusters()
     software = Software(titles={"jax": "JAX"})
     environment = Environment(
         needs={"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},

@@ -1,4 +1,4 @@
-"""The reference on JAX's first device: a compiled program that knows no mesh and no optimizer."""
+"""The reference on this process's first device: a compiled program that knows no mesh and no optimizer."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ class JaxShares(ShareByShare):
         import jax
 
         super().__init__(layout, trained.optimizer, len(trained.devices))
-        self._device, self._passed = trained.devices[0], jax.jit(trained.passed)
+        self._device, self._passed = jax.local_devices()[0], jax.jit(trained.passed)
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
         """Where statistics are of the whole batch, each pass is over all of it, and only the share's examples count."""
@@ -33,6 +33,6 @@ class JaxShares(ShareByShare):
             counts = np.zeros(len(batch[1]), np.float32)
             counts[share] = 1
             part = (*batch, counts) if together else (*(values[share] for values in batch), counts[share])
-            own = {name: np.float32(copies[i]) for name, copies in state.statistics.items()}
+            own = {name: np.float32(copies[min(i, len(copies) - 1)]) for name, copies in state.statistics.items()}
             found.append(self._passed(weights, *jax.device_put((own, *part), self._device)))
         return found

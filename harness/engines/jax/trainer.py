@@ -58,10 +58,11 @@ class JaxTrainer:
         architecture = model.architecture
         trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
         self._loop = self._loop_of(cell).build(trained)
-        self._data = Data(cell.data, architecture.input_shape, cell.global_batch_size, request.seed, cell.prefetch)
+        size, ahead = cell.global_batch_size, cell.prefetch
+        self._data = Data(cell.data, architecture.input_shape, size, request.seed, ahead, self._share)
         weights = architecture.initial(np.random.default_rng(request.seed), CLASSES)
         statistics = architecture.statistics()
-        own = cell.replicas if self._loop.own_statistics else 0
+        own = cell.replicas_in_sync if self._loop.own_statistics else 0
         self._layout = StateOrder(list(weights), list(statistics), trained.optimizer.slots, own)
         self._state = self._loop.placed_state(self._layout.start(weights, statistics))
         self._trained = trained
@@ -74,7 +75,7 @@ class JaxTrainer:
     def resources(self) -> Resources:
         """A device a replica; of the threads what the cell asks for, and how many all devices share."""
         return Resources(
-            logical_devices=[f"{device.platform}:{device.id}" for device in self._devices.devices],
+            logical_devices=[f"{device.platform}:{device.id}" for device in self._devices.own],
             physical_devices=self._devices.physical,
             shared=self._devices.shared,
             intra_op_threads=self._request.intra_op_threads,
@@ -87,12 +88,26 @@ class JaxTrainer:
 
         tensors = [(weight.shape, "float32") for weight in self._weights]
         weights, patterns = known_values(len(self._trained.devices), tensors)
-        sent = [np.stack([np.float32(weight) * pattern for weight in weights]) for pattern in patterns]
+        ours = [np.float32(weight) for weight in weights[self._first : self._first + len(self._devices.own)]]
+        sent = [np.stack([weight * pattern for weight in ours]) for pattern in patterns]
         received = [
             [np.asarray(shard.data) for shard in sorted(array.addressable_shards, key=lambda shard: shard.device.id)]
             for array in self._loop.reduced(sent)
         ]
         return judge_sums(received, patterns, weights)
+
+    @property
+    def _first(self) -> int:
+        """The number of this process's first replica."""
+        member = self._request.member
+        return 0 if member is None else member.index * self._request.training.replicas
+
+    @property
+    def _share(self) -> slice:
+        """This process's part of a global batch."""
+        cell = self._request.training
+        size = cell.global_batch_size // cell.workers
+        return slice(self._first // cell.replicas * size, (self._first // cell.replicas + 1) * size)
 
     @property
     def _weights(self) -> list[Any]:
@@ -141,7 +156,7 @@ class JaxTrainer:
 
     def one_more(self) -> KnownStep:
         """A step on the gate's first batch with other labels: a compiled program takes no arguments of other types."""
-        loss = float(self._step(*self._loop.placed(self._late_batch)))
+        loss = float(self._step(*self._loop.placed(self._shared(self._late_batch))))
         self.synchronise()
         return KnownStep(loss, same_program=True)
 
@@ -154,9 +169,13 @@ class JaxTrainer:
         x, y = self._data.gate[0]
         return x, late_labels(y, CLASSES)
 
+    def _shared(self, batch: tuple[Any, Any]) -> tuple[Any, Any]:
+        x, y = batch
+        return x[self._share], y[self._share]
+
     @functools.cached_property
     def _lowered(self) -> Any:
-        return self._loop.lowered(self._state, *self._loop.placed(self._data.gate[0]))
+        return self._loop.lowered(self._state, *self._loop.placed(self._shared(self._data.gate[0])))
 
     @functools.cached_property
     def _compiled(self) -> Any:
@@ -173,8 +192,13 @@ class JaxTrainer:
         jax.block_until_ready(self._state)
 
     def agree(self, value: float) -> float:
-        """There is one process."""
-        return value
+        """The mean over the processes."""
+        if self._request.member is None:
+            return value
+        import numpy as np
+        from jax.experimental import multihost_utils
+
+        return float(np.mean(multihost_utils.process_allgather(np.float32(value))))
 
     def executed(self) -> Executed:
         """The compiled step, and the input."""

@@ -4,7 +4,8 @@ from harness.engines.torch.loops import loops
 from harness.environment import usable_cores
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import DIGITS, GIVES, SUMMARIES
+from harness.trial.same_work.architectures import unknown as unknown_model
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives, unknown
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
 VIRTUAL_CPU = "virtual-cpu"
@@ -40,6 +41,8 @@ def load_catalogue() -> Catalogue:
         data=SUMMARIES,
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops={name: loops()[name].summary for name in sorted(loops(), key=lambda name: name != DDP)},
+        data_fault=unknown,
+        model_fault=unknown_model,
         model_traits=_traits,
-        data_gives=GIVES.__getitem__,
+        data_gives=gives,
     )

@@ -1,40 +1,57 @@
 """The group of a trial's processes: PyTorch's store at the first one's address, and Gloo between all."""
 
+import contextlib
 import os
+import select
 import socket
+import time
 
 from harness.errors import HarnessError
 from harness.protocol.messages import Membership
 from harness.spec.address import split_address
-from harness.trial.membership import await_listening, enter_network
+from harness.trial.membership import LOOK_S, enter_network
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that names the interface that Gloo exchanges over; where it is not set it takes the one of the host's
 name, which a network of the launcher's does not have."""
+GO, INDEX_BYTES = b"!", 4
+OTHERS = 1.25
+"""Who waits for the first process waits so many times as long as that one waits for all: it knows who is missing."""
 
 
 def enter(member: Membership) -> None:
     """Move to the network that the launcher gave, and let Gloo exchange over the interface of this process's address.
 
-    HarnessError where another's address does not resolve.
+    HarnessError where another's address does not resolve, and where the user has named an interface that is not here.
     """
     enter_network(member)
-    found = _interface_of(_place(member, member.index)[0])
-    if found and (member.namespace or INTERFACE not in os.environ):
+    interfaces = _interfaces()
+    own = socket.gethostbyname(_place(member, member.index)[0])
+    found = next((name for name, addresses in interfaces.items() if own in addresses), "")
+    if found and (member.namespace or not os.environ.get(INTERFACE)):
         os.environ[INTERFACE] = found
+    for name in filter(None, os.environ.get(INTERFACE, "").split(",")):
+        if name not in interfaces:
+            raise HarnessError(f"{INTERFACE}: no interface '{name}' here, only {', '.join(interfaces)}; unset it")
 
 
-def begin(member: Membership) -> None:
-    """Make the default group; returns when every process is there."""
+def begin(member: Membership, limit_s: float) -> None:
+    """Make the default group; returns when every process is there.
+
+    HarnessError that names who is missing after `limit_s`: PyTorch's store waits for as long as a process that has
+    connected, or been connected to, says nothing, and knows no names.
+    """
     from torch import distributed
 
     host, port = _place(member, 0)
     count, first = len(member.cluster[member.task]), member.index == 0
     if first:
         listening = _listening(host, port)
-        store = distributed.TCPStore(host, port, count, True, wait_for_workers=False, master_listen_fd=listening)
+        _call_all(listening, count, limit_s)
+        held = listening.detach()
+        store = distributed.TCPStore(host, port, count, True, wait_for_workers=False, master_listen_fd=held)
     else:
-        await_listening([f"{host}:{port}"])  # one that is refused tries again a second later
+        _be_called(host, port, member.index, OTHERS * limit_s)
         store = distributed.TCPStore(host, port, count, False)
     distributed.init_process_group("gloo", store=store, rank=member.index, world_size=count)
 
@@ -54,8 +71,8 @@ def _place(member: Membership, index: int) -> tuple[str, int]:
     return host, port or 0
 
 
-def _listening(host: str, port: int) -> int:
-    """The descriptor of a socket that listens there; the launcher holds the port bound besides, so it must be shared.
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there; the launcher holds the port bound besides, so it must be shared.
 
     HarnessError where the port is taken.
     """
@@ -67,16 +84,57 @@ def _listening(host: str, port: int) -> int:
         found.listen()
     except OSError as error:
         found.close()
-        raise HarnessError(f"worker 0 cannot listen on {host}:{port}: {error.strerror or error}") from None
-    return found.detach()
+        raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    return found
 
 
-def _interface_of(host: str) -> str:
-    """The interface that has the address of `host`; empty where none has."""
+def _call_all(listening: socket.socket, count: int, limit_s: float) -> None:
+    """The first process's part: every other one connects and says its index; once all have, all are told to go on.
+
+    HarnessError that names those who have not after `limit_s`. Who connects and says something else, or nothing, is
+    none of them.
+    """
+    end = time.monotonic() + limit_s
+    here: dict[int, socket.socket] = {}
+    with contextlib.ExitStack() as open_sockets:
+        unknown: set[socket.socket] = set()
+        while missing := sorted({*range(1, count)} - here.keys()):
+            readable, _, _ = select.select([listening, *unknown], [], [], max(0.0, end - time.monotonic()))
+            if not readable:
+                names = ", ".join(f"worker {index}" for index in missing)
+                address = "{}:{}".format(*listening.getsockname())
+                raise HarnessError(f"{names} did not come to {address} within {limit_s:g} s")
+            for ready in readable:
+                if ready is listening:
+                    unknown.add(open_sockets.enter_context(listening.accept()[0]))
+                    continue
+                unknown.remove(ready)
+                with contextlib.suppress(OSError):
+                    here[int.from_bytes(ready.recv(INDEX_BYTES))] = ready
+        for index in range(1, count):
+            with contextlib.suppress(OSError):  # who is gone by now is told by its own channel
+                here[index].sendall(GO)
+
+
+def _be_called(host: str, port: int, index: int, limit_s: float) -> None:
+    """Any other's part; HarnessError where the first process has not told it to go on after `limit_s`."""
+    end = time.monotonic() + limit_s
+    while (left := end - time.monotonic()) > 0:
+        # refused where it does not listen yet
+        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=left) as connection:
+            connection.sendall(index.to_bytes(INDEX_BYTES))
+            connection.settimeout(max(LOOK_S, end - time.monotonic()))
+            if connection.recv(len(GO)) == GO:
+                return
+        time.sleep(LOOK_S)
+    raise HarnessError(f"worker 0 did not answer on {host}:{port} within {limit_s:g} s")
+
+
+def _interfaces() -> dict[str, list[str]]:
+    """This network's, each with its addresses."""
     import psutil
 
-    address = socket.gethostbyname(host)
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(one.family == socket.AF_INET and one.address == address for one in addresses):
-            return str(name)
-    return ""
+    return {
+        name: [one.address for one in addresses if one.family == socket.AF_INET]
+        for name, addresses in psutil.net_if_addrs().items()
+    }

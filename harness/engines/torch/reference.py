@@ -1,6 +1,5 @@
-"""The reference under PyTorch: a copy of the module that knows no other process and no optimizer."""
+"""The reference under PyTorch: a module of its own that knows no other process and no optimizer."""
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +21,12 @@ def placed(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 class TorchShares(ShareByShare):
-    """See `ShareByShare`."""
+    """See `ShareByShare`. `module` is built for it alone: a copy of the trained one would have the hooks and the parts
+    that a way to train has put there."""
 
     def __init__(self, module: Any, layout: StateOrder, optimizer: Optimizer, replicas: int) -> None:
         super().__init__(layout, optimizer, replicas)
-        self._module = copy.deepcopy(module)
+        self._module = module
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
         """Each in training mode: a replica normalises by its own share."""

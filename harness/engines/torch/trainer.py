@@ -63,7 +63,7 @@ class TorchTrainer:
         if request.inter_op_threads:
             torch.set_num_interop_threads(request.inter_op_threads)
         if member is not None:
-            group.begin(member)
+            group.begin(member, request.tpu_limit_s)  # half of what a phase may take, whatever is waited for
         shape = architectures()[cell.model].input_shape
         ahead, share = cell.prefetch, self._share
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)
@@ -112,16 +112,19 @@ class TorchTrainer:
         """Known values as gradients of a module of its own, in the shapes of the model's, by the way of the step.
 
         Each process sends as many times its values as there are processes, so that their mean is the sum. Dividing
-        rounds where their number is no power of two: what is received is rounded to the whole numbers that were sent.
+        rounds where their number is no power of two: what is received is then rounded to the whole numbers that were
+        sent, which are so much smaller that it is less than a half.
         """
         count = self._cell.workers
+        rounds = bool(count & (count - 1))
         weights, patterns = known_values(count, [(tuple(p.shape), "float32") for p in self._module.parameters()])
-        if count & (count - 1):
+        if rounds:
             patterns = [np.ceil(pattern / 8) for pattern in patterns]
         module = _Products([torch.from_numpy(np.float32(pattern)) for pattern in patterns])
         averaging = self._around(module)
         received = averaging.averaged(lambda called: called(count * weights[self._rank]))
-        return judge_sums([[np.rint(gradient.numpy())] for gradient in received], patterns, weights)
+        values = [gradient.numpy() for gradient in received]
+        return judge_sums([[np.rint(value) if rounds else value] for value in values], patterns, weights)
 
     def state(self) -> list[VariableState]:
         """This process's weights, statistics, slots and count."""
@@ -148,7 +151,8 @@ class TorchTrainer:
 
     @functools.cached_property
     def _single(self) -> TorchShares:
-        return TorchShares(self._module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers)
+        module = built(self._cell.model, self._request.seed, CLASSES)
+        return TorchShares(module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """On this process alone, by gradients of each share and NumPy."""

@@ -6,9 +6,11 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from harness.errors import not_one_of
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.examples import GATE_SEED, handwritten_digits, random_batch, shifted
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 CLASSES = 10
 SYNTHETIC, DIGITS = "synthetic", "digits"
-GIVES: Mapping[str, str] = MappingProxyType({SYNTHETIC: "anything", DIGITS: "images"})
+ANYTHING = "anything"
+GIVES: Mapping[str, str] = MappingProxyType({SYNTHETIC: ANYTHING, DIGITS: "images"})
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {
         SYNTHETIC: "random examples in the model's own shape; one batch stays on the devices, so input costs nothing",
@@ -29,6 +32,17 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
 )
 WHOLE = slice(None)
 Placed = TypeVar("Placed")
+
+
+def gives(name: str) -> str:
+    """The kind of examples of a data set; one that is not here fits every model, so that `unknown` has the word."""
+    return GIVES.get(name, ANYTHING)
+
+
+def unknown(name: str, _folder: Path) -> str | None:
+    """Why there is no data set of a name, which may be one that only TensorFlow reads or a user's own; None where there
+    is one."""
+    return None if name in GIVES else str(not_one_of("data", name, GIVES))
 
 
 class Data:
@@ -109,17 +123,32 @@ def _ahead(placed: Iterator[Placed], count: int) -> Iterator[Placed]:
         yield waiting.popleft()
 
 
+class _Raised(NamedTuple):
+    """What came instead of a batch."""
+
+    error: Exception
+
+
 def _in_a_thread(placed: Iterator[Placed], count: int) -> Iterator[Placed]:
-    """The same, placed beside the step by a thread that waits where so many are ready. It ends with the process."""
-    ready: queue.Queue[Placed] = queue.Queue(count)
+    """The same, placed beside the step by a thread that waits where so many are ready. It ends with the process.
+
+    What it raises is raised here: who asks for a batch would else wait for ever.
+    """
+    ready: queue.Queue[Placed | _Raised] = queue.Queue(count)
 
     def fill() -> None:
-        for batch in placed:
-            ready.put(batch)
+        try:
+            for batch in placed:
+                ready.put(batch)
+        except Exception as error:  # noqa: BLE001  whatever it is, the step is told
+            ready.put(_Raised(error))
 
     threading.Thread(target=fill, daemon=True).start()
     while True:
-        yield ready.get()
+        batch = ready.get()
+        if isinstance(batch, _Raised):
+            raise batch.error
+        yield batch
 
 
 def resized(images: "Array", shape: tuple[int, ...]) -> "Array":

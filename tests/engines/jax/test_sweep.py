@@ -46,7 +46,8 @@ def right(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def at_two_replicas(python: str, folder: Path, engine: str, **keys: list[str] | list[int]) -> Run:
     """Both ways at two replicas, as in a sweep but for the base cases: here nothing is divided by them."""
-    asked = {"engine": engine, "strategy": ["data_parallel"], "replicas": [2], "optimizer": ["sgd"], **keys}
+    two = {"strategy": ["data_parallel"], "replicas": [2]}
+    asked: dict[str, Any] = {"engine": engine, **two, "optimizer": ["sgd"], **keys}
     sweep = sweep_from({**COMMON, **asked, "engine_python": f"jax={python}"})
     every = asked_matrix(sweep)
     cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
@@ -139,6 +140,31 @@ def test_a_mean_in_the_sum_itself_is_told_from_a_mean_before_it(wrong: Run) -> N
     assert "that is the mean, not the sum" in of(wrong, "shard_map", "mean").checks.detail["reduction"]
     before = of(wrong, "jit", "mean").checks
     assert (before.reduction, before.update) == (True, False)
+
+
+@pytest.fixture(scope="module")
+def processes(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two processes of a device each, whose program is that of two devices in one."""
+    folder, engine = tmp_path_factory.mktemp("processes"), "tests.engines.jax.faulty:FaultyJax"
+    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1]}
+    return at_two_replicas(jax_python, folder, engine, **MLP, **placed, cross_device_op=["auto", "missing", "stale"])
+
+
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run, loop: str) -> None:
+    [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, "auto")]
+    assert (trial.status, trial.reason) == ("ok", None)
+    assert (trial.checks.late, trial.checks.loss) == (True, True)
+    assert trial.cluster is not None
+    assert len(trial.cluster.members) == 2
+    assert sum(trial.executed.pack_bytes) == 4 * 669_706
+
+
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+@pytest.mark.parametrize("fault", ["missing", "stale"])
+def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, loop: str, fault: str) -> None:
+    [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, fault)]
+    assert trial.status == "wrong_result", trial.reason
 
 
 @pytest.fixture(scope="module")

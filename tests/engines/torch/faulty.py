@@ -2,8 +2,8 @@
 
 `missing` leaves the last process's gradient out, `mean` divides once more, `apart` calls the module inside the wrapper,
 `left_out` averages all weights but one, `stale` keeps the last process's old weights, `order` gives the last process
-the first one's examples, and `late` begins to leave the gradient out once the gate has been passed. `auto` is PyTorch
-as it is.
+the first one's examples, `hooked` doubles a gradient by a hook in the module, and `late` begins to leave the gradient
+out once the gate has been passed. `auto` is PyTorch as it is.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
 
-FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
+FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "hooked", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = "dense_1.weight"
 
@@ -42,6 +42,22 @@ def without_one(kind: type[Averaging]) -> type[Averaging]:
                 kept.grad.copy_(own)
 
     return WithoutOne
+
+
+def hooked(kind: type[Averaging]) -> type[Averaging]:
+    """The same way, with a hook that doubles what the first layer's gradients come of: a copy of the module has it."""
+
+    class Hooked(kind):  # type: ignore[misc,valid-type]
+        def wrapped(self) -> Any:
+            if not isinstance(self.module, _products()):
+                self.module.dense_1.register_full_backward_hook(_doubled)
+            return super().wrapped()
+
+    return Hooked
+
+
+def _doubled(_module: Any, of_input: Any, _of_output: Any) -> Any:
+    return (2 * of_input[0],)
 
 
 def _products() -> Any:
@@ -72,7 +88,8 @@ def faulty_trainer(request: Request) -> Trainer:
 
         def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None], Averaging]:
             right = super()._averaging_of(cell)
-            return without_one(right) if self._fault == "left_out" else right  # type: ignore[arg-type]
+            wrong = {"left_out": without_one, "hooked": hooked}.get(self._fault)
+            return right if wrong is None else wrong(right)  # type: ignore[arg-type]
 
         def _step(self, x: Any, y: Any) -> Any:
             fault, late = self._fault, self.updates() >= LAST_GOOD

@@ -27,6 +27,7 @@ class TrainedModel:
     model: Model
     optimizer: Optimizer
     devices: list[Any]
+    """Of all processes."""
     global_batch: int
 
     def share_loss(self, weights: Weights, statistics: Statistics, x: Any, y: Any, counts: Any) -> Any:
@@ -95,18 +96,25 @@ class Way(ABC):
         )
 
     def placed_state(self, state: State) -> State:
-        """A state of NumPy's on the devices."""
+        """A state of NumPy's, the same in each process, on the devices."""
         import jax
 
         parts = zip(state, self.of_state, strict=True)
         return State(*(jax.device_put(part, sharding) for part, sharding in parts))
 
-    def placed(self, batch: "tuple[Array, Array]") -> tuple[Any, Any]:
-        """A global batch, each device's part on it; returns before the copy is done."""
+    def placed(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
+        """This process's share of a batch, each device's part on it; returns before the copy is done."""
+        x, y = self.in_parts(share)
+        return x, y
+
+    def in_parts(self, shares: "Sequence[Array]") -> list[Any]:
+        """Arrays of which this process has `shares` along their first dimension, cut over the devices of all."""
         import jax
 
-        x, y = jax.device_put(batch, self.cut)
-        return x, y
+        if jax.process_count() == 1:
+            found: list[Any] = jax.device_put(list(shares), self.cut)
+            return found
+        return [jax.make_array_from_process_local_data(self.cut, share) for share in shares]
 
     def lowered(self, state: State, x: Any, y: Any) -> Any:
         """The step as XLA gets it. What it is given of the state is overwritten, as an optimizer in place does."""
@@ -117,11 +125,11 @@ class Way(ABC):
         return jitted.lower(state, x, y)
 
     def reduced(self, sent: "Sequence[Array]") -> list[Any]:
-        """`summed`, compiled and run as the step is."""
+        """`summed` of the rows that this process sends, compiled and run as the step is."""
         import jax
 
         jitted = jax.jit(self.summed, in_shardings=(self.cut,), out_shardings=self.everywhere)
-        found: list[Any] = jitted(jax.device_put(list(sent), self.cut))
+        found: list[Any] = jitted(self.in_parts(sent))
         return found
 
 

@@ -1,5 +1,7 @@
 """An all-reduce of every gradient once backward is done, as PyTorch's tutorial on distributed applications has it."""
 
+from typing import Any
+
 from harness.engines.torch.loops.base import Averaging, AveragingKind, bytes_of
 from harness.errors import Unsupported
 
@@ -7,12 +9,16 @@ from harness.errors import Unsupported
 class AllReduces(Averaging):
     """`average_gradients` of the tutorial: a tensor at a time, each waited for."""
 
+    def wrapped(self) -> Any:
+        """The module itself."""
+        if self.bucket_bytes is not None:
+            raise Unsupported("bytes_per_pack: loop 'all_reduce' sends a tensor at a time; give --loop ddp")
+        return super().wrapped()
+
     def after_backward(self) -> None:
         """The sum over all processes, divided by their number."""
         from torch import distributed
 
-        if self.bucket_bytes is not None:
-            raise Unsupported("bytes_per_pack: loop 'all_reduce' sends a tensor at a time; give --loop ddp")
         count = float(distributed.get_world_size())
         for parameter in self.module.parameters():
             distributed.all_reduce(parameter.grad)

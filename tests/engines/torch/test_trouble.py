@@ -1,0 +1,180 @@
+"""Processes that do not come to each other end with a reason that says who is missing, and nothing of them is left."""
+
+import os
+import re
+import socket
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from harness.engines.torch import group
+from harness.engines.torch.group import INTERFACE
+from harness.errors import HarnessError, UsageError
+from harness.protocol.messages import Membership
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+from harness.trial.same_work.batches import Data
+from tests.cli.real import still_alive
+from tests.engines.torch.troubled import TROUBLES
+
+pytestmark = pytest.mark.slow
+ENGINE = "tests.engines.torch.troubled:TroubledTorch"
+SMALL: dict[str, Any] = {
+    "strategy": ["data_parallel"],
+    "model": ["mlp"],
+    "data": ["synthetic"],
+    "batch_size": [8],
+    "optimizer": ["sgd"],
+    "trials": 1,
+    "windows": 5,
+    "window": 0.01,
+    "max_warmup": 0,
+}
+LOOPBACK = "127.0.0.1"
+LONG_S = 600.0
+
+
+class Left(NamedTuple):
+    """What a run has made, and what of it is there after it."""
+
+    processes: list[psutil.Process]
+    folders: list[Path]
+
+
+def folders_of_ours() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob(f"harness-{os.getpid()}-*"))
+
+
+def children_of_ours() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+@pytest.fixture(scope="module")
+def troubled(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Left]:
+    """A trial of each trouble, in three processes; a phase may take 10 s, so that the first one waits for 5."""
+    keys = {**SMALL, "engine": ENGINE, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
+    sweep = sweep_from({**keys, "engine_python": f"torch={torch_python}"})
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
+    folders, children = folders_of_ours(), children_of_ours()
+    path = measure_matrix(sweep, Matrix(cells), tmp_path_factory.mktemp("troubled"), (), Quiet())
+    left = Left(still_alive([*(children_of_ours() - children)]), [*(folders_of_ours() - folders)])
+    return load_run(path), left
+
+
+def of(run: Run, trouble: str) -> TrialRecord:
+    [found] = [trial for trial in run.trials if trial.cell.cross_device_op == trouble]
+    assert (found.status, found.phase) == ("crashed", "build"), found.reason
+    return found
+
+
+def test_a_worker_that_is_killed_on_its_way_to_the_others_is_named(troubled: tuple[Run, Left]) -> None:
+    assert of(troubled[0], "killed").reason == "worker 2 ended by SIGKILL during build"
+
+
+def test_one_that_is_stopped_there_is_named_by_the_first_of_them(troubled: tuple[Run, Left]) -> None:
+    reason = str(of(troubled[0], "stopped").reason)
+    assert reason.startswith("worker 0: worker 2 did not come to ")
+    assert reason.endswith(" within 5 s")
+
+
+def test_where_the_first_itself_is_stopped_another_one_says_so(troubled: tuple[Run, Left]) -> None:
+    reason = str(of(troubled[0], "first_stopped").reason)
+    assert re.match(r"worker [12]: worker 0 did not answer on ", reason)
+
+
+def test_a_port_that_somebody_else_has_is_told_with_the_address(troubled: tuple[Run, Left]) -> None:
+    trial = of(troubled[0], "taken")
+    assert trial.cluster is not None
+    address = trial.cluster.members[0].address
+    assert trial.reason == f"worker 0: cannot listen on {address}: Address already in use"
+    assert trial.evidence is None, "the line says it all"
+
+
+def test_no_process_and_no_folder_is_left_of_them(troubled: tuple[Run, Left]) -> None:
+    assert troubled[1] == Left([], [])
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    """The socket of the first process."""
+    with group._listening(LOOPBACK, 0) as found:
+        yield found
+
+
+def test_strangers_who_connect_are_nobody_who_is_waited_for(listening: socket.socket) -> None:
+    host, port = listening.getsockname()
+    with (
+        ThreadPoolExecutor() as others,
+        socket.create_connection((host, port)),  # says nothing
+        socket.create_connection((host, port)) as rubbish,
+        socket.create_connection((host, port)) as gone,
+    ):
+        rubbish.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        gone.close()
+        called = [others.submit(group._be_called, host, port, index, LONG_S) for index in (1, 2)]
+        group._call_all(listening, 3, LONG_S)
+        assert [one.result() for one in called] == [None, None]
+
+
+def test_all_who_are_missing_are_named(listening: socket.socket) -> None:
+    host, port = listening.getsockname()
+    with socket.create_connection((host, port)) as one:
+        one.sendall((2).to_bytes(group.INDEX_BYTES))
+        with pytest.raises(HarnessError, match=rf"^worker 1, worker 3 did not come to {host}:{port} within 0.1 s$"):
+            group._call_all(listening, 4, 0.1)
+
+
+def test_an_interface_that_the_user_has_named_and_that_is_not_here_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = Membership(task="worker", index=0, cluster={"worker": [f"{LOOPBACK}:1"]})
+    monkeypatch.setenv(INTERFACE, "lo,none0")
+    with pytest.raises(HarnessError, match=rf"^{INTERFACE}: no interface 'none0' here, only .*lo.*; unset it$"):
+        group.enter(member)
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_where_none_is_named_it_is_the_one_of_the_process_own_address(
+    monkeypatch: pytest.MonkeyPatch, empty: bool
+) -> None:
+    monkeypatch.setenv(INTERFACE, "")
+    if not empty:
+        monkeypatch.delenv(INTERFACE)
+    group.enter(Membership(task="worker", index=0, cluster={"worker": [f"{LOOPBACK}:1"]}))
+    assert os.environ[INTERFACE] == "lo"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model": ["mine:model"]}, "model: 'mine:model' is not one of mlp, "),
+        ({"model": ["keras:ResNet50"]}, "model: 'keras:ResNet50' is not one of mlp, "),
+        ({"data": ["tfds:mnist"]}, "data: 'tfds:mnist' is not one of synthetic, digits"),
+        ({"model": ["mine:model"], "data": ["mine:data"]}, "model: 'mine:model' is not one of mlp, "),
+    ],
+)
+def test_models_and_data_that_only_tensorflow_takes_are_refused_with_what_there_is(
+    keys: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        asked_matrix(sweep_from({**SMALL, "workers": [2], "engine": "torch", **keys}))
+    assert str(caught.value).startswith(said)
+
+
+def test_what_goes_wrong_beside_the_step_ends_the_step_instead_of_its_wait() -> None:
+    def without_room(_batch: Any) -> None:
+        raise MemoryError
+
+    data = Data("digits", (28, 28, 1), 8, seed=1, ahead=2, thread=True)
+    data.gate = []
+    with pytest.raises(MemoryError):
+        next(data.batches(without_room))

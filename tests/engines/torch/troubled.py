@@ -1,0 +1,49 @@
+"""PyTorch whose processes get into trouble on their way to each other, each as a cross-device op.
+
+`killed` and `stopped`: the last one is, before it comes to the others. `first_stopped`: the first one is, before it
+listens. `taken`: somebody else listens on the first one's port.
+"""
+
+import dataclasses
+import os
+import signal
+import socket
+
+from harness.engines.torch.engine import Torch
+from harness.protocol.engine import Trainer
+from harness.protocol.messages import Membership, Request
+from harness.spec.address import split_address
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+
+TROUBLES = ("killed", "stopped", "first_stopped", "taken")
+
+
+def meet(trouble: str, member: Membership) -> list[socket.socket]:
+    """What happens to this process; what it gives must stay open."""
+    addresses = member.cluster[member.task]
+    first, last = member.index == 0, member.index == len(addresses) - 1
+    if last and trouble in ("killed", "stopped"):
+        os.kill(os.getpid(), signal.SIGKILL if trouble == "killed" else signal.SIGSTOP)
+    if first and trouble == "first_stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if not (first and trouble == "taken"):
+        return []
+    other = socket.socket()
+    host, port = split_address("address", addresses[0])
+    other.bind((host, port or 0))
+    other.listen()
+    return [other]
+
+
+class TroubledTorch(Torch):
+    """PyTorch in trouble."""
+
+    def catalogue(self) -> Catalogue:
+        right = super().catalogue()
+        troubles = {trouble: CrossDeviceOpTraits(trouble, "trouble") for trouble in TROUBLES}
+        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **troubles})
+
+    def trainer(self, request: Request) -> Trainer:
+        assert request.member is not None
+        self._open = meet(request.training.cross_device_op, request.member)
+        return super().trainer(request)
