@@ -238,7 +238,19 @@ def test_pins_that_nobody_has_leave_no_environment_and_pips_own_word(
     with pytest.raises(HarnessError, match="engine: pip cannot install it: ") as caught:
         installing.install("small")
     assert caught.value.exit_code == 4
-    assert not (nothing_installed / "small").exists()
+    assert list(nothing_installed.glob("small*")) == [nothing_installed / "small.lock"]
+
+
+def test_where_it_cannot_be_made_anew_the_environment_of_before_is_left(
+    small: Environment, nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert small
+    (nothing_installed / "small").mkdir(parents=True)
+    (nothing_installed / "small" / SEAL).write_text("of before\n")
+    monkeypatch.setattr(installing.sys, "executable", "/bin/false")
+    with pytest.raises(HarnessError, match="engine: cannot make an environment"):
+        installing.install("small")
+    assert (nothing_installed / "small" / SEAL).read_text() == "of before\n"
 
 
 @pytest.mark.usefixtures("small")

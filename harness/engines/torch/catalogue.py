@@ -1,6 +1,7 @@
 """Every name that a spec may use with PyTorch, for the parent: importing this imports no PyTorch."""
 
 from harness.engines.torch.loops import loops
+from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.environment import usable_cores
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
 from harness.trial.same_work.architectures import architectures
@@ -36,7 +37,10 @@ def load_catalogue() -> Catalogue:
     return Catalogue(
         devices={VIRTUAL_CPU: DeviceTraits(VIRTUAL_CPU, "the processor, shared by processes", cores=usable_cores())},
         strategies={traits.name: traits for traits in strategies},
-        cross_device_ops={"auto": CrossDeviceOpTraits("auto", "Gloo's all-reduce")},
+        cross_device_ops={
+            name: CrossDeviceOpTraits(name, f"gradients travel in {of.dtype}, by DDP's {of.hook}")
+            for name, of in COMPRESSIONS.items()
+        },
         models={name: architecture.summary for name, architecture in architectures().items()},
         data=SUMMARIES,
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},

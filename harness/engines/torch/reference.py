@@ -24,8 +24,8 @@ class TorchShares(ShareByShare):
     """See `ShareByShare`. `module` is built for it alone: a copy of the trained one would have the hooks and the parts
     that a way to train has put there."""
 
-    def __init__(self, module: Any, layout: StateOrder, optimizer: Optimizer, replicas: int) -> None:
-        super().__init__(layout, optimizer, replicas)
+    def __init__(self, module: Any, layout: StateOrder, optimizer: Optimizer, replicas: int, arithmetic: str) -> None:
+        super().__init__(layout, optimizer, replicas, arithmetic)
         self._module = module
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:

@@ -14,6 +14,7 @@ from harness.engines.torch import group
 from harness.engines.torch.catalogue import NONE
 from harness.engines.torch.executed import inspect
 from harness.engines.torch.loops import Averaging, loops
+from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.engines.torch.models import built
 from harness.engines.torch.optimizers import CountedOptimizer
 from harness.engines.torch.reference import TorchShares, placed
@@ -80,9 +81,16 @@ class TorchTrainer:
         """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
         cell = self._cell
         packed = int(cell.packing.partition("=")[2]) if cell.packing != "default" else None
-        return Averaging(module, packed) if cell.strategy == NONE else self._averaging_of(cell)(module, packed)
+        if cell.strategy == NONE:
+            return Averaging(module, packed)
+        return self._averaging_of(cell)(module, packed, self._op)
 
-    def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None], Averaging]:
+    @property
+    def _op(self) -> str:
+        """The cross-device op, by which gradients travel."""
+        return self._cell.cross_device_op
+
+    def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None, str], Averaging]:
         return loops()[cell.loop].build
 
     @property
@@ -116,9 +124,9 @@ class TorchTrainer:
         sent, which are so much smaller that it is less than a half.
         """
         count = self._cell.workers
-        rounds = bool(count & (count - 1))
-        weights, patterns = known_values(count, [(tuple(p.shape), "float32") for p in self._module.parameters()])
-        if rounds:
+        rounds, sent = bool(count & (count - 1)), COMPRESSIONS[self._op].dtype
+        weights, patterns = known_values(count, [(tuple(p.shape), sent) for p in self._module.parameters()])
+        if rounds and sent == "float32":
             patterns = [np.ceil(pattern / 8) for pattern in patterns]
         module = _Products([torch.from_numpy(np.float32(pattern)) for pattern in patterns])
         averaging = self._around(module)
@@ -152,7 +160,8 @@ class TorchTrainer:
     @functools.cached_property
     def _single(self) -> TorchShares:
         module = built(self._cell.model, self._request.seed, CLASSES)
-        return TorchShares(module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers)
+        arithmetic = COMPRESSIONS[self._op].arithmetic
+        return TorchShares(module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers, arithmetic)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """On this process alone, by gradients of each share and NumPy."""

@@ -15,11 +15,15 @@ from harness.protocol.engine import Environment, Software
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
 
+UNFINISHED = ".new"
+"""What the name of an environment ends with while it is being made. Python finds its packages wherever it lies."""
+
 
 def install(name: str) -> tuple[Path, Interpreter]:
     """Make the environment of an engine anew; its folder, and its interpreter.
 
-    UsageError for an engine that has none; HarnessError, one line, where it cannot be made: nothing is then left.
+    UsageError for an engine that has none; HarnessError, one line, where it cannot be made: what was there before is
+    then left as it was. It is made beside that, and takes its place once it is whole.
     """
     known = environments()
     if name not in known:
@@ -27,12 +31,15 @@ def install(name: str) -> tuple[Path, Interpreter]:
     environment = known[name]
     folder = folder_of(name)
     with _alone(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+        fresh = folder.with_name(f"{name}{UNFINISHED}")
+        shutil.rmtree(fresh, ignore_errors=True)
         try:
-            _fill(folder, environment)
+            _fill(fresh, environment)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(fresh, ignore_errors=True)
             raise
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
     try:
         return folder, examine(str(python_of(folder)), name, Software(needs=environment.needs))
     except UsageError as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Batch = tuple[Array, Array]
     Arrays = list[Array]
 
-ARITHMETIC = "float32"
+FLOAT32 = "float32"
 
 
 class Sums(NamedTuple):
@@ -36,8 +36,10 @@ class Sums(NamedTuple):
 class ShareByShare(ABC):
     """Runs updates of `replicas` replicas on one device. Arrays are in the order of `layout`."""
 
-    def __init__(self, layout: StateOrder, optimizer: Optimizer, replicas: int) -> None:
+    def __init__(self, layout: StateOrder, optimizer: Optimizer, replicas: int, arithmetic: str = FLOAT32) -> None:
         self._layout, self._optimizer, self._replicas = layout, optimizer, replicas
+        self._arithmetic = arithmetic
+        """The narrowest on the way of a gradient, a key of `harness.trial.judgement.STATE_TOLERANCE`."""
 
     @abstractmethod
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
@@ -53,9 +55,9 @@ class ShareByShare(ABC):
         generator = np.random.default_rng(seed)
         sums: list[Sums] = []
         exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, sums)
-        moved = (perturbed_start(initial, ARITHMETIC, generator) for _ in range(PERTURBED_RUNS))
+        moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
         runs = [self._run(self._with_every_copy(start, initial), batches) for start in moved]
-        reference = with_noise(exact, runs, initial, ARITHMETIC)
+        reference = with_noise(exact, runs, initial, self._arithmetic)
         before = exact.states[-2] if len(batches) > 1 else exact.start
         own = self._layout.state(exact.states[-1]).statistics
         earlier = sums[-2].whole if len(sums) > 1 else None

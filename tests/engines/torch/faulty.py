@@ -78,6 +78,11 @@ def faulty_trainer(request: Request) -> Trainer:
             return self._cell.cross_device_op
 
         @property
+        def _op(self) -> str:
+            """Beside the fault gradients travel as they are."""
+            return "auto"
+
+        @property
         def _is_last(self) -> bool:
             return self._rank == self._cell.workers - 1
 
@@ -86,7 +91,7 @@ def faulty_trainer(request: Request) -> Trainer:
             own = super()._share
             return slice(0, own.stop - own.start) if self._fault == "order" and self._is_last else own
 
-        def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None], Averaging]:
+        def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None, str], Averaging]:
             right = super()._averaging_of(cell)
             wrong = {"left_out": without_one, "hooked": hooked}.get(self._fault)
             return right if wrong is None else wrong(right)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from tests.engines.torch.faulty import FAULTS
 
 pytestmark = pytest.mark.slow
 COMMON: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
-WAYS = ("ddp", "ddp_hook", "all_reduce")
+WAYS = ("ddp", "ddp_static", "ddp_hook", "all_reduce")
 MLP = {"model": ["mlp"], "batch_size": [8]}
 TENSORS = 6
 """Weights and biases of the perceptron."""
@@ -75,7 +75,7 @@ def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
 def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
     for trial in right.trials:
         executed, several = trial.executed, trial.cell.strategy == "data_parallel"
-        reductions = {"ddp": 2, "ddp_hook": 2, "all_reduce": TENSORS}[trial.cell.loop] if several else 0
+        reductions = (TENSORS if trial.cell.loop == "all_reduce" else 2) if several else 0
         assert executed.packs == reductions
         assert executed.operations == ({"all-reduce": reductions} if several else {})
         assert sum(executed.pack_bytes) == (4 * 669_706 if several else 0)  # every gradient, once
@@ -144,6 +144,25 @@ def test_the_other_models_are_proved_with_buckets_of_the_size_asked_for(models: 
         assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
         assert (trial.executed.packs or 0) > 1
         assert trial.executed.input == ["Digits(1797)", "Shuffle(1797)", "Batch(8)", "Prefetch(2)"]
+
+
+@pytest.fixture(scope="module")
+def compressed(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, ops = tmp_path_factory.mktemp("compressed"), ["fp16_compress"]
+    return distributed(torch_python, folder, "torch", **MLP, cross_device_op=ops, loop=["ddp_hook", "ddp"])
+
+
+def test_gradients_that_travel_in_half_precision_are_proved_as_such_and_are_half_as_many_bytes(compressed: Run) -> None:
+    trial = of(compressed, "ddp_hook", "fp16_compress")
+    assert (trial.status, trial.reason) == ("ok", None)
+    assert min((trial.checks.sight or {}).values()) > 2
+    assert sum(trial.executed.pack_bytes) == 2 * 669_706
+
+
+def test_a_loop_without_hooks_compresses_nothing_and_says_which_does(compressed: Run) -> None:
+    trial = of(compressed, "ddp", "fp16_compress")
+    assert trial.status == "unsupported"
+    assert "give --loop ddp_hook" in str(trial.reason)
 
 
 def test_batch_normalisation_is_told_where_it_is_not_as_keras_has_it(models: Run) -> None:

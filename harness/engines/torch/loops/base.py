@@ -8,6 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from harness.errors import Unsupported
+
+PLAIN = "auto"
+"""The cross-device op by which gradients travel as they are."""
+
 
 class Averaging:
     """A way to average the gradients of `module`; this one does not, which is right where there is one process."""
@@ -15,10 +20,17 @@ class Averaging:
     passes_to_settle: ClassVar[int] = 0
     """Passes after which gradients take the way that they take from then on."""
 
-    def __init__(self, module: Any, bucket_bytes: int | None) -> None:
+    takes_compression: ClassVar[bool] = False
+    """Whether gradients can travel in fewer bits."""
+
+    def __init__(self, module: Any, bucket_bytes: int | None, compression: str = PLAIN) -> None:
+        if compression != PLAIN and not self.takes_compression:
+            raise Unsupported(f"cross_device_op: '{compression}' is a communication hook of DDP: give --loop ddp_hook")
         self.module = module
         self.bucket_bytes = bucket_bytes
         """Bytes that are reduced together; 0 is all of them, None PyTorch's own choice."""
+        self.compression = compression
+        """The cross-device op of that name."""
         self.called = self.wrapped()
         """What is called with a batch."""
 
@@ -71,4 +83,4 @@ class AveragingKind:
 
     name: str
     summary: str
-    build: Callable[[Any, int | None], Averaging]
+    build: Callable[[Any, int | None, str], Averaging]

@@ -1,7 +1,7 @@
 """`DistributedDataParallel`: gradients are averaged a bucket at a time, while backward goes on."""
 
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.engines.torch.loops.base import Averaging, AveragingKind, bytes_of
 
@@ -11,6 +11,8 @@ MIB = 2**20
 class Ddp(Averaging):
     """The wrapper, with its own defaults but for the size of a bucket where the cell asks for one."""
 
+    static_graph: ClassVar[bool] = False
+    """Whether DDP is told that every pass uses the same parameters in the same order."""
     passes_to_settle = 2
     """DDP begins with few buckets and cuts them anew, in the order in which gradients came, as its third pass begins:
     what is proved and shown must be what is timed."""
@@ -20,9 +22,10 @@ class Ddp(Averaging):
         from torch.nn.parallel import DistributedDataParallel
 
         if self.bucket_bytes is None:
-            return DistributedDataParallel(self.module)
+            return DistributedDataParallel(self.module, static_graph=self.static_graph)
         whole = bytes_of(list(self.module.parameters()))
-        return DistributedDataParallel(self.module, bucket_cap_mb=(self.bucket_bytes or whole + 1) / MIB)
+        size = (self.bucket_bytes or whole + 1) / MIB
+        return DistributedDataParallel(self.module, bucket_cap_mb=size, static_graph=self.static_graph)
 
     def unsynchronised(self) -> AbstractContextManager[Any]:
         """As gradients are accumulated over several batches."""
