@@ -22,6 +22,9 @@ GOAL = 0.03
 GOAL_S = 3.0
 BATCH_SIZE = 128
 COMMON = {"data": "synthetic", "intra_op_threads": 1}
+KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
+"""On both sides glibc keeps what is freed. Else a process of PyTorch gives memory back at every step and gets it again,
+or does not, by where in its heap something stays: a quarter of a step, by chance (`docs/engines.md`)."""
 CASES = (
     ("torch", cell("none", 1, BATCH_SIZE, "torch", loop="ddp", **COMMON)),
     ("torch", cell("data_parallel", 1, BATCH_SIZE, "torch", loop="ddp", workers=2, **COMMON)),
@@ -33,6 +36,7 @@ CASES = (
 def main() -> None:
     """Measure and print; an argument sets the number of blocks."""
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    os.environ.update(KEEPING)
     rows = [("cell", "harness ÷ bare, time a step", "95 % interval", "sd of a block", "fixed cost (median)")]
     for engine, measured in CASES:
         try:

@@ -138,6 +138,15 @@ def test_loss_and_gradients_of_every_pytorch_model_are_tensorflows(
             hold(folder, name, loss, [given[key] for key in given])
 
 
+def test_a_batch_lies_channels_first_in_pytorch_as_its_users_have_it(torch_python: str) -> None:
+    code = (
+        "import numpy as np; from harness.engines.torch.reference import placed;"
+        "strides = [placed(np.zeros((2, 6, 5, c), np.float32), np.zeros(2))[0].stride() for c in (1, 3)];"
+        "assert strides == [(30, 30, 5, 1), (90, 30, 5, 1)], strides"
+    )
+    run(torch_python, code)
+
+
 def test_three_updates_of_every_pytorch_optimizer_are_those_of_the_formula(torch_python: str) -> None:
     run(torch_python, UPDATES_OF_TORCH)
 

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def placed(x: Any, y: Any) -> tuple[Any, Any]:
-    """NumPy's batch [b, h, w, c] as PyTorch wants it: channels first, and labels of 64 bits."""
-    first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    """NumPy's batch [b, h, w, c] as PyTorch wants it: channels first, and labels of 64 bits.
+
+    Copied: a view of one channel has the strides of channels last, by which PyTorch chooses its kernels.
+    """
+    first = np.array(x.transpose(0, 3, 1, 2), order="C")
     return torch.from_numpy(first), torch.from_numpy(y.astype(np.int64))
 
 
