@@ -22,7 +22,7 @@ help:
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
 	@echo 'make test    lint, types, import rules and every test (thirteen minutes on two cores)'
 	@echo 'make test-quick'
-	@echo '             lint, types, import rules and the tests that need no framework (four minutes)'
+	@echo '             lint, types, import rules and the tests that need no framework (three minutes)'
 	@echo 'make docs    the documentation as a site, build/site/index.html; a link that leads nowhere is an error'
 	@echo 'make goals   print what the project promises beside what it measures here (an hour and a half, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
