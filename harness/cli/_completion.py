@@ -73,9 +73,9 @@ def _names(key: str) -> Mapping[str, Iterable[str]]:
     from harness.spec.axes import SETTINGS, TABLE
     from harness.spec.sweep import closed_values
 
-    own = SETTINGS[key].registry or ("", "") if key in SETTINGS else TABLE[key].registry if key in TABLE else None
-    if own is not None:
-        return dict.fromkeys(registered(*own), ())
+    entry = SETTINGS.get(key) or TABLE.get(key)
+    if entry is not None and entry.registry is not None:
+        return dict.fromkeys(registered(*entry.registry), ())
     registry = TABLE[key].choices if key in TABLE else None
     if registry is None:
         return dict.fromkeys(closed_values(key), ())

@@ -10,7 +10,8 @@ from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell
-from harness.spec.expand import Matrix, each_engine, expand, merged
+from harness.spec.engines import each_engine, merged
+from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -60,7 +61,7 @@ def engine_for(cell: Cell, sweep: Sweep) -> str:
     return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
-def engine_of_all(sweep: Sweep) -> str:
+def only_engine_of(sweep: Sweep) -> str:
     """The only engine of a spec; UsageError where it has several."""
     asked = sweep.asked("engine")
     if len(asked) != 1:

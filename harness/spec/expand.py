@@ -2,14 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
 from harness.spec.entry import KEEP
 from harness.spec.grouping import THREADS, apart
@@ -64,44 +64,8 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
-    ordered = sorted(cells, key=_by_table)
+    ordered = sorted(cells, key=by_table)
     return Matrix(tuple(ordered), left_out, added)
-
-
-def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
-    """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
-
-    Names beside the registered ones, such as a user's own model, each is asked for. UsageError for a name that none of
-    them has.
-    """
-    if len(catalogues) == 1:
-        return [(sweep, catalogue) for catalogue in catalogues.values()]
-    if sweep.step or sweep.work == COLLECTIVE:
-        raise UsageError(f"engine: given {', '.join(catalogues)}, expected one: several train the same models only")
-    keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
-    names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
-    for key, of in names.items():
-        _known(key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own)
-    found = []
-    for engine, catalogue in catalogues.items():
-        others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}
-        has = {
-            key: [value for value in sweep.asked(key) if value in of[engine] or value not in others[key]]
-            for key, of in names.items()
-        }
-        given = {key: getattr(sweep, key) for key in sweep.model_fields_set if has.get(key) != []}
-        own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
-        found.append((Sweep.model_validate(own), catalogue))
-    return found
-
-
-def merged(parts: Sequence[Matrix]) -> Matrix:
-    """One matrix of the engines' own."""
-    if len(parts) == 1:
-        return parts[0]
-    cells = sorted((trained(cell) for part in parts for cell in part.cells), key=_by_table)
-    left_out = dict.fromkeys(item for part in parts for item in part.left_out)
-    return Matrix(tuple(cells), tuple(left_out), frozenset().union(*(part.added_base for part in parts)))
 
 
 def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
@@ -165,7 +129,7 @@ def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
 
 
 def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
-    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *_by_table(cell))
+    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table(cell))
 
 
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
@@ -182,7 +146,7 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     """UsageError for a name that no registry has."""
     for key, axis in TABLE.items():
         if axis.choices is not None:
-            _known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
+            must_be_known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
 
 
 def training_base_of(cell: TrainingCell) -> TrainingCell:
@@ -395,13 +359,13 @@ def _of_meshes(sweep: Sweep) -> None:
             )
 
 
-def _known(key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str) -> None:
+def must_be_known(key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str) -> None:
     for name in given:
         if name in valid or (pattern and re.fullmatch(pattern, name)):
             continue
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 
 
-def _by_table(cell: DistributedCell) -> tuple[Any, ...]:
+def by_table(cell: DistributedCell) -> tuple[Any, ...]:
     keys = type(cell).model_fields
     return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST if key in keys)

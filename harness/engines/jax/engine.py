@@ -2,36 +2,31 @@
 
 import contextlib
 import importlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
-from harness.errors import Unsupported
-from harness.protocol.channel import Channel
-from harness.protocol.engine import Ending, Environment, Software, Task, Trainer
+from harness.protocol.engine import Ending, Environment, Software, Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.ending import plain_ending
 from harness.trial.membership import enter_network
+from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
 
 
-class JaxClusters:
+class JaxClusters(AlikeProcesses):
     """Processes that are all alike."""
+
+    title = "JAX"
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; the others are met where the devices are set up. HarnessError with the
         reason."""
         enter_network(member)
 
-    def serve(self, request: Request, member: Membership, channel: Channel) -> NoReturn:
-        """No process only serves others here."""
-        raise Unsupported(f"{member.name}: JAX's processes are all alike, and none serves others")
 
-
-class Jax:
+class Jax(TrialsAlone):
     """JAX, its devices those of one process or of several."""
 
     name = "jax"
@@ -61,10 +56,6 @@ class Jax:
         importlib.import_module(f"{__package__}.trainer")  # what a fork would else import, each time anew
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}
 
-    def on_host(self, request: Request) -> Request:
-        """Nothing is left open."""
-        return request
-
     def classify(self, error: Exception) -> Ending:
         """XLA says in words what went wrong."""
         status, reason = plain_ending(error)
@@ -75,10 +66,6 @@ class Jax:
         from harness.engines.jax.trainer import JaxTrainer
 
         return JaxTrainer(request)
-
-    def tasks(self) -> Mapping[str, Task]:
-        """Nothing besides trials: no data set needs to be prepared."""
-        return {}
 
 
 ENGINE = Jax()

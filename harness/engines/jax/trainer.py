@@ -1,10 +1,9 @@
 """A cell under JAX, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.jax.catalogue import NONE
 from harness.engines.jax.devices import set_up
 from harness.engines.jax.executed import inspect
 from harness.engines.jax.loops import WayKind, loops
@@ -14,14 +13,15 @@ from harness.engines.jax.reference import JaxShares
 from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
-from harness.protocol.state import Reference, VariableState
+from harness.protocol.state import VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
-from harness.trial.examples import late_labels
 from harness.trial.same_work.architectures import ANOTHER_START
 from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import StateOrder
+from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -41,12 +41,10 @@ UNLIKE = {
 OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
-class JaxTrainer:
+class JaxTrainer(SameWorkTrainer):
     """See `harness.protocol.engine.Trainer`."""
 
-    least_steps = 1
     alone: Callable[[], None] | None = None
-    staleness: dict[int, int] | None = None
 
     def __init__(self, request: Request) -> None:
         import numpy as np
@@ -105,9 +103,9 @@ class JaxTrainer:
     @property
     def _share(self) -> slice:
         """This process's part of a global batch."""
-        cell = self._request.training
-        size = cell.global_batch_size // cell.workers
-        return slice(self._first // cell.replicas * size, (self._first // cell.replicas + 1) * size)
+        cell, member = self._request.training, self._request.member
+        size, index = cell.global_batch_size // cell.workers, 0 if member is None else member.index
+        return slice(index * size, (index + 1) * size)
 
     @property
     def _weights(self) -> list[Any]:
@@ -129,10 +127,6 @@ class JaxTrainer:
         """As the step counts them."""
         return int(self._state.updates)
 
-    def due(self, steps: int) -> tuple[int, dict[str, str]]:
-        """One a step, and where another mean is normalised by than under TensorFlow."""
-        return steps, self._remarks
-
     @property
     def _remarks(self) -> dict[str, str]:
         over_all = self._layout.statistics and not self._layout.own and len(self._trained.devices) > 1
@@ -141,10 +135,6 @@ class JaxTrainer:
     @functools.cached_property
     def _single(self) -> JaxShares:
         return JaxShares(self._trained, self._layout)
-
-    def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """On one device, by gradients of each share and NumPy."""
-        return self._single.reference(initial, self._data.gate, self._request.seed)
 
     def run(self, pace: Pace) -> None:
         """Batch after batch. Steps are issued and not waited for, as JAX does it."""
@@ -156,26 +146,13 @@ class JaxTrainer:
 
     def one_more(self) -> KnownStep:
         """A step on the gate's first batch with other labels: a compiled program takes no arguments of other types."""
-        loss = float(self._step(*self._loop.placed(self._shared(self._late_batch))))
+        loss = float(self._step(*self._loop.placed(self._data.share_of(self._data.late))))
         self.synchronise()
         return KnownStep(loss, same_program=True)
 
-    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
-        """As the first updates'."""
-        return self._single.reference(before, [self._late_batch], self._request.seed)
-
-    @functools.cached_property
-    def _late_batch(self) -> tuple[Any, Any]:
-        x, y = self._data.gate[0]
-        return x, late_labels(y, CLASSES)
-
-    def _shared(self, batch: tuple[Any, Any]) -> tuple[Any, Any]:
-        x, y = batch
-        return x[self._share], y[self._share]
-
     @functools.cached_property
     def _lowered(self) -> Any:
-        return self._loop.lowered(self._state, *self._loop.placed(self._shared(self._data.gate[0])))
+        return self._loop.lowered(self._state, *self._loop.placed(self._data.share_of(self._data.gate[0])))
 
     @functools.cached_property
     def _compiled(self) -> Any:
@@ -204,24 +181,9 @@ class JaxTrainer:
         """The compiled step, and the input."""
         return inspect(self._lowered, self._compiled, self._data.stages, {**UNLIKE, **self._remarks})
 
-    def tracer(self, leads: bool) -> None:
-        """None is asked for (`check`)."""
-
-    def peak_device_memory_bytes(self) -> int | None:
-        """There is no accelerator."""
-        return None
-
 
 def check(request: Request) -> None:
     """Unsupported, with the reason, for what this engine does not do."""
-    cell = request.training
-    if cell.precision != "float32":
-        raise Unsupported(f"precision: with JAX this harness trains in float32 ({cell.precision})")
-    if cell.xla:
-        raise Unsupported("xla: JAX compiles every step with XLA; leave the flag out")
+    refuse_what_is_tensorflows(request, "JAX", "JAX compiles every step with XLA")
     if request.inter_op_threads:
         raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
-    if request.plant is not None or request.instrument:
-        raise Unsupported("plants and instruments are of TensorFlow's programs")
-    if request.trace is not None:
-        raise Unsupported("trace: JAX's profiler is not asked here; leave the flag out")

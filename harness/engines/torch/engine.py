@@ -2,16 +2,13 @@
 
 import contextlib
 import importlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
-from harness.errors import Unsupported
-from harness.protocol.channel import Channel
-from harness.protocol.engine import Ending, Environment, Software, Task, Trainer
+from harness.protocol.engine import Ending, Environment, Software, Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.ending import plain_ending
+from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
 
 NO_ROOM = "can't allocate memory"
 """What PyTorch's message holds where the processor's memory has no room for a tensor."""
@@ -21,8 +18,10 @@ LATE = ("torch._dynamo", "torch.distributed.algorithms.ddp_comm_hooks.default_ho
 """What PyTorch imports once it is used: the first optimizer takes half a second so."""
 
 
-class TorchClusters:
+class TorchClusters(AlikeProcesses):
     """Processes that are all alike, each with one replica."""
+
+    title = "PyTorch"
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; the group is made where the cell is built. HarnessError with the reason."""
@@ -30,12 +29,8 @@ class TorchClusters:
 
         enter(member)
 
-    def serve(self, request: Request, member: Membership, channel: Channel) -> NoReturn:
-        """No process only serves others here."""
-        raise Unsupported(f"{member.name}: PyTorch's processes are all alike, and none serves others")
 
-
-class Torch:
+class Torch(TrialsAlone):
     """PyTorch, its replicas a process each."""
 
     name = "torch"
@@ -65,10 +60,6 @@ class Torch:
             importlib.import_module(name)
         return {"torch": torch.__version__, "numpy": np.__version__}
 
-    def on_host(self, request: Request) -> Request:
-        """Nothing is left open."""
-        return request
-
     def classify(self, error: Exception) -> Ending:
         """PyTorch says in words what went wrong."""
         status, reason = plain_ending(error)
@@ -79,10 +70,6 @@ class Torch:
         from harness.engines.torch.trainer import TorchTrainer
 
         return TorchTrainer(request)
-
-    def tasks(self) -> Mapping[str, Task]:
-        """Nothing besides trials: no data set needs to be prepared."""
-        return {}
 
 
 ENGINE = Torch()

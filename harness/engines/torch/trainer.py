@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,23 @@ from torch import nn
 from torch.nn import functional
 
 from harness.engines.torch import group
-from harness.engines.torch.catalogue import NONE
 from harness.engines.torch.executed import inspect
 from harness.engines.torch.loops import Averaging, loops
 from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.engines.torch.models import built
 from harness.engines.torch.optimizers import CountedOptimizer
 from harness.engines.torch.reference import TorchShares, placed
-from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
-from harness.protocol.state import Reference, VariableState
+from harness.protocol.state import VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
-from harness.trial.examples import late_labels
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
+from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
 from harness.trial.sums import judge_sums, known_values
 
 Array = np.ndarray[Any, Any]
@@ -48,14 +47,11 @@ class MeanLoss:
         return self._agree(float(self._own))
 
 
-class TorchTrainer:
+class TorchTrainer(SameWorkTrainer):
     """See `harness.protocol.engine.Trainer`."""
 
-    least_steps = 1
-    staleness: dict[int, int] | None = None
-
     def __init__(self, request: Request) -> None:
-        check(request)
+        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here")
         cell, member = request.training, request.member
         self._request, self._cell = request, cell
         self._rank = member.index if member else 0
@@ -74,7 +70,7 @@ class TorchTrainer:
         self._names = [name for name, _ in self._module.named_parameters()]
         self._layout = StateOrder(self._names, self._statistics, OPTIMIZERS[cell.optimizer].slots, 0)
         self._last: tuple[Any, Any] | None = None
-        x, y = placed(*(part[self._share] for part in self._data.gate[0]))
+        x, y = placed(*self._data.share_of(self._data.gate[0]))
         self._averaging.settle(lambda called: functional.cross_entropy(called(x), y))
 
     def _around(self, module: Any) -> Averaging:
@@ -149,10 +145,6 @@ class TorchTrainer:
         """Steps of the optimizer."""
         return self._counted.steps
 
-    def due(self, steps: int) -> tuple[int, dict[str, str]]:
-        """One a step, and what of batch normalisation is not as Keras has it."""
-        return steps, self._remarks
-
     @property
     def _remarks(self) -> dict[str, str]:
         return {"batch_normalisation": UNBIASED} if self._statistics else {}
@@ -162,10 +154,6 @@ class TorchTrainer:
         module = built(self._cell.model, self._request.seed, CLASSES)
         arithmetic = COMPRESSIONS[self._op].arithmetic
         return TorchShares(module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers, arithmetic)
-
-    def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """On this process alone, by gradients of each share and NumPy."""
-        return self._single.reference(initial, self._data.gate, self._request.seed)
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
@@ -187,17 +175,8 @@ class TorchTrainer:
 
     def one_more(self) -> KnownStep:
         """A step on the gate's first batch with other labels."""
-        loss = self._step(*placed(*(part[self._share] for part in self._late_batch)))
+        loss = self._step(*placed(*self._data.share_of(self._data.late)))
         return KnownStep(self.agree(float(loss)), same_program=True)
-
-    def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
-        """As the first updates'."""
-        return self._single.reference(before, [self._late_batch], self._request.seed)
-
-    @functools.cached_property
-    def _late_batch(self) -> tuple[Any, Any]:
-        x, y = self._data.gate[0]
-        return x, late_labels(y, CLASSES)
 
     def synchronise(self) -> None:
         """An eager step on processors returns when it is done."""
@@ -222,13 +201,6 @@ class TorchTrainer:
         """The reductions of a step, and the input."""
         return inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
 
-    def tracer(self, leads: bool) -> None:
-        """None is asked for (`check`)."""
-
-    def peak_device_memory_bytes(self) -> int | None:
-        """There is no accelerator."""
-        return None
-
 
 class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be looked at
     """A module whose gradients are known: those of the sum of its parameters times constants are these."""
@@ -247,16 +219,3 @@ class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be 
 def _copy(_kind: str, array: Any) -> tuple[Array, ...]:
     """Copied: a step overwrites it."""
     return (np.array(array.detach() if isinstance(array, torch.Tensor) else np.int32(array)),)
-
-
-def check(request: Request) -> None:
-    """Unsupported, with the reason, for what this engine does not do."""
-    cell = request.training
-    if cell.precision != "float32":
-        raise Unsupported(f"precision: with PyTorch this harness trains in float32 ({cell.precision})")
-    if cell.xla:
-        raise Unsupported("xla: PyTorch's steps are eager here; leave the flag out")
-    if request.plant is not None or request.instrument:
-        raise Unsupported("plants and instruments are of TensorFlow's programs")
-    if request.trace is not None:
-        raise Unsupported("trace: PyTorch's profiler is not asked here; leave the flag out")

@@ -25,7 +25,7 @@ from harness.record.store import RunStore
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import engine_of_all
+from harness.run.request import only_engine_of
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
@@ -65,7 +65,7 @@ class ExplainSettings:
 
     def __post_init__(self) -> None:
         """UsageError for what has no instruments."""
-        engine = engine_of_all(self.sweep)
+        engine = only_engine_of(self.sweep)
         if engine not in (able := engines_that(_with_instruments)):
             known = " or ".join(able)
             raise UsageError(f"engine: given {engine!r}, expected {known}: instruments are of its programs")
@@ -160,7 +160,7 @@ class ExplainRun(TrialRun):
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cell = self._cells[family.cell_of(name)]
-        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[engine_of_all(self.store.manifest.sweep)])
+        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[only_engine_of(self.store.manifest.sweep)])
         instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
 

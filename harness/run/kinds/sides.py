@@ -24,7 +24,7 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
-from harness.run.request import engine_of_all
+from harness.run.request import only_engine_of
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, software_of
@@ -63,7 +63,7 @@ class Side:
     @property
     def engine(self) -> str:
         """The name of what trains on it."""
-        return engine_of_all(self.sweep)
+        return only_engine_of(self.sweep)
 
 
 def sides_of(
@@ -123,7 +123,7 @@ def _asked(
         a, b = both(OF_UNLIKE_STEPS)
     check_turns(a[0], b[0])
     for sweep, cell in (a, b):
-        must_live_together([cell], engine_of_all(sweep))
+        must_live_together([cell], only_engine_of(sweep))
     return (a[0], b[0]), (a[1], b[1])
 
 
@@ -147,7 +147,7 @@ def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | No
     """The absolute paths of the interpreters that were given, and what each side's is called."""
     if not any(pythons):
         return [None, None], [[], []]
-    software = [software_of(engine_of(engine_of_all(sweep))) for sweep in sweeps]
+    software = [software_of(engine_of(only_engine_of(sweep))) for sweep in sweeps]
     known = [
         examine(given, f"--python-{name}", of) if given is not None else our_interpreter(of)
         for name, given, of in zip(SIDE_NAMES, pythons, software, strict=True)
@@ -314,7 +314,7 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 
 
 def _side_of(record: SideRecord, cell: Cell) -> Side:
-    needed = software_of(engine_of(engine_of_all(record.sweep)))
+    needed = software_of(engine_of(only_engine_of(record.sweep)))
     python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)

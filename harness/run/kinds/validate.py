@@ -30,7 +30,7 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import engine_of_all
+from harness.run.request import only_engine_of
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
@@ -132,7 +132,7 @@ class ValidationRun(TrialRun):
                 yield one
                 return
             with super().environments() as other:
-                yield {**one, APART: other[engine_of_all(self.store.manifest.sweep)]}
+                yield {**one, APART: other[only_engine_of(self.store.manifest.sweep)]}
 
     def arms(self) -> Sequence[Arm]:
         """A cell each, from every preloaded process."""
@@ -220,7 +220,7 @@ class ValidationRun(TrialRun):
         return sealed_looks(self.store)
 
     def _arm(self, cell_id: str, arm: ArmRecord) -> Arm:
-        zygote = self.zygotes[APART if arm.apart else engine_of_all(self.store.manifest.sweep)]
+        zygote = self.zygotes[APART if arm.apart else only_engine_of(self.store.manifest.sweep)]
         return Arm.of(arm.name, self._cells[cell_id], self.store.manifest.sweep, zygote, arm.plant)
 
     def _left(self) -> int:
@@ -241,7 +241,7 @@ def validate(
     left), StorageError, HarnessError when a cell cannot be validated since it fails, Interrupted; each with how to go
     on.
     """
-    must_live_together(settings.cells, engine_of_all(settings.sweep))
+    must_live_together(settings.cells, only_engine_of(settings.sweep))
     plan, seed, looks = settings.plan(), settings.sweep.seed, settings.ab.planned()
     manifest = new_manifest(
         "validation",

@@ -17,7 +17,7 @@ from harness.files import read_whole
 from harness.protocol.engine import Engine, Environment
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
-from harness.run.request import default_data_dir, engine_of_all
+from harness.run.request import default_data_dir, only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 
@@ -61,7 +61,7 @@ def python_for(sweep: Sweep, among: Collection[str] = (), name: str = "") -> str
     UsageError where it is not there, with the command that makes it, and where the sweep names one for an engine that
     is neither this one nor `among` those that are measured beside it.
     """
-    engine = engine_of(name or engine_of_all(sweep))
+    engine = engine_of(name or only_engine_of(sweep))
     given = _given(sweep, engine, among)
     if given is not None:
         return examine(given, f"{KEY}: {engine.name}", software_of(engine)).path

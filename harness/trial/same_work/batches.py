@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from harness.errors import not_one_of
 from harness.protocol.engine import GATE_UPDATES
-from harness.trial.examples import GATE_SEED, handwritten_digits, random_batch, shifted
+from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,11 +79,22 @@ class Data:
     def batches(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
         """This process's share of the gate's batches as `place` puts them on the devices, then of the endless rest, a
         few ahead of the step."""
-        first = [place((x[self._share], y[self._share])) for x, y in self.gate]
+        first = [place(self.share_of(batch)) for batch in self.gate]
         if self._stays:
             return itertools.chain(first, itertools.repeat(first[-1]))
         ahead = _in_a_thread if self._thread and self._ahead else _ahead
         return itertools.chain(first, ahead(map(place, self._shuffled()), self._ahead))
+
+    def share_of(self, batch: "Batch") -> "Batch":
+        """This process's part of a global batch."""
+        x, y = batch
+        return x[self._share], y[self._share]
+
+    @functools.cached_property
+    def late(self) -> "Batch":
+        """What an update late in training is proved with: the gate's first batch with other labels."""
+        x, y = self.gate[0]
+        return x, late_labels(y, CLASSES)
 
     def _random(self) -> "list[Batch]":
         return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(GATE_UPDATES)]

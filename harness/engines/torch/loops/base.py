@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -70,11 +69,6 @@ class Averaging:
 def bytes_of(tensors: Sequence[Any]) -> int:
     """Of all of them together."""
     return sum(math.prod(tensor.shape) * tensor.element_size() for tensor in tensors)
-
-
-def operations_of(reductions: Sequence[int]) -> dict[str, int]:
-    """As a record names them."""
-    return dict(Counter(["all-reduce"] * len(reductions)))
 
 
 @dataclass(frozen=True)

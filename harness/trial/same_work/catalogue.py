@@ -1,0 +1,36 @@
+"""The names of the same work, for the parent: importing this imports no framework."""
+
+from collections.abc import Iterable, Mapping
+
+from harness.environment import usable_cores
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
+from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.architectures import unknown as unknown_model
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives, unknown
+from harness.trial.same_work.optimizers import OPTIMIZERS
+
+VIRTUAL_CPU = "virtual-cpu"
+NONE = "none"
+
+
+def _traits(_name: str) -> ModelTraits:
+    return ModelTraits(takes=("images",), data=DIGITS)
+
+
+def catalogue_of(
+    device: str, strategies: Iterable[StrategyTraits], ops: Mapping[str, str], loops: Mapping[str, str]
+) -> Catalogue:
+    """The catalogue of an engine: its one device, its strategies, and the summaries of its ops and loops."""
+    return Catalogue(
+        devices={VIRTUAL_CPU: DeviceTraits(VIRTUAL_CPU, device, cores=usable_cores())},
+        strategies={traits.name: traits for traits in strategies},
+        cross_device_ops={name: CrossDeviceOpTraits(name, summary) for name, summary in ops.items()},
+        models={name: architecture.summary for name, architecture in architectures().items()},
+        data=SUMMARIES,
+        optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
+        loops=loops,
+        data_fault=unknown,
+        model_fault=unknown_model,
+        model_traits=_traits,
+        data_gives=gives,
+    )
