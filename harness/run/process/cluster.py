@@ -40,7 +40,8 @@ class ClusterChannel:
     def holds_line(self) -> bool:
         """Whether a report has arrived already, or is due."""
         due = self._failed_at is not None and time.monotonic() >= self._failed_at + GRACE_S
-        return due or bool(self.merged.out) or any(p.child.channel.holds_line for p in self._speaking())
+        said = due or self.lost is not None or bool(self.merged.out)
+        return said or any(p.child.channel.holds_line for p in self._speaking())
 
     def send(self, turn: Turn) -> None:
         """Pass the turn to every worker at once; OSError when one is gone."""
@@ -52,6 +53,8 @@ class ClusterChannel:
         """The trial's next report; None after `timeout_s`; EOFError when a process went without one of its own."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self.merged.out:
+            if self.lost is not None:
+                raise EOFError(f"{self.lost.member.name} is gone")
             now = time.monotonic()
             if self._failed_at is not None and now >= self._failed_at + GRACE_S:
                 self.merged.give_up()
@@ -99,7 +102,7 @@ class ClusterChannel:
         if process.outcome is None and not explained:
             # No process leaves before it is told to: this one is the cause of what the others may have reported.
             self.lost = process
-            raise EOFError(f"{process.member.name} is gone")
+            self.merged.end_in_phase_of(process)
 
 
 class ClusterChild:

@@ -7,6 +7,7 @@ from typing import Literal
 from harness.protocol.hosting import Child
 from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
 from harness.record.cluster import ClusterRecord, MemberRecord
+from harness.record.trial import PhaseName
 from harness.run.launchers.base import Placement, Seat
 from harness.run.process.processors import resources_of
 
@@ -17,7 +18,7 @@ class Process:
 
     seat: Seat
     child: Child
-    phase: str = "start"
+    phase: PhaseName = "start"
     set_up: bool = False
     ready: Report | None = None
     window: WindowTimes | None = None
@@ -48,6 +49,7 @@ class Merged:
     asked: Literal["pilot", "window", "finish", "usage", "leave"] | None = None
     """What the workers were told last; None before their first turn."""
     _outcome_due: bool = False
+    _phase: PhaseName = "start"
 
     def __post_init__(self) -> None:
         self.servers = [process for process in self.processes if process.member.serves]
@@ -59,7 +61,7 @@ class Merged:
         if report.phase is not None:
             process.phase = report.phase
             if process.member.leads:
-                self.out.append(report)
+                self._enter(report.phase)
         elif report.set_up or report.ready:
             process.set_up = True
             process.ready = report if report.ready else None
@@ -80,6 +82,15 @@ class Merged:
     def failed(self) -> bool:
         """Whether some process has said that the trial did not go well."""
         return any(process.outcome is not None and not process.outcome.well for process in self.processes)
+
+    def end_in_phase_of(self, lost: Process) -> None:
+        """A worker that is lost before the first turn ends the trial in its own phase: the lead's may be another."""
+        if self.asked is None and not lost.member.serves and lost.phase != self._phase:
+            self._enter(lost.phase)
+
+    def _enter(self, phase: PhaseName) -> None:
+        self._phase = phase
+        self.out.append(Report(phase=phase))
 
     def give_up(self) -> None:
         """Give out the failure that was reported, without waiting for those that cannot go on."""

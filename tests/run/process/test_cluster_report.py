@@ -136,6 +136,23 @@ def test_who_has_not_reported_is_named_with_where_it_is() -> None:
     assert awaited_words(trial) == ""
 
 
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_worker_that_is_lost_ends_the_trial_in_its_own_phase_wherever_the_others_are(victim: int) -> None:
+    trial = merged(CLUSTER)
+    for index, process in enumerate(trial.processes):
+        trial.take_in(process, Report(phase="first_step" if index == victim else "build"))
+    trial.end_in_phase_of(trial.processes[victim])
+    assert trial.out[-1] == Report(phase="first_step")
+
+
+def test_a_worker_that_is_lost_in_a_turn_ends_it_in_the_phase_of_that_turn() -> None:
+    trial = merged(CLUSTER)
+    assert tell(trial, Report(phase="warmup"), Report(phase="check")) == [Report(phase="warmup")]
+    trial.asked = "window"
+    trial.end_in_phase_of(trial.processes[1])
+    assert trial.out == []
+
+
 def test_in_a_window_the_server_is_named_only_once_the_workers_have_reported() -> None:
     trial = merged(SERVED)
     tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True))
