@@ -140,8 +140,9 @@ class Request(Message):
     check: str = ""
     """A check of the user's own (`harness.trial.own_check`); empty is none."""
     job: JobOrder | None = None
-    tpu_limit_s: float = 30.0
-    """How long to wait for the TPU."""
+    others_limit_s: float = 30.0
+    """How long the trial may wait for what is not its own work, in seconds: a TPU that is to answer, a process that is
+    to come, what another trial computes. Half of what a phase may take."""
     plant: Plant | None = None
     """A slow-down to plant (`harness.engines.tensorflow.plants`), for a validation."""
     instrument: str = ""

@@ -3,9 +3,12 @@
 They lie in the zygote's scratch folder and go with it. A key must name all that the arrays depend on.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +18,43 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
-def cached_arrays(folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]") -> "Arrays":
-    """The arrays in `folder` under `kind` and `key`, computed and put there if they are not; "" caches nothing."""
+POLL_S = 0.02
+"""How often one that waits looks whether the other is done, in seconds."""
+
+
+def cached_arrays(
+    folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]", others_limit_s: float = 0.0
+) -> "Arrays":
+    """The arrays in `folder` under `kind` and `key`, computed and put there if they are not; "" caches nothing.
+
+    Where another process is at it, so many seconds of its work are waited for; then this one computes them, too.
+    `compute` must not wait for another process that may want the same.
+    """
     import numpy as np
 
     if not folder:
         return compute()
     place = Path(folder) / f"{kind}-{hashlib.sha256(key).hexdigest()[:24]}.npz"
-    if place.exists():
-        with np.load(place, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays}
-    found = compute()
-    unfinished = place.with_suffix(f".{os.getpid()}.npz")
-    np.savez(unfinished, allow_pickle=False, **found)
-    unfinished.rename(place)
-    return found
+    with _while_nobody_else(place.with_suffix(".lock"), others_limit_s):
+        if not place.exists():
+            unfinished = place.with_suffix(f".{os.getpid()}.npz")
+            np.savez(unfinished, allow_pickle=False, **compute())
+            unfinished.rename(place)
+    with np.load(place, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays}
+
+
+@contextlib.contextmanager
+def _while_nobody_else(lock: Path, limit_s: float) -> Iterator[None]:
+    """One process at a time, as long as none takes longer than the limit; one that dies lets go."""
+    if not limit_s:
+        yield
+        return
+    deadline = time.monotonic() + limit_s
+    with lock.open("wb") as held:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(POLL_S)
+        yield

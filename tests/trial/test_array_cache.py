@@ -1,6 +1,9 @@
 """What one trial computed is read by the next, and by no other sweep."""
 
+import multiprocessing
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,3 +34,61 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     assert cached_arrays("", "kind", b"key", lambda: {"a": np.zeros(1)})["a"] == 0
     assert cached_arrays("", "kind", b"key", lambda: {"a": np.ones(1)})["a"] == 1
     assert list(tmp_path.iterdir()) == []
+
+
+LONG_S = 600.0
+
+
+class Slow:
+    """Something that takes until it is told to go on; it says that it has begun."""
+
+    def __init__(self) -> None:
+        self.begun, self.told = multiprocessing.Event(), multiprocessing.Event()
+
+    def __call__(self) -> dict[str, Any]:
+        self.begun.set()
+        self.told.wait()
+        return {"a": np.array(os.getpid())}
+
+
+def wanting(folder: Path, compute: Slow, limit_s: float = LONG_S) -> multiprocessing.Process:
+    """A process that wants the arrays, and ends."""
+    other = multiprocessing.get_context("fork").Process(
+        target=cached_arrays, args=(str(folder), "kind", b"key", compute, limit_s)
+    )
+    other.start()
+    return other
+
+
+def test_one_who_comes_while_another_computes_waits_for_that_and_computes_nothing(tmp_path: Path) -> None:
+    first, second = Slow(), Slow()
+    computing = wanting(tmp_path, first)
+    assert first.begun.wait(LONG_S)
+    waiting = wanting(tmp_path, second)
+    assert not second.begun.wait(0.2)
+    first.told.set()
+    waiting.join()
+    computing.join()
+    assert (computing.exitcode, waiting.exitcode, second.begun.is_set()) == (0, 0, False)
+
+
+def test_one_that_is_killed_holds_up_nobody(tmp_path: Path) -> None:
+    first, second = Slow(), Slow()
+    killed = wanting(tmp_path, first)
+    assert first.begun.wait(LONG_S)
+    killed.kill()
+    second.told.set()
+    cached_arrays(str(tmp_path), "kind", b"key", second, LONG_S)
+    killed.join()
+    assert second.begun.is_set()
+
+
+def test_one_that_takes_longer_than_the_limit_is_not_waited_for(tmp_path: Path) -> None:
+    first, second = Slow(), Slow()
+    stuck = wanting(tmp_path, first)
+    assert first.begun.wait(LONG_S)
+    second.told.set()
+    cached_arrays(str(tmp_path), "kind", b"key", second, 0.05)
+    stuck.kill()
+    stuck.join()
+    assert second.begun.is_set()

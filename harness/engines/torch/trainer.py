@@ -60,7 +60,7 @@ class TorchTrainer(SameWorkTrainer):
         if request.inter_op_threads:
             torch.set_num_interop_threads(request.inter_op_threads)
         if member is not None:
-            group.begin(member, request.tpu_limit_s)  # half of what a phase may take, whatever is waited for
+            group.begin(member, request.others_limit_s)
         shape = architectures()[cell.model].input_shape
         ahead, share = cell.prefetch, self._share
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)

@@ -52,7 +52,7 @@ class Tpu(DeviceKind):
         import tensorflow as tf
 
         set_threads(request)
-        resolver, topology = connect(request.tpu, min(CONNECT_LIMIT_S, request.tpu_limit_s))
+        resolver, topology = connect(request.tpu, min(CONNECT_LIMIT_S, request.others_limit_s))
         names = tuple(device.name for device in tf.config.list_logical_devices("TPU"))
         if request.cell.shape.replicas > len(names):
             raise Unsupported(

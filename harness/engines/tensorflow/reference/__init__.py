@@ -81,7 +81,8 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
             _must_be_built_alike(training, initial, reference)
         return _arrays(reference)
 
-    arrays = cached_arrays(training.request.scratch, "reference", _key(training, initial), computed)
+    request = training.request
+    arrays = cached_arrays(request.scratch, "reference", _key(training, initial), computed, request.others_limit_s)
     states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
     weights = sum(state.kind == "weight" for state in initial)
     trusted = [arrays[f"trusted-{w}"] for w in range(weights)]

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.protocol.messages import Message, Request
 
-PROTOCOL = 3
+PROTOCOL = 4
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ShortText = Annotated[str, Field(max_length=253)]

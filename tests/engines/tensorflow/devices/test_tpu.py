@@ -74,7 +74,7 @@ def test_what_answers_and_is_no_tpu_ends_within_the_limit(deaf: int, monkeypatch
 def test_a_trial_gives_up_on_its_tpu_before_it_counts_as_hung() -> None:
     for timeout in (8.0, 120.0):
         request = request_for(cell(device="tpu", strategy="tpu"), Sweep(timeout=timeout), Path())
-        assert request.tpu_limit_s <= timeout / 2
+        assert request.others_limit_s <= timeout / 2
 
 
 def reason_may_pass(name: str, limit_s: float = 5.0) -> bool:
