@@ -6,6 +6,7 @@ entry takes out, so that an axis of which nothing is said keeps cells apart. `te
 entry to what it says, and `docs/extending.md` adds one.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -30,6 +31,7 @@ from harness.spec.network import split_values as split_networks
 
 BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+Cache = Literal["auto", "none", "memory", "file"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
 
@@ -60,11 +62,13 @@ SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 COLLECTIVES = ("collective",)
+INPUT = ("executed.input",)
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
 OWN_MODEL = ("keras:NAME, package.module:function", rf"{registry.OWN}|{calls.PATTERN}")
-OWN_DATA = ("tfds:NAME, package.module:function", rf"{TFDS}|{registry.OWN}")
+PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
+OWN_DATA = ("tfds:NAME, photographs:NUMBER, package.module:function", rf"{TFDS}|{PHOTOGRAPHS}|{registry.OWN}")
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
@@ -73,8 +77,9 @@ TWO_SERVERS = {**ONE_SERVER, "ps": 2}
 
 
 def is_own_code(value: str) -> bool:
-    """Whether a value is code of the user's own, `package.module:function`; `tfds:NAME` and `keras:NAME` are none."""
-    return ":" in value and not value.startswith(("tfds:", "keras:"))
+    """Whether a value is code of the user's own, `package.module:function`, and not `tfds:NAME`, `keras:NAME` or
+    `photographs:NUMBER`."""
+    return ":" in value and not (value.startswith(("tfds:", "keras:")) or re.fullmatch(PHOTOGRAPHS, value))
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -163,7 +168,7 @@ class Axes(BaseModel):
         in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
-        help="{names}, tfds:NAME, or your own as package.module:function", asked=("digits",),
+        help="{names}, photographs:NUMBER, tfds:NAME, or your own as package.module:function", asked=("digits",),
         choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
         always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
@@ -230,8 +235,24 @@ class Axes(BaseModel):
     prefetch: Annotated[Whole, Axis(
         help="batches that the input pipeline makes ahead, besides the two between it and the step; "
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
-        competes=True, tried=(2, 4), shown_by=("executed.input",),
+        competes=True, tried=(2, 4), shown_by=INPUT,
     )] = 2
+    cache: Annotated[Cache, Axis(
+        help="where examples are kept once they are decoded: {names}; auto is memory, where all fit into 1 GiB",
+        asked=("auto",), competes=True, tried=("auto", "none"), shown_by=INPUT,
+    )] = "auto"
+    parallel_calls: Annotated[Whole, Axis(
+        help="examples, or blocks of them, that are decoded at a time; 0 is TensorFlow's choice", asked=(0,),
+        value=Natural, competes=True, tried=(0, 1), shown_by=INPUT,
+    )] = 0
+    shuffle_buffer: Annotated[Whole, Axis(
+        help="examples to draw the next one from; 1 keeps the order, 0 is all of them, as far as 1 GiB holds them",
+        asked=(0,), value=Natural, competes=True, tried=(0, 64), shown_by=INPUT,
+    )] = 0
+    deterministic: Annotated[bool, Axis(
+        help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
+        label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False), shown_by=INPUT,
+    )] = True
     engine: Annotated[str, Axis(
         works=COLLECTIVES,
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "

@@ -204,14 +204,14 @@ def in_copy(copy: Path, *arguments: str) -> str:
 
 
 def test_the_added_axis_passes_the_test_of_the_table(with_axis: Path) -> None:
-    said = in_copy(with_axis, "-m", "pytest", "tests/spec/test_axes.py", "-k", "cache", "-q", "-p", "no:cacheprovider")
+    said = in_copy(with_axis, "-m", "pytest", "tests/spec/test_axes.py", "-k", "examples", "-p", "no:cacheprovider")
     assert "passed" in said
 
 
 @pytest.mark.slow
 def test_a_sweep_runs_over_the_added_axis_and_its_records_show_it(with_axis: Path) -> None:
     flags = {
-        "cache": "true,false",
+        "examples": "0,64",
         "strategy": "none",
         "replicas": "1",
         "model": "mlp",
@@ -226,5 +226,5 @@ def test_a_sweep_runs_over_the_added_axis_and_its_records_show_it(with_axis: Pat
     }
     in_copy(with_axis, "-m", "harness", "sweep", *(word for key, text in flags.items() for word in (f"--{key}", text)))
     lines = next((with_axis / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
-    kept = {trial["cell"]["cache"]: "Cache" in trial["executed"]["input"] for trial in map(json.loads, lines)}
-    assert kept == {True: True, False: False}
+    taken = {trial["cell"]["examples"]: "Take" in trial["executed"]["input"] for trial in map(json.loads, lines)}
+    assert taken == {0: False, 64: True}

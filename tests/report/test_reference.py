@@ -53,14 +53,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "470b37169e35c944",
-    "csv": "8aeebe4515d7e3e3",
+    "cells": "9acf5b4f6e2deb0f",
+    "csv": "33d88ee0ab4221dd",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "d943e411f5da74fe",
+    "json": "fdc8ae6b2a2a57ad",
     "markdown": "7d52341ac1209ecc",
-    "pytest-benchmark": "f49535043831caa7",
-    "windows": "9f39fbd4ed4338a9",
+    "pytest-benchmark": "3056f5029ccd9f0a",
+    "windows": "cfaf1c37f6b7b78b",
 }
 
 

@@ -45,6 +45,10 @@ FLAGS = {
     "live_trials": "2",
     "intra_op_threads": "1",
     "prefetch": "0,4",
+    "cache": "file",
+    "parallel_calls": "1",
+    "shuffle_buffer": "64",
+    "deterministic": "false",
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
@@ -94,6 +98,10 @@ max_trials = 30
 live_trials = 2
 intra_op_threads = 1
 prefetch = [0, 4]
+cache = "file"
+parallel_calls = 1
+shuffle_buffer = 64
+deterministic = false
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"

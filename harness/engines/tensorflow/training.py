@@ -101,19 +101,7 @@ class Training:
             np.concatenate([self.own_parts(values) for values in of]) for of in zip(*self.batches, strict=True)
         )
         gate = tf.data.Dataset.from_tensor_slices((images, labels))
-        rest = pipeline(
-            self.source,
-            Path(self.request.data_dir),
-            self.input_shape,
-            self.classes,
-            self.cell.replica_batch_size,
-            self.request.seed,
-            shard=(self.worker, self.cell.workers),
-            cell=self.cell,
-            vocabulary=self.vocabulary,
-        )
-        self.input[:] = stages_of(rest)
-        return gate.concatenate(rest)
+        return gate.concatenate(self.endless(self.cell.replica_batch_size, (self.worker, self.cell.workers)))
 
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
@@ -122,18 +110,24 @@ class Training:
 
         images, labels = (np.stack(parts) for parts in zip(*self.batches, strict=True))
         first = tf.data.Dataset.from_tensor_slices((images, labels))
-        rest = pipeline(
+        return first.concatenate(self.endless(self.cell.global_batch_size))
+
+    def endless(self, batch: int, shard: tuple[int, int] = (0, 1)) -> "tf.data.Dataset":
+        """The pipeline's batches of so many examples (`data.pipeline.pipeline`), whose stages become the `input`'s."""
+        made = pipeline(
             self.source,
             Path(self.request.data_dir),
             self.input_shape,
             self.classes,
-            self.cell.global_batch_size,
+            batch,
             self.request.seed,
+            shard=shard,
             cell=self.cell,
             vocabulary=self.vocabulary,
+            scratch=self.request.scratch,
         )
-        self.input[:] = stages_of(rest)
-        return first.concatenate(rest)
+        self.input[:] = stages_of(made)
+        return made
 
     def distributed(self, dataset: "tf.data.Dataset") -> Any:
         """Global batches in the parts of this process's replicas, each on its device before the step asks for it."""

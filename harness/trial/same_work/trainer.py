@@ -7,8 +7,12 @@ from harness.errors import Unsupported
 from harness.protocol.engine import Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
+from harness.spec.cell import TrainingCell
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import ShareByShare
+
+OF_TF_DATA = ("cache", "parallel_calls", "shuffle_buffer", "deterministic")
+"""Axes of an input pipeline of TensorFlow."""
 
 
 class SameWorkTrainer(ABC):
@@ -55,6 +59,8 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
     cell = request.training
     if cell.precision != "float32":
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
+    if others := [key for key in OF_TF_DATA if getattr(cell, key) != TrainingCell.model_fields[key].default]:
+        raise Unsupported(f"{others[0]}: {title}'s batches come without tf.data; leave the flag out")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
     if request.plant is not None or request.instrument:

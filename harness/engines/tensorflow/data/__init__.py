@@ -1,13 +1,16 @@
-"""Data sources. One file a source, with one `SOURCE`; `tfds:NAME`, any image classification data; or a user's own."""
+"""Data sources: one file a source, with one `SOURCE`; `photographs:NUMBER`, `tfds:NAME`, or a user's own."""
 
+import re
 from collections.abc import Mapping
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.own import OwnSource
+from harness.engines.tensorflow.data.photographs import PREFIX as CROPS_OF
+from harness.engines.tensorflow.data.photographs import Photographs
 from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource, unknown
 from harness.errors import not_one_of
 from harness.registry import registered
-from harness.spec.axes import is_own_code
+from harness.spec.axes import PHOTOGRAPHS, is_own_code
 
 __all__ = ["PRELOAD", "DataInfo", "Source", "data_gives", "load_source", "sources", "unknown"]
 
@@ -36,6 +39,8 @@ def load_source(name: str) -> Source:
         return known[name]
     if name.startswith(PREFIX):
         return TfdsSource(name.removeprefix(PREFIX))
+    if re.fullmatch(PHOTOGRAPHS, name):
+        return Photographs(int(name.removeprefix(CROPS_OF)))
     if is_own_code(name):
         return OwnSource(name)
-    raise not_one_of("data", name, [*known, f"{PREFIX}NAME", "package.module:function"])
+    raise not_one_of("data", name, [*known, f"{CROPS_OF}NUMBER", f"{PREFIX}NAME", "package.module:function"])

@@ -35,6 +35,8 @@ class Source(ABC):
     """The kind of its examples: `images` with labels, which are brought to the model's size and range; `text` in pieces
     with labels, which are cut to the model's tokens; rows of a `table`; `anything` that the model takes; or `own`,
     which the model gets as they are."""
+    encoded: ClassVar[bool] = False
+    """Whether inputs are still to be `decoded`, one by one, in the pipeline's parallel calls."""
 
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:
@@ -54,6 +56,10 @@ class Source(ABC):
 
         Images of an integer type fill its range; those of a floating type are used as they are.
         """
+
+    def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
+        """The input of an example that is `encoded`."""
+        return x
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """To be entered while examples are read: what goes wrong with them is then said as every other fault is."""

@@ -5,17 +5,23 @@ C. Kaynak, UCI Machine Learning Repository, 1998): 1,797 grey images of 8×8 pix
 """
 
 import contextlib
-import hashlib
 import io
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.store import behind, forget, import_tfds, locked, read, unusable
-from harness.errors import HarnessError
-from harness.files import read_whole
+from harness.engines.tensorflow.data.store import (
+    behind,
+    forget,
+    import_tfds,
+    is_whole,
+    locked,
+    not_prepared,
+    read,
+    seal,
+    unusable,
+)
 from harness.trial.examples import handwritten_digits
 
 if TYPE_CHECKING:
@@ -29,9 +35,6 @@ SHARDS = 4
 SIDE = 8
 CLASSES = 10
 EXAMPLES = 1797
-SEAL = "digests.json"
-LARGEST_FILE = 2**24
-"""Bytes of a shard or of the seal; all shards together have less than one MiB."""
 
 
 class Digits(Source):
@@ -42,10 +45,10 @@ class Digits(Source):
 
     def prepare(self, data_dir: Path) -> None:
         """Write the shards (about half a second) unless they are there and whole."""
-        if _is_whole(_folder(data_dir)):
+        if is_whole(_folder(data_dir)):
             return
         with locked(data_dir, NAME):
-            if _is_whole(_folder(data_dir)):  # another process was first
+            if is_whole(_folder(data_dir)):  # another process was first
                 return
             images, labels = handwritten_digits()
             _write(data_dir, images, labels)
@@ -58,7 +61,7 @@ class Digits(Source):
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
         """(image [8, 8, 1] uint8, label [] int64) in an order that tensorflow-datasets shuffled when writing."""
         if not _folder(data_dir).is_dir():
-            raise HarnessError(f"data: 'digits' is not prepared under '{data_dir}'; a sweep does that when it starts")
+            raise not_prepared(self.name, data_dir)
         return read(_folder(data_dir), "image", "label")
 
 
@@ -76,7 +79,7 @@ def _write(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[A
         shutil.rmtree(data_dir / NAME, ignore_errors=True)  # what a killed process or a bad disk left
         with contextlib.redirect_stdout(io.StringIO()):  # tensorflow-datasets announces itself by print
             _builder(data_dir, images, labels).download_and_prepare(download_config=config, file_format="tfrecord")
-        _seal(_folder(data_dir))
+        seal(_folder(data_dir))
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         if not isinstance(behind(error), OSError | tf.errors.OpError):
             raise
@@ -108,24 +111,6 @@ def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray
                 yield key, {"image": image, "label": int(label)}
 
     return Builder(data_dir=str(data_dir))
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.iterdir() if path.name != SEAL)
-    return {path.name: hashlib.sha256(read_whole(path, LARGEST_FILE)).hexdigest() for path in files}
-
-
-def _seal(folder: Path) -> None:
-    (folder / SEAL).write_text(json.dumps(_digests(folder), indent=1), encoding="utf-8")
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether every file is as it was written. A missing seal means that writing did not end."""
-    try:
-        sealed = json.loads(read_whole(folder / SEAL, LARGEST_FILE))
-        return bool(sealed == _digests(folder))
-    except (OSError, ValueError, RecursionError):
-        return False
 
 
 SOURCE = Digits()

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
@@ -44,16 +45,17 @@ def pipeline(
     shard: tuple[int, int] = (0, 1),
     cell: Axes | None = None,
     vocabulary: "Vocabulary | None" = None,
+    scratch: str = "",
 ) -> "tf.data.Dataset":
     """Endless batches (x [G, *input_shape], y [G, ...]), the same ones for the same `seed`: of images float32 and int32
     classes, of text int32 tokens and classes or next tokens, of other examples as they are.
 
-    A data set whose preprocessed examples fit CACHE_BYTES is cached in memory and shuffled whole, and
-    that is done before the first batch, so that no window pays for it; a larger one is read and
-    decoded in every pass. G may exceed the data set. For a source on the device it is one batch,
-    repeated. With `shard` = (i, of) only every `of`-th example from the i-th on is read. `cell` is asked for
-    the axes that are of the input; None is their defaults. `vocabulary` is the model's, where it takes whole
-    numbers. Raises UsageError when model and data do not fit each other.
+    A data set whose preprocessed examples fit CACHE_BYTES is cached in memory and shuffled whole, unless the cell asks
+    for something else; what is cached is so before the first batch, so that no window pays for it. G may exceed the
+    data set. For a source on the device it is one batch, repeated. With `shard` = (i, of) only every `of`-th example
+    from the i-th on is read. `cell` is asked for the axes that are of the input; None is their defaults. `vocabulary`
+    is the model's, where it takes whole numbers. A cache in a file lies in `scratch`. Raises UsageError when model and
+    data do not fit each other.
     """
     import tensorflow as tf
 
@@ -62,16 +64,17 @@ def pipeline(
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
     read = source.examples(data_dir)
-    examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary)
+    asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
     own = None if info.examples is None else max(1, info.examples // of)
-    buffer = min(own or UNCOUNTED, max(1, CACHE_BYTES // _bytes_each(examples)))
-    if buffer == own:
-        examples = examples.cache()
-    shuffled = examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
+    room = max(1, CACHE_BYTES // _bytes_each(examples))
+    buffer = min(asked.shuffle_buffer or own or UNCOUNTED, own or math.inf, room)
+    if asked.cache != "auto" or (own or math.inf) <= room:
+        examples = cached(examples, asked.cache, source.name, own, scratch, at_once=buffer != own)
+    shuffled = examples.shuffle(int(buffer), seed=seed, reshuffle_each_iteration=True).repeat()
     batches = _batched(source, shuffled, global_batch)
-    ahead = Axes.model_fields["prefetch"].default if cell is None else cell.prefetch
-    if ahead:
-        batches = batches.prefetch(ahead)
+    if asked.prefetch:
+        batches = batches.prefetch(asked.prefetch)
     return batches.with_options(_options(info))
 
 
@@ -171,6 +174,7 @@ def _fitting(
     def fit_both(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
         if vocabulary is not None:
             return cut(x, y, input_shape[0], vocabulary.next_token)
+        x = source.decoded(x) if source.encoded else x
         return (fit(x, input_shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
 
     made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both
@@ -178,7 +182,11 @@ def _fitting(
 
 
 def _fitted(
-    source: Source, examples: "tf.data.Dataset", input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+    source: Source,
+    examples: "tf.data.Dataset",
+    input_shape: tuple[int, ...],
+    vocabulary: "Vocabulary | None",
+    asked: Axes,
 ) -> "tf.data.Dataset":
     """The examples as the model wants them, one by one; those of the user's own as they are."""
     import tensorflow as tf
@@ -187,11 +195,15 @@ def _fitted(
         return examples
     fit_both = _fitting(source, input_shape, vocabulary)
 
-    if not examples.element_spec[0].shape.is_fully_defined():
-        return examples.map(fit_both, num_parallel_calls=tf.data.AUTOTUNE)
+    def mapped(these: "tf.data.Dataset") -> "tf.data.Dataset":
+        calls, order = asked.parallel_calls or tf.data.AUTOTUNE, None if asked.deterministic else False
+        return these.map(fit_both, num_parallel_calls=calls, deterministic=order)
+
+    if source.encoded or not examples.element_spec[0].shape.is_fully_defined():
+        return mapped(examples)
     # One operation for many images costs less than one each: a third off the time to the first batch.
     block = max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
-    return examples.batch(block).map(fit_both, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+    return mapped(examples.batch(block)).unbatch()
 
 
 def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data.Dataset":
@@ -248,7 +260,7 @@ def _first(
     few = source.examples(data_dir).take(count)
     fit_both = _fitting(source, input_shape, vocabulary)
     with tf.device("CPU:0"):
-        if few.element_spec[0].shape.is_fully_defined():
+        if few.element_spec[0].shape.is_fully_defined() and not source.encoded:
             x, y = fit_both(*next(iter(few.batch(count))))
             return x.numpy(), y.numpy()
         pairs = [fit_both(*pair) for pair in few]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import tensorflow as tf
 
-SIZES = ("_buffer_size", "_batch_size", "_num_shards")
+SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
 
@@ -29,4 +29,9 @@ def _name(stage: Any) -> str:
     name = type(stage).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
     sizes = (getattr(stage, size, None) for size in SIZES)
     known = [tf.get_static_value(size) for size in sizes if size is not None]
-    return f"{name}({int(known[0])})" if known and known[0] is not None else name
+    said = [str(int(size)) for size in known[:1] if size is not None and size != tf.data.AUTOTUNE]
+    if getattr(stage, "_deterministic", None) == "false":
+        said.append("any order")
+    if tf.get_static_value(getattr(stage, "_filename", "")):
+        said.append("file")
+    return f"{name}({', '.join(said)})" if said else name

@@ -3,7 +3,10 @@
 import contextlib
 import fcntl
 import functools
+import hashlib
+import importlib.util
 import itertools
+import json
 import os
 import sys
 import time
@@ -13,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
-from harness.files import descriptor_of
+from harness.files import descriptor_of, read_whole
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 TRAIN = "train"
 WAIT_LIMIT_S = 3000.0
 """For another process, which may be downloading. The sweep gives the whole an hour, and is to be told why it failed."""
+SEAL = "digests.json"
+LARGEST_FILE = 2**24
+"""Bytes of a file of ours, which a seal is of."""
 TELL: ContextVar[Callable[[str], None]] = ContextVar("TELL", default=lambda words: print(words, file=sys.stderr))
 """How a person learns what is waited for: a trial has its parent say it."""
 
@@ -41,6 +47,11 @@ def unusable(data_dir: Path, error: Exception) -> HarnessError:
     """The error for a folder that data cannot be written to."""
     reason = (getattr(error, "strerror", None) or str(error)).partition("\n")[0]
     return HarnessError(f"data_dir: cannot write to '{data_dir}': {reason}; mend that or name another folder")
+
+
+def not_prepared(name: str, data_dir: Path) -> HarnessError:
+    """The error for data that are to be read and are not there yet."""
+    return HarnessError(f"data: '{name}' is not prepared under '{data_dir}'; a sweep does that when it starts")
 
 
 def behind(error: Exception) -> Exception:
@@ -129,3 +140,30 @@ def forget() -> None:
     """Drop what `opened` and `read` keep: the files have changed."""
     opened.cache_clear()
     _read_once.cache_clear()
+
+
+def seal(folder: Path) -> None:
+    """Say that what is in `folder` is whole: the last thing that is written there."""
+    (folder / SEAL).write_text(json.dumps(_digests(folder), indent=1), encoding="utf-8")
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether every file is as it was when it was sealed. A missing seal means that writing did not end."""
+    try:
+        sealed = json.loads(read_whole(folder / SEAL, LARGEST_FILE))
+        return bool(sealed == _digests(folder))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.iterdir() if path.name != SEAL)
+    return {path.name: hashlib.sha256(read_whole(path, LARGEST_FILE)).hexdigest() for path in files}
+
+
+def sklearn_file(name: str, file: str) -> Path:
+    """A file below scikit-learn's `datasets`, which is not imported; HarnessError where it is not installed."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise HarnessError(f"data: '{name}' comes with scikit-learn, which is not there; pip install scikit-learn")
+    return Path(found.origin).parent / "datasets" / file

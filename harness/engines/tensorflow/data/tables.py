@@ -1,11 +1,11 @@
 """Tables without a network: those of scikit-learn that have classes, read from its files without importing it."""
 
 import functools
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.store import sklearn_file
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ class BundledTable(Source):
 def _rows(name: str, file: str) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
     import numpy as np
 
-    found = importlib.util.find_spec("sklearn")
-    if found is None or found.origin is None:
-        raise HarnessError(f"data: '{name}' comes with scikit-learn, which is not there; pip install scikit-learn")
-    path = Path(found.origin).parent / "datasets" / "data" / file
+    path = sklearn_file(name, f"data/{file}")
     try:
         read = np.loadtxt(path, delimiter=",", skiprows=1)
     except (OSError, ValueError) as error:

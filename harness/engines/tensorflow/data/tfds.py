@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.store import TRAIN, behind, forget, import_tfds, locked, opened, read, unusable
+from harness.engines.tensorflow.data.store import (
+    TRAIN,
+    behind,
+    forget,
+    import_tfds,
+    locked,
+    not_prepared,
+    opened,
+    read,
+    unusable,
+)
 from harness.errors import HarnessError, UsageError, nearest
 from harness.spec.axes import TFDS
 
@@ -61,9 +71,7 @@ class TfdsSource(Source):
         """The builder of the prepared files; HarnessError when one is missing."""
         folder = _folder(data_dir, self.dataset)
         if folder is None:
-            raise HarnessError(
-                f"data: '{self.name}' is not prepared under '{data_dir}'; a sweep does that when it starts"
-            )
+            raise not_prepared(self.name, data_dir)
         builder = opened(folder)
         if TRAIN not in builder.info.splits:
             has = ", ".join(builder.info.splits) or "no splits"

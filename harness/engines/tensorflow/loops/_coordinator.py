@@ -2,11 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.pipeline import pipeline
-from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.training import added_loss, share_gradients
 from harness.errors import Unsupported
@@ -84,23 +81,10 @@ class CoordinatorLoop(Loop):
         return float(fetched[-1][0])
 
     def _input(self) -> Iterator[Any]:
-        training, cell = self._training, self._training.cell
-
-        def batches() -> Any:
-            made = pipeline(
-                training.source,
-                Path(training.request.data_dir),
-                training.input_shape,
-                training.classes,
-                cell.global_batch_size,
-                training.request.seed,
-                cell=cell,
-                vocabulary=training.vocabulary,
-            )
-            training.input[:] = stages_of(made)
-            return made
-
-        iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(batches))
+        training = self._training
+        iterator: Iterator[Any] = iter(
+            self._coordinator.create_per_worker_dataset(lambda: training.endless(training.cell.global_batch_size))
+        )
         return iterator
 
     def _with_own_input(self) -> Any:

@@ -57,7 +57,7 @@ def training(tf: Any, name: str, folder: Path) -> Training:
         model = keras.Sequential([keras.Input(SHAPE), keras.layers.Flatten(), keras.layers.Dense(3)])
         optimizer = keras.optimizers.SGD(0.01)
         optimizer.build(model.trainable_variables)
-    request: Any = SimpleNamespace(training=only, member=None, plant=None, data_dir=str(folder), seed=1)
+    request: Any = SimpleNamespace(training=only, member=None, plant=None, data_dir=str(folder), seed=1, scratch="")
     gate = [(np.full((BATCH, *SHAPE), number, np.float32), np.arange(BATCH, dtype=np.int32) % 3) for number in (1, 2)]
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
     workload: Any = None

@@ -1,6 +1,8 @@
 """The input pipeline and the gate's batches."""
 
 import itertools
+import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,80 @@ def test_as_many_batches_are_made_ahead_as_the_cell_asks_for(asked: int, last: s
     assert stages_of(made)[-1] == last
     ((x, _),) = some(made, 1)
     assert len(x) == 4
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize(("asked", "passes"), [("auto", 1), ("memory", 1), ("file", 1), ("none", 3)])
+def test_examples_are_decoded_once_where_they_are_cached_and_in_every_pass_where_they_are_not(
+    tmp_path: Path, asked: str, passes: int
+) -> None:
+    source = Numbered(20)
+    made = pipeline(source, Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(cache=asked, prefetch=0), scratch=str(tmp_path))
+    assert Counter(n for batch in some(made, 10) for n in numbers(batch)) == Counter([*range(20)] * 2)
+    assert 20 * (passes - 1) < source.taken <= 20 * passes
+    assert [name for name in stages_of(made) if "Cache" in name] == {"none": [], "file": ["Cache(file)"]}.get(
+        asked, ["Cache"]
+    )
+    assert bool(list(tmp_path.iterdir())) == (asked == "file")
+
+
+@pytest.mark.usefixtures("tf")
+def test_what_is_cached_is_so_before_the_first_batch_however_few_are_shuffled() -> None:
+    source = Numbered(20)
+    of = cell(cache="memory", shuffle_buffer=1, prefetch=0)
+    made = pipeline(source, Path(), (4, 4, 1), 3, 4, seed=1, cell=of)
+    assert source.taken == 20
+    assert [numbers(batch) for batch in some(made, 5)] == [[*range(i, i + 4)] for i in range(0, 20, 4)]
+    assert source.taken == 20
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_file_of_a_process_that_is_gone_is_deleted_and_that_of_one_that_lives_is_not(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left, alive = (tmp_path / f"examples-{pid}-0.index" for pid in (gone.pid, os.getppid()))
+    for file in (left, alive):
+        file.touch()
+    pipeline(Numbered(8), Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(cache="file"), scratch=str(tmp_path))
+    assert (left.exists(), alive.exists()) == (False, True)
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_cache_of_examples_without_a_known_end_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^cache: 'endless' does not say how many examples it has, .* endless ones"):
+        pipeline(Endless(8), Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(cache="memory"))
+
+
+class Endless(Numbered):
+    """Does not say how many it has."""
+
+    name = "endless"
+
+    def info(self, data_dir: Path) -> DataInfo:
+        """Without a number."""
+        return DataInfo((4, 4, 1), 3, None)
+
+
+@pytest.mark.usefixtures("tf")
+def test_an_example_is_drawn_from_as_many_as_the_cell_asks_for() -> None:
+    made = pipeline(Numbered(200), Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(shuffle_buffer=8))
+    assert "Shuffle(8)" in stages_of(made)
+    first = [n for batch in some(made, 5) for n in numbers(batch)]
+    assert max(first) < 20 + 8
+    assert first != sorted(first)
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize(
+    ("keys", "stage"),
+    [
+        ({}, "ParallelMap"),
+        ({"parallel_calls": 2}, "ParallelMap(2)"),
+        ({"deterministic": False}, "ParallelMap(any order)"),
+        ({"parallel_calls": 3, "deterministic": False}, "ParallelMap(3, any order)"),
+    ],
+)
+def test_parallel_calls_and_their_order_are_as_the_cell_asks_for(keys: dict[str, Any], stage: str) -> None:
+    made = pipeline(Numbered(8), Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(**keys))
+    assert stage in stages_of(made)
+    assert Counter(n for batch in some(made, 2) for n in numbers(batch)) == Counter(range(8))

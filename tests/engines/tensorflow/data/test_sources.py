@@ -61,6 +61,7 @@ def test_only_synthetic_data_stay_on_the_device_and_fit_every_model() -> None:
         "breast_cancer": "table",
         "digits": "images",
         "iris": "table",
+        "photographs": "images",
         "synthetic": "anything",
         "text": "text",
         "wine": "table",
