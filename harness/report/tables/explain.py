@@ -21,7 +21,7 @@ MEANING: Mapping[PartName, str] = {
     "backward": "backward, within the same",
 }
 LEVERS: Mapping[str, str] = {
-    "input": "a pipeline that is ahead of the step (--prefetch), or decodes less",
+    "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead (--prefetch)",
     "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
     "update": "an optimizer that does less, or --xla",
     "dispatch": "a larger --batch-size, or --xla",

@@ -64,6 +64,10 @@ def _gain(part: StepPart) -> float:
 
 
 def _of_input(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.cache == "none":
+        yield "cache=memory"
+    if cell.parallel_calls:
+        yield "parallel_calls=0"
     if cell.prefetch < MORE_AHEAD:
         yield f"prefetch={MORE_AHEAD}"
 

@@ -96,6 +96,11 @@ def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
     assert tried(BOUND["input"], make_cell("mirrored", 2, prefetch=8)) == []
 
 
+def test_an_input_that_decodes_again_and_again_or_one_by_one_has_levers_for_that() -> None:
+    slow = make_cell("mirrored", 2, cache="none", parallel_calls=1)
+    assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8"]
+
+
 @pytest.mark.parametrize("part", sorted(BOUND))
 @pytest.mark.parametrize(
     "cell",
