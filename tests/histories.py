@@ -15,6 +15,7 @@ def nights(
     machine: str = "here",
     processor: str = "a processor",
     slower_from: int | None = None,
+    drift: float = 0.01,
 ) -> Iterator[Run]:
     """`count` runs of a machine; from run `slower_from` on the mirrored cells take a tenth longer."""
     for number in range(count):
@@ -27,7 +28,7 @@ def nights(
             [make_cell(), MIRRORED] if cells is None else cells,
             blocks=3,
             seed=number,
-            drift=0.01,
+            drift=drift,
             windows=5,
             faults=False,
             change=later,

@@ -53,3 +53,10 @@ def scaled(values: Sequence[float], times: float) -> list[float]:
     """The same mean, and `times` the deviations from it: each interval of the mean is `times` as long."""
     mean = math.fsum(values) / len(values)
     return [mean + times * (value - mean) for value in values]
+
+
+def reach(bounds: tuple[float, float] | None, truth: float) -> float:
+    """How far out the truth lies in an interval, which holds it at 1 or less, and `times` of it at `times` or less."""
+    assert bounds is not None
+    low, high = bounds
+    return abs(2 * truth - low - high) / (high - low)

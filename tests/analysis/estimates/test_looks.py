@@ -18,7 +18,7 @@ from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.verdict import Margins, judge, judge_all
 from harness.errors import HarnessError
 from harness.looks import looks_within
-from tests.analysis.noises import as_seen, heavy_tailed, normal, of_a_drifting_machine, scaled
+from tests.analysis.noises import as_seen, heavy_tailed, normal, of_a_drifting_machine, reach, scaled
 from tests.docs.stated import section, states
 
 Array = NDArray[np.float64]
@@ -174,9 +174,7 @@ def reaches(after: tuple[int, ...], pairs: Array, truth: float) -> Array:
     for row in (pairs + truth).tolist():
         for number, blocks in enumerate(looks.after, start=1):
             if blocks == after[-1] or looks.stops(row[:blocks], number, MARGINS):
-                estimate = looks.estimate(row[:blocks], number)
-                low, high = estimate.log_bounds() or (math.nan, math.nan)
-                found.append(2 * abs(truth - estimate.mean) / (high - low))
+                found.append(reach(looks.estimate(row[:blocks], number).log_bounds(), truth))
                 break
     return np.array(found)
 

@@ -17,6 +17,7 @@ from harness.analysis.estimates.power import (
 )
 from harness.errors import HarnessError
 from harness.record.validation import Rate
+from tests.analysis.noises import scaled
 
 
 def found(count: int, of: int = 40) -> Rate:
@@ -91,13 +92,16 @@ def test_a_noise_floor_with_a_value_that_is_no_number_is_an_error(bad: float) ->
 
 
 @pytest.mark.parametrize("deviation", [0.008, 0.022])
-def test_the_smallest_effect_is_called_slower_nine_times_in_ten(deviation: float) -> None:
+def test_the_smallest_effect_is_called_slower_nine_times_in_ten_and_by_intervals_a_fifth_shorter_more_often(
+    deviation: float,
+) -> None:
     effect = smallest_effect(deviation, 12, 0.01)
     assert effect is not None
     chance = np.random.default_rng(17)
     drawn = chance.normal(math.log1p(effect), deviation, (4000, 12))
-    low = drawn.mean(axis=1) - stats.t.ppf(0.975, 11) * drawn.std(axis=1, ddof=1) / math.sqrt(12)
-    assert (low > math.log1p(0.01)).mean() == pytest.approx(0.9, abs=0.02)
+    half = stats.t.ppf(0.975, 11) * drawn.std(axis=1, ddof=1) / math.sqrt(12)
+    called, by_shorter = ((drawn.mean(axis=1) - times * half > math.log1p(0.01)).mean() for times in (1, 0.8))
+    assert 0.88 <= called <= 0.92 < by_shorter
 
 
 def test_more_noise_fewer_pairs_and_a_larger_margin_each_want_a_larger_effect() -> None:
@@ -119,14 +123,17 @@ def test_the_later_is_compared_with_the_earlier_one_pair_at_a_time() -> None:
 
 def test_a_machine_that_changed_between_two_decisions_raises_false_alarms_without_pairs() -> None:
     chance = np.random.default_rng(8)
-    still = [tuple(tuple(chance.normal(10, 0.01, 8)) for _ in "ab") for _ in range(50)]
+    still = [tuple(tuple(chance.normal(10, 0.01, 8).tolist()) for _ in "ab") for _ in range(400)]
+    shorter = [tuple(tuple(scaled(side, 0.8)) for side in sides) for sides in still]
     wandering = [
         tuple(tuple(speed + chance.normal(0, 0.01, 8)) for speed in chance.normal(10, 0.1, 2)) for _ in range(50)
     ]
-    calm, rough = unpaired(still, 0.0), unpaired(wandering, 0.0)
+    calm, by_shorter, rough = (unpaired(met, 0.0) for met in (still, shorter, wandering))  # type: ignore[arg-type]
     assert calm is not None
+    assert by_shorter is not None
     assert rough is not None
     assert calm.false_alarms.low <= 0.05 <= calm.false_alarms.high
+    assert by_shorter.false_alarms.low > 0.05, "as intervals a fifth shorter would"
     assert rough.false_alarms.low > 0.5
     assert calm.floor is not None
     assert rough.floor is not None

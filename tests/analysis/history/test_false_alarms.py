@@ -1,8 +1,11 @@
 """False alarms of a history, counted on series drawn from its own scatter."""
 
-import numpy as np
+import functools
 
-from harness.analysis.history.change_points import SIGNIFICANCE
+import numpy as np
+import pytest
+
+from harness.analysis.history.change_points import SIGNIFICANCE, change_points
 from harness.analysis.history.false_alarms import LONGEST, false_alarms, marked
 from harness.analysis.history.series import history
 from tests.histories import nights
@@ -15,13 +18,21 @@ def test_a_step_is_marked_where_it_is_and_one_below_the_smallest_change_is_not()
         assert marked([float(value) for value in values]) == expected
 
 
-def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time() -> None:
-    series = history(nights(12))
+def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time_and_a_laxer_test_has_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # runs scatter so much that the smallest change that is marked at all keeps no alarm away
+    series = history(nights(12, drift=0.1))
     alarms = false_alarms(series, 100)
     assert alarms == false_alarms(series, 100)
+    lax = functools.partial(change_points, significance=10 * SIGNIFICANCE)
+    monkeypatch.setattr("harness.analysis.history.false_alarms.change_points", lax)
+    laxer = false_alarms(series, 100)
     assert alarms is not None
+    assert laxer is not None
     assert alarms.of == 100
     assert alarms.low <= SIGNIFICANCE <= alarms.high
+    assert laxer.low > SIGNIFICANCE
 
 
 def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter() -> None:
