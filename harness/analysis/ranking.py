@@ -6,8 +6,9 @@
 is compared with it, and drops out when the best is ahead by more than the largest of its k − 1 comparisons would be
 by chance 1 time in 20: Hsu's comparison with the best, one-sided, by Dunnett's distribution of statistics that share
 the cell. So the cell that is truly fastest stays in with at least 95 % however many cells there are, and although the
-best was picked by its estimate. Variances are moderated (`estimates/layout.py`). A cell stays in the set while one
-below it does. What it keeps and what it costs is simulated in `benchmarks/goals/best.py`.
+best was picked by its estimate. Variances are moderated (`estimates/layout.py`), but a cell that is noisier than the
+others drops out by its own alone. A cell stays in the set while one below it does. What it keeps and what it costs is
+simulated in `benchmarks/goals/best.py`.
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
 no-strategy cell of the workload, on one device or on the whole machine, which is what one would otherwise
@@ -125,7 +126,7 @@ def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[
 def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
     """`lowest` is the next one below it that is in the set, without which it does not leave it."""
     own, others = ordered[position - 1], [*ordered[: position - 1], *ordered[position:]]
-    ratio = layout.ratio(own, ordered[0])
+    ratio = layout.ratio(own, ordered[0], own=True)
     limit = critical_value(ratio, len(others), layout.correlation(own, others), CONFIDENCE)
     # each end by itself holds with 95 %, so that both together do with 90 %
     against = ratio.reaching(limit, limit, 2 * CONFIDENCE - 1, "Dunnett" if len(others) > 1 else None)

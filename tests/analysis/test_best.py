@@ -25,8 +25,6 @@ from tests.goals import load
 
 Array = NDArray[np.float64]
 GOAL = 0.945
-LEAST_NOISY = 0.92
-"""With all cells equal and a fastest one three times as noisy as the others."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -91,7 +89,12 @@ def sweeps(noise: str, *, tied: int, groups: int, rounds: int, times: float) -> 
 
 @pytest.mark.parametrize(
     ("noise", "of_bonferroni"),
-    [*((noise, 0.69) for noise in ("plain", "unequal", "every_other", "heavy", "as_seen")), ("two_states", 0.82)],
+    [
+        *((noise, 0.69) for noise in ("plain", "unequal", "heavy", "as_seen")),
+        # every other cell has its own variance
+        ("every_other", 0.73),
+        ("two_states", 0.82),
+    ],
 )
 def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noise: str, of_bonferroni: float) -> None:
     # of the thirteen rivals that the limits allow for nine are none here, so that it stays 97 to 99 times in 100, and
@@ -100,7 +103,7 @@ def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noi
     assert found.kept.mean() >= GOAL
     assert found.shorter.mean() < found.least(GOAL)
     assert found.size <= of_bonferroni * found.bonferroni
-    assert found.size - 5 <= 0.5 * (found.bonferroni - 5), "five are truly the fastest"
+    assert found.size - 5 <= 0.55 * (found.bonferroni - 5), "five are truly the fastest"
 
 
 @pytest.mark.parametrize(
@@ -123,11 +126,13 @@ def test_with_all_cells_equal_it_stays_whatever_the_noise_and_limits_a_fifth_sho
     assert found.shorter.mean() < found.least(GOAL) < GOAL <= found.kept.mean()
 
 
-def test_a_fastest_cell_three_times_as_noisy_as_all_others_is_the_limit_that_is_told(goal: ModuleType) -> None:
+def test_a_fastest_cell_three_times_as_noisy_as_all_others_stays_as_often_and_with_limits_a_fifth_shorter_it_would_not(
+    goal: ModuleType,
+) -> None:
     found = goal.simulated_set(goal.fastest_noisy, cells=8, tied=8, groups=8, rounds=800)
-    assert found.shorter < LEAST_NOISY <= found.share < 0.95
+    assert found.shorter < GOAL <= found.share
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-    assert states(section(page, "Many comparisons"), f"{100 * GOAL:g}", f"{100 * LEAST_NOISY:g}")
+    assert states(section(page, "Many comparisons"), f"{100 * GOAL:g}")
 
 
 def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: ModuleType) -> None:

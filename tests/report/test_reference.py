@@ -53,13 +53,13 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "9acf5b4f6e2deb0f",
+    "cells": "4b4f546b661b949f",
     "csv": "33d88ee0ab4221dd",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "fdc8ae6b2a2a57ad",
-    "markdown": "7d52341ac1209ecc",
-    "pytest-benchmark": "3056f5029ccd9f0a",
+    "json": "c036b4504f0cd499",
+    "markdown": "1ab1dc272962cc12",
+    "pytest-benchmark": "c9d7eadcd87179b7",
     "windows": "cfaf1c37f6b7b78b",
 }
 

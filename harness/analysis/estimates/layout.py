@@ -23,6 +23,10 @@ _MOST = 1.5
 """The most degrees of freedom that the common variance is worth. With 3, the truly fastest cell of a sweep is kept less
 often than 94.5 times in 100 where every other cell scatters much more (`benchmarks/goals/best.py`); with ¾, intervals
 of three trials are 15 % wider."""
+_NOISY = 2
+"""How many times the mean of the others' variances that of a cell is which may have its own instead. With 1, a set of
+five equal cells in fourteen is larger by 0.08 to 0.16 cells; with 2½, a noisy fastest of eight cells of three trials is
+kept 94.4 times in 100."""
 _SMALLEST = 1e-5
 """The least variance of a cell, as a share of the median one: identical trials have none, and its logarithm is used."""
 
@@ -139,7 +143,7 @@ class Layout:
         if not samples:
             return
         self._fit = _Fit.of(samples)
-        self._variances, self._freedom, self._most = self._moderated()
+        self._variances, self._freedom, self._own, self._most = self._moderated()
         self._covariance = self._fit.covariance(self._variances)
 
     def mean(self, name: str) -> float:
@@ -168,21 +172,25 @@ class Layout:
         """Whether the layout compares the two; else they never met, and `ratio` is Welch's."""
         return self._most > 0 and self.met(name, base)
 
-    def ratio(self, name: str, base: str) -> LogEstimate:
+    def ratio(self, name: str, base: str, own: bool = False) -> LogEstimate:
         """ln X_name/X_base: the difference of the effects, with moderated variances; Welch's where they never met.
 
         ν is Satterthwaite's of the two cells' variances, with d₀ + d degrees of freedom each, and at most that of
-        all residuals.
+        all residuals. With `own`, `name` has its own variance, with d, where it is noisier than the others: what
+        moderation lends it then does not speak against it.
         """
         if not self.linked(name, base):
             return self._apart(name, base)
         one, two = self._places[name], self._places[base]
         mean = float(self._fit.cells[one] - self._fit.cells[two])
         known = self._covariance
-        error = math.sqrt(max(0.0, float(known[one, one] + known[two, two] - 2 * known[one, two])))
-        parts = self._variances[[one, two]]
-        total = parts.sum()
-        spread = ((parts / total) ** 2 / self._freedom[[one, two]]).sum() if total else 0.0
+        square = max(0.0, float(known[one, one] + known[two, two] - 2 * known[one, two]))
+        parts, free = self._variances[[one, two]], self._freedom[[one, two]]
+        if own and self._own[0, one] > parts[0]:
+            square += float(self._own[0, one] - parts[0]) / len(self._samples[name].values)
+            parts[0], free[0] = self._own[:, one]
+        error, total = math.sqrt(square), parts.sum()
+        spread = ((parts / total) ** 2 / free).sum() if total else 0.0
         freedom = float(min(self._most, 1 / spread if spread else self._most))
         count = min(len(self._samples[of].values) for of in (name, base))
         return LogEstimate(mean, error, freedom, error * math.sqrt(count), count, "moderated t")
@@ -214,8 +222,8 @@ class Layout:
             return found
         return replace(found, mean=self.mean(name) - self.mean(base))
 
-    def _moderated(self) -> tuple[Array, Array, int]:
-        """(variance of a trial of each cell, its degrees of freedom, those of all residuals)."""
+    def _moderated(self) -> tuple[Array, Array, Array, int]:
+        """(variance of a trial of each cell, its degrees of freedom, both of a noisy cell alone, those of all)."""
         fit, names = self._fit, list(self._samples)
         if self._pilot_blocks is not None:
             first = {name: part for name, s in self._samples.items() if (part := s.before(self._pilot_blocks))}
@@ -226,10 +234,21 @@ class Layout:
         variances[places], freedom[places] = found, own
         told = freedom > 0
         if not told.any():
-            return np.zeros(len(told)), np.ones(len(told)), 0
+            return np.zeros(len(told)), np.ones(len(told)), np.zeros((2, len(told))), 0
         worth, common = prior(variances[told], freedom[told])
         freedom, variances = np.where(told, freedom, 0.0), np.where(told, variances, 0.0)
-        return (worth * common + freedom * variances) / (worth + freedom), worth + freedom, fit.freedom
+        own = np.array([_of_noisy(variances, int(told.sum())), freedom])
+        return (worth * common + freedom * variances) / (worth + freedom), worth + freedom, own, fit.freedom
+
+
+def _of_noisy(variances: Array, count: int) -> Array:
+    """The variance of each cell that is noisier than the others by itself, 0 of all that are not; `count` are known.
+
+    The groups' means have taken a share of its residuals, and given it one of the others' (Grubbs 1948).
+    """
+    rest = (variances.sum() - variances) / max(1, count - 1)
+    apart = variances + (variances - variances.sum() / count) / max(1, count - 2)
+    return np.where(variances > _NOISY * rest, apart, 0.0)
 
 
 def _fewer_first(table: Array) -> Array:

@@ -114,6 +114,28 @@ def test_one_cell_that_scatters_much_more_leaves_the_others_their_own_variance(g
     assert max(known[1:]) < 5
 
 
+def test_a_noisy_cell_is_compared_by_its_own_variance_where_it_may_be_the_best_and_no_other_cell_is(
+    goal: ModuleType,
+) -> None:
+    # 14 cells of 4 trials: the groups' means take 1/14 of a cell's noise, which the variance of the noisy one lacks
+    logs = goal.plain(np.random.default_rng(8), 14, 4)
+    for times, is_noisy in ((10, True), (1, False)):
+        layout = goal.layout_of(logs * np.where(np.arange(14), 1, times)[:, None])
+        plain, own = (layout.ratio("c000", "c001", own=of) for of in (False, True))
+        assert (own.mean, own.count) == (plain.mean, plain.count)
+        if not is_noisy:
+            assert own == plain
+            continue
+        variances, _ = layout._fit.spread()
+        apart = variances[0] + (variances[0] - variances.mean()) / 12
+        more = (apart - layout._variances[0]) / 4
+        assert own.standard_error is not None
+        assert plain.standard_error is not None
+        assert own.standard_error**2 == pytest.approx(plain.standard_error**2 + more)
+        assert own.degrees_of_freedom == pytest.approx(3, rel=0.1)
+        assert plain.degrees_of_freedom == pytest.approx(4.5, rel=0.1)
+
+
 def test_variances_of_four_trials_move_towards_the_common_one_by_a_third_of_the_way_at_most(goal: ModuleType) -> None:
     logs = goal.unequal(np.random.default_rng(8), 14, 4)
     own, _ = (layout := goal.layout_of(logs))._fit.spread()
