@@ -1,7 +1,7 @@
 """From records to estimates: pure functions over trials, with an interval on everything."""
 
 from harness.analysis.cells import CellTrials, Measured, Problem, WindowSummary
-from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, stein_estimate, stein_trials
+from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample
 from harness.analysis.estimates.trend import trends
 from harness.analysis.ops import OpGroup, OpResult
 from harness.analysis.ranking import Answer, Place, RankingScope
@@ -27,8 +27,6 @@ __all__ = [
     "Scaling",
     "WindowSummary",
     "WorkloadSummary",
-    "stein_estimate",
-    "stein_trials",
     "summarise",
     "trends",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.analysis.estimates.intervals import Interval, Sample, stein_estimate, throughput_interval
+from harness.analysis.estimates.intervals import Interval, Sample, own_estimate
 from harness.analysis.estimates.windows import diagnose
 from harness.analysis.gpus import GpuWindows, gpu_windows
 from harness.record.cluster import NetworkRecord
@@ -189,9 +189,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
         [trial.group for trial in trials],
         [trial.block for trial in trials],
     )
-    pilot = sum(trial.block < pilot_blocks for trial in trials) if pilot_blocks is not None else 0
-    planned_in_two = 2 <= pilot < len(trials)
-    throughput = stein_estimate(sample.values, pilot).interval() if planned_in_two else throughput_interval(sample)
+    throughput = own_estimate(sample, pilot_blocks).interval()
     return Measured(
         sample=sample,
         throughput=throughput,
