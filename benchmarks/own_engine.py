@@ -29,6 +29,7 @@ class Mean:
     """Replicas take parts of each batch and add what they find; each applies the sum to its own copy."""
 
     least_steps = 1
+    ahead = 0
     alone: Callable[[], None] | None = None
     staleness: dict[int, int] | None = None
 

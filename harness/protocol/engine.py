@@ -99,6 +99,11 @@ class Trainer(Protocol):
     def least_steps(self) -> int:
         """Steps that a window has at least."""
 
+    @property
+    def ahead(self) -> int:
+        """Batches that its input may have ready before a window, made while it was another's turn; 0 where the input
+        takes no time."""
+
     def check_reduction(self) -> str | None:
         """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""
 

@@ -21,6 +21,11 @@ MAX_STEPS = 100_000
 SYNC_SAMPLES = 5
 PILOT_WINDOWS = 3
 """So many windows of at least half the length asked for tell K: shorter ones are those of a cold step."""
+WAITING = 0.1
+"""Where a step after a pause is shorter by more than this share than one among others, batches were made in the pause:
+steps wait for their input."""
+FILLING = 1.2
+"""The pause is so many times as long as the batches that can be made in it take, where the steps wait for them."""
 NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
@@ -34,6 +39,10 @@ class Clock:
     few steps more once the parent has said finish: every window of every live trial is timed by then. `prove` is called
     where a turn says so, before its window; a window of steps that nobody times follows it, since what proves uses
     caches, and workers that wait for one that proves begin together again.
+
+    As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
+    nothing. Where steps wait for their input, so many steps that nobody times come before each window: what is timed is
+    the input's own pace.
     """
 
     def __init__(
@@ -47,6 +56,7 @@ class Clock:
         least_steps: int = 1,
         tracer: Tracer | None = None,
         prove: Callable[[], None] | None = None,
+        ahead: Callable[[], int] = int,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -59,8 +69,13 @@ class Clock:
         self._prove = prove
         self._tracing = self._finished = False
         self._warming = False
+        self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
+        self._untimed = 0
+        """Steps that nobody times before the window whose turn it is."""
+        self._paused = False
+        """Whether what is timed is steps after a pause."""
         self._proving_s = 0.0
-        self._steps = 1
+        self._steps = self._issued = 1
         self._piloting = self._announced = False
         self._paces: list[float] = []
         self._long_enough = 0
@@ -87,7 +102,9 @@ class Clock:
                 return self._after_the_last_window()
             self._begin(turn)
         self._wall, self._cpu = time.perf_counter(), time.process_time()
-        return self._steps
+        if not self._paused:
+            self._issued = self._untimed if self._warming else self._steps
+        return self._issued
 
     def end(self, loss: SupportsFloat) -> None:
         """Close the window: synchronise, then read the clock."""
@@ -99,7 +116,7 @@ class Clock:
             return
         wall = time.perf_counter() - self._wall
         cpu = time.process_time() - self._cpu
-        self.scheduled += self._steps
+        self.scheduled += self._issued
         self.losses.append(float(loss))
         if self._warming:
             return
@@ -120,10 +137,12 @@ class Clock:
         self._round = turn.round
         self._steps = turn.steps or self._steps
         self._proving_s = 0.0
+        self._untimed = 0 if self._piloting else self._lead
         if turn.prove and self._prove is not None:
             self._prove()
             self._proving_s = time.perf_counter() - now
-            self._warming = True
+            self._untimed = max(self._steps, self._untimed)
+        self._warming = self._untimed > 0
 
     def _warmed(self) -> bool:
         """Whether the steps that nobody times are just done, so that those of the turn are next."""
@@ -147,17 +166,39 @@ class Clock:
         trial that is set up meanwhile) would make every window of the run too long (seen: nine times as long).
         """
         wall = self._agree(wall)
+        if self._paused:
+            self._paused = False
+            self._choose(wall / self._issued)
+            return
+        if not self._paces:
+            self._ahead = self._ahead_of_pilot()
         self._paces.append(wall / self._steps)
-        target = self._window_s
-        if wall < target / 2 and self._steps < MAX_STEPS:
+        if wall < self._window_s / 2 and self._steps < MAX_STEPS:
             self._steps *= 2
             return
-        self._long_enough += 1
+        self._long_enough += self.scheduled > self._gate_steps + 2 * self._ahead  # what was ready at first is used up
         if self._long_enough < PILOT_WINDOWS:
             return
+        if not self._ahead:
+            self._choose(math.inf)
+            return
+        self._paused, self._issued = True, self._ahead
+        time.sleep(self._agree(FILLING * self._ahead * self._pace_in_a_row))
+
+    @property
+    def _pace_in_a_row(self) -> float:
+        """Seconds a step of the last windows of the pilot."""
+        return statistics.median(self._paces[-PILOT_WINDOWS:])
+
+    def _choose(self, after_pause: float) -> None:
+        """K, and whether steps of which one took so long after a pause wait for their input: while they use up what is
+        ready, more is made."""
+        waiting = 1 - after_pause / self._pace_in_a_row
+        if waiting > WAITING:
+            self._lead, self._paces = math.ceil(self._ahead / waiting), self._paces[-PILOT_WINDOWS:]
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
         sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), min(self._paces)
-        needed = max(target, SYNC_MULTIPLE * least, self._least_steps * pace)
+        needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
         self._steps = math.ceil(needed / pace)
         self._piloting = False
         ready = Report(ready=True, sync_seconds=sync, steps=self._steps, step_seconds=pace, window_seconds=needed)

@@ -63,6 +63,7 @@ class Trial(Attempt):
             trainer.least_steps,
             tracer,
             None if self._request.instrument else lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
+            lambda: trainer.ahead,
         )
         self._enter("first_step")
         trainer.run(clock)

@@ -79,6 +79,7 @@ class LeastSquares:
     """One cell: every replica has its own copy of weights and velocity, and all apply the sum of their gradients."""
 
     least_steps = 1
+    ahead = 0
     staleness: dict[int, int] | None = None
     alone: Callable[[], None] | None = None
 

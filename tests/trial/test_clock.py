@@ -8,6 +8,7 @@ import pytest
 
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Report, Turn
+from harness.trial import clock
 from harness.trial.clock import PILOT_WINDOWS, Clock
 
 
@@ -165,3 +166,58 @@ def test_a_parent_that_is_gone_ends_the_trial() -> None:
     bench.parent.close()
     with pytest.raises((EOFError, BrokenPipeError)):
         bench.run()
+
+
+class Fed(Bench):
+    """A step that takes `step_s` once it has its batch; each is made in `batch_s`, at most `ahead` before they are
+    asked for. The time is the bench's own, so that nothing depends on the machine's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step_s: float, batch_s: float, ahead: int) -> None:
+        super().__init__(step_s)
+        self.now = self.made = 0.0
+        self.ready, self.ahead, self.batch_s = 0.0, ahead, batch_s
+        monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(clock.time, "sleep", self.passes)
+        self.clock._ahead_of_pilot = lambda: ahead
+
+    def passes(self, seconds: float) -> None:
+        """Time passes, in which batches are made."""
+        self.now += seconds
+        self.ready = min(self.ahead, self.ready + seconds / self.batch_s)
+
+    def paces(self, count: int, others_s: float) -> list[float]:
+        """Seconds a step of each window, where another trial has `others_s` before each."""
+        for turn in turns(count):
+            self.parent.send(turn)
+        while steps := self.clock.begin():
+            for _ in range(steps):
+                if self.ready < 1:
+                    self.passes((1 - self.ready) * self.batch_s)
+                self.ready -= 1
+                self.passes(self.step_s)
+            self.clock.end(1.5)
+            if self.clock._announced and not (self.clock._piloting or self.clock._warming):
+                self.passes(others_s)
+        windows = [report.window for report in self.reports() if report.window]
+        return [window.seconds / window.steps for window in windows]
+
+
+@pytest.mark.parametrize("ahead", [4, 40])
+def test_batches_that_were_made_in_anothers_turn_make_no_window_faster(
+    monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.001, batch_s=0.004, ahead=ahead)
+    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5, rel=0.05)
+    assert ahead < bench.clock._lead < 2 * ahead
+
+
+def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
+    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
+    assert bench.clock._lead == 0
+
+
+def test_without_those_steps_they_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Fed(monkeypatch, step_s=0.001, batch_s=0.004, ahead=4)
+    bench.clock._ahead_of_pilot = int
+    assert max(bench.paces(5, others_s=0.5)) < 0.003

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.counting import updates_due
+from harness.engines.tensorflow.data.pipeline import batches_ahead
 from harness.engines.tensorflow.loops import InstrumentLoop, loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
@@ -61,6 +62,12 @@ class TensorFlowTrainer:
     def least_steps(self) -> int:
         """As the loop says."""
         return self._loop.least_steps
+
+    @property
+    def ahead(self) -> int:
+        """Of the input pipeline, on the host and on the device."""
+        training = self._training
+        return batches_ahead(training.source, training.cell, training.input_shape, training.input)
 
     def check_reduction(self) -> str | None:
         """Known values through the strategy, in the shapes of the model's gradients."""

@@ -68,6 +68,11 @@ class Data:
         self.gate: list[Batch] = self._random() if self._stays else self._first_digits()
 
     @property
+    def ahead(self) -> int:
+        """Batches that may be ready before a step asks for them; 0 of what stays on the devices."""
+        return 0 if self._stays else self._ahead
+
+    @property
     def stages(self) -> list[str]:
         """From the source to the step, for the record."""
         if self._stays:

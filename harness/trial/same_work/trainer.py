@@ -19,6 +19,12 @@ class SameWorkTrainer(ABC):
     """Of a trainer (`harness.protocol.engine.Trainer`) what follows from its batches and its reference by shares."""
 
     least_steps = 1
+
+    @property
+    def ahead(self) -> int:
+        """What the cell asks for."""
+        return self._data.ahead
+
     staleness: dict[int, int] | None = None
     _request: Request
     _data: Data

@@ -1,7 +1,8 @@
 """The input pipeline: decode, fit examples to the model, cache, shuffle, repeat, batch, prefetch."""
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,6 +79,24 @@ def pipeline(
     return batches.with_options(_options(info))
 
 
+ON_DEVICE = 2
+"""Batches between the pipeline and the step, on the host and on the device (`ahead_on_device`)."""
+
+
+def batches_ahead(source: Source, cell: Axes, input_shape: tuple[int, ...], stages: Sequence[str]) -> int:
+    """Batches that may be ready before a step asks: those that wait, and what parallel calls hold of more.
+
+    In `stages` without a cache `parallel_calls` of them, or as many as there are processors, hold an example each, or a
+    block.
+    """
+    if source.on_device:
+        return 0
+    kept = any(stage.startswith("Cache") for stage in stages)
+    calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
+    each = 1 if source.encoded else _block(input_shape)
+    return cell.prefetch + ON_DEVICE + math.ceil(calls * each * cell.workers / cell.global_batch_size)
+
+
 def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
     """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them.
 
@@ -87,7 +106,7 @@ def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset
     import tensorflow as tf
 
     if device.endswith(HOST):
-        return dataset.prefetch(2)
+        return dataset.prefetch(ON_DEVICE)
     return dataset.prefetch(1).apply(tf.data.experimental.prefetch_to_device(device, buffer_size=1))
 
 
@@ -202,8 +221,12 @@ def _fitted(
     if source.encoded or not examples.element_spec[0].shape.is_fully_defined():
         return mapped(examples)
     # One operation for many images costs less than one each: a third off the time to the first batch.
-    block = max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
-    return mapped(examples.batch(block)).unbatch()
+    return mapped(examples.batch(_block(input_shape))).unbatch()
+
+
+def _block(input_shape: tuple[int, ...]) -> int:
+    """Examples of one operation."""
+    return max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
 
 
 def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data.Dataset":
