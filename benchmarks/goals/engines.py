@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common import BLOCKS, Program, beside, cell, free_ports, interval, live, table
 
-from harness.engines.jax.devices import THREADS_A_DEVICE
+from harness.engines._on_jax.devices import THREADS_A_DEVICE
 from harness.errors import UsageError
 from harness.run.process.engines import python_for
 from harness.run.process.zygote import Zygote

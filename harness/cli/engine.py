@@ -47,8 +47,9 @@ def _list(json_out: bool) -> int:
     if json_out:
         print(json_text({name: _told(home) for name, home in homes.items()}), end="")
         return 0
+    width = max(map(len, homes))
     for name, home in homes.items():
-        print(f"{name:<12} {_line(name, home)}")
+        print(f"{name:<{width}} {_line(name, home)}")
     return 0
 
 

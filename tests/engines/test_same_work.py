@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 OF_JAX = """
 import sys
 import jax, numpy as np
-from harness.engines.jax.loops.base import TrainedModel
+from harness.engines._on_jax.model import TrainedModel
 from harness.engines.jax.models import models
 from harness.trial.same_work.optimizers import OPTIMIZERS
 

@@ -1,6 +1,6 @@
 """What a compiled program says of its collectives."""
 
-from harness.engines.jax.executed import collectives
+from harness.engines._on_jax.executed import collectives
 
 HLO = """
   %all-reduce.3 = (f32[512,784]{1,0}, f32[10]{0}, f32[]) all-reduce(%dot.3, %dot.4, %sum), channel_id=1, to_apply=%add

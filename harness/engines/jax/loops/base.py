@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.engines.jax.models import Model
-from harness.engines.jax.models.base import Statistics, Weights
-from harness.trial.same_work.optimizers import Optimizer
-from harness.trial.same_work.state import Pass, State
+from harness.engines._on_jax.model import TrainedModel
+from harness.trial.same_work.state import State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,34 +16,6 @@ if TYPE_CHECKING:
 
 AXIS = "replicas"
 """The mesh's only axis."""
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """What is trained: `global_batch` is G, of which each device has an equal part."""
-
-    model: Model
-    optimizer: Optimizer
-    devices: list[Any]
-    """Of all processes."""
-    global_batch: int
-
-    def share_loss(self, weights: Weights, statistics: Statistics, x: Any, y: Any, counts: Any) -> Any:
-        """(the part that the examples (x [b, ...], y [b]) have in the mean cross-entropy over the global batch, the
-        statistics afterwards). An example counts by `counts` [b]."""
-        from jax import nn
-        from jax import numpy as jnp
-
-        logits, statistics = self.model.forward(weights, statistics, x)
-        told = jnp.take_along_axis(nn.log_softmax(logits), y[:, jnp.newaxis], axis=1)
-        return -jnp.sum(told[:, 0] * counts) / self.global_batch, statistics
-
-    def passed(self, weights: Weights, statistics: Statistics, x: Any, y: Any, counts: Any = 1.0) -> Pass:
-        """Forward and backward of `share_loss`."""
-        import jax
-
-        told, gradients = jax.value_and_grad(self.share_loss, has_aux=True)(weights, statistics, x, y, counts)
-        return Pass(told[0], gradients, told[1])
 
 
 class Way(ABC):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from harness.engines.jax.models.base import Model as Model
+from harness.engines._on_jax.model import Model as Model
 from harness.registry import registered
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from harness.engines.jax.models.base import Weights
+from harness.engines._on_jax.model import Weights
 
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from harness.engines._on_jax.model import Model, Weights, stateless
 from harness.engines.jax.models._layers import dense, flat
-from harness.engines.jax.models.base import Model, Weights, stateless
 from harness.trial.same_work.architectures.mlp import ARCHITECTURE
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from harness.engines._on_jax.model import Model, Statistics, Weights
 from harness.engines.jax.models._layers import LAYOUT, dense
-from harness.engines.jax.models.base import Model, Statistics, Weights
 from harness.trial.same_work.architectures.resnet20 import ARCHITECTURE, EPSILON, MOMENTUM, convolutions
 
 

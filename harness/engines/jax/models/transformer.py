@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from harness.engines._on_jax.model import Model, Weights, stateless
 from harness.engines.jax.models._layers import LAYOUT, dense
-from harness.engines.jax.models.base import Model, Weights, stateless
 from harness.trial.same_work.architectures.transformer import ARCHITECTURE, EPSILON, KEY, LAYERS, PATCH, TOKENS, WIDTH
 
 

@@ -4,7 +4,7 @@ https://arxiv.org/abs/1810.04805."""
 import functools
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.workloads._blocks import (
+from harness.engines._keras.blocks import (
     block_normalised_after,
     check_heads,
     position_embedding,

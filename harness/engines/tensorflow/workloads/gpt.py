@@ -4,7 +4,7 @@ Multitask Learners* (2019)."""
 import functools
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.workloads._blocks import block, check_heads, position_embedding
+from harness.engines._keras.blocks import block, check_heads, position_embedding
 from harness.engines.tensorflow.workloads.base import Vocabulary, Workload, sized
 
 if TYPE_CHECKING:

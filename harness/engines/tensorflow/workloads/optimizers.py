@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from harness.engines._keras.optimizers import BUILT
 from harness.errors import not_one_of
 
 if TYPE_CHECKING:
@@ -17,28 +18,12 @@ class _Optimizer:
     build: "Callable[[], keras.optimizers.Optimizer]"
 
 
-def _adam() -> "keras.optimizers.Optimizer":
-    import keras
-
-    return keras.optimizers.Adam(1e-3)
-
-
-def _sgd() -> "keras.optimizers.Optimizer":
-    import keras
-
-    return keras.optimizers.SGD(0.01)
-
-
-def _momentum() -> "keras.optimizers.Optimizer":
-    import keras
-
-    return keras.optimizers.SGD(0.01, momentum=0.9)
-
-
 _BY_NAME = {
-    "adam": _Optimizer("Adam, learning rate 0.001; two slots a weight", _adam),
-    "sgd": _Optimizer("gradient descent, learning rate 0.01; no slots", _sgd),
-    "momentum": _Optimizer("gradient descent with momentum 0.9, learning rate 0.01; one slot a weight", _momentum),
+    "adam": _Optimizer("Adam, learning rate 0.001; two slots a weight", BUILT["adam"]),
+    "sgd": _Optimizer("gradient descent, learning rate 0.01; no slots", BUILT["sgd"]),
+    "momentum": _Optimizer(
+        "gradient descent with momentum 0.9, learning rate 0.01; one slot a weight", BUILT["momentum"]
+    ),
 }
 
 OPTIMIZERS: Mapping[str, str] = MappingProxyType({name: item.summary for name, item in _BY_NAME.items()})

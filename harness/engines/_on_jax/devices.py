@@ -15,7 +15,7 @@ was not (`docs/engines.md`)."""
 
 
 class CpuDevices(NamedTuple):
-    """What the replicas of a trial got: a device each, the threads of a pool, and the processors that bound them."""
+    """What the replicas of a trial got: devices, the threads of a pool, and the processors that bound them."""
 
     devices: list[Any]
     """Of all processes, in the order of the replicas."""
@@ -28,14 +28,14 @@ class CpuDevices(NamedTuple):
 
 
 def set_up(request: Request) -> CpuDevices:
-    """Start JAX's backend with a device a replica, and join the other processes where there are several; HarnessError
-    where it had been started before with fewer.
+    """Start JAX's backend with the devices of this process's replicas, and join the other processes where there are
+    several; HarnessError where it had been started before with fewer.
 
     One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
     """
     import jax
 
-    count, each = request.training.replicas, request.intra_op_threads
+    count, each = request.training.devices, request.intra_op_threads
     threads = each if count == 1 else THREADS_A_DEVICE * count * max(1, each)
     flags = os.environ.get(FLAGS, "")
     os.environ[FLAGS] = f"{flags} --xla_force_host_platform_device_count={count}".strip()

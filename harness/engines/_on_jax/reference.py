@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from harness.engines.jax.loops.base import TrainedModel
+from harness.engines._on_jax.model import TrainedModel
 from harness.trial.same_work.reference import ShareByShare
 from harness.trial.same_work.state import Pass, State, StateOrder
 

@@ -1,0 +1,2 @@
+"""What the engines whose arrays are JAX's share: devices, what a trainer is alike in, the reference, and a look at the
+compiled step. No engine itself: the registry skips names with an underscore."""

@@ -1,0 +1,46 @@
+"""What engines whose arrays are JAX's are alike in."""
+
+import contextlib
+import importlib
+
+from harness.protocol.engine import Ending
+from harness.protocol.messages import Membership
+from harness.trial.ending import plain_ending
+from harness.trial.membership import enter_network
+from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
+
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
+"""What XLA's message begins with where an array finds no room."""
+
+
+class OnJaxClusters(AlikeProcesses):
+    """Processes that are all alike."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def join(self, member: Membership) -> None:
+        """Move to the process's network; the others are met where the devices are set up. HarnessError with the
+        reason."""
+        enter_network(member)
+
+
+class OnJax(TrialsAlone):
+    """Of an engine what follows from XLA's errors and JAX's versions."""
+
+    def versions(self, trainer: str) -> dict[str, str]:
+        """Of JAX. The module `trainer` is imported, which a fork would else do, each time anew. No backend starts: its
+        threads would not survive a fork."""
+        import jax
+        import jaxlib
+        import numpy as np
+
+        with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
+            importlib.import_module("sklearn.datasets")
+        importlib.import_module(trainer)
+        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}
+
+    def classify(self, error: Exception) -> Ending:
+        """XLA says in words what went wrong."""
+        status, reason = plain_ending(error)
+        return ("out_of_memory" if OUT_OF_MEMORY in str(error) else status), reason

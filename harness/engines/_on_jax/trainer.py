@@ -1,0 +1,96 @@
+"""What trainers whose arrays are JAX's are alike in."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness.engines._on_jax.devices import CpuDevices
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
+from harness.record.trial import Resources
+from harness.trial.same_work.architectures import ANOTHER_START
+from harness.trial.same_work.state import StateOrder
+from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+UNLIKE = {
+    "initial_weights": ANOTHER_START,
+    "compiler": "XLA compiles the whole step",
+    "threads": "all devices share one pool",
+    "data": "the same digits in another order",
+}
+"""What is not as under TensorFlow."""
+OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
+
+
+class OnJaxTrainer(SameWorkTrainer):
+    """Of a trainer what follows from its devices and from the state that lies on them."""
+
+    alone: Callable[[], None] | None = None
+    _devices: CpuDevices
+    _layout: StateOrder
+
+    @property
+    @abstractmethod
+    def _arrays(self) -> Any:
+        """The state, in any structure of JAX's arrays."""
+
+    @property
+    def resources(self) -> Resources:
+        """The devices; of the threads what the cell asks for, and how many all devices share."""
+        return Resources(
+            logical_devices=[f"{device.platform}:{device.id}" for device in self._devices.own],
+            physical_devices=self._devices.physical,
+            shared=self._devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._devices.threads,
+        )
+
+    @property
+    def _first(self) -> int:
+        """The number of this process's first replica."""
+        member = self._request.member
+        return 0 if member is None else member.index * self._request.training.replicas
+
+    @property
+    def _share(self) -> slice:
+        """This process's part of a global batch."""
+        cell, member = self._request.training, self._request.member
+        size, index = cell.global_batch_size // cell.workers, 0 if member is None else member.index
+        return slice(index * size, (index + 1) * size)
+
+    @property
+    def _remarks(self) -> dict[str, str]:
+        over_all = self._layout.statistics and not self._layout.own and self._request.training.replicas_in_sync > 1
+        return {"batch_normalisation": OVER_ALL} if over_all else {}
+
+    def synchronise(self) -> None:
+        """Return when the state of every device is there."""
+        import jax
+
+        jax.block_until_ready(self._arrays)
+
+    def agree(self, value: float) -> float:
+        """The mean over the processes."""
+        if self._request.member is None:
+            return value
+        import numpy as np
+        from jax.experimental import multihost_utils
+
+        return float(np.mean(multihost_utils.process_allgather(np.float32(value))))
+
+
+def in_order(array: Any) -> list[Any]:
+    """What of an array this process's devices have, in the order of their numbers."""
+    return sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+
+
+def check(request: Request, title: str) -> None:
+    """Unsupported, with the reason, for what the engine of a title does not do."""
+    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA")
+    if request.inter_op_threads:
+        raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
