@@ -1,0 +1,28 @@
+"""`DataParallel`: weights on every device, batches cut over them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.engines.keras_distribution.loops.base import Way
+from harness.errors import Unsupported
+from harness.spec.mesh import Mesh
+
+if TYPE_CHECKING:
+    import keras
+
+
+class DataParallelWay(Way):
+    """Over a mesh of one axis."""
+
+    def distribution(self, devices: Sequence[str], mesh: Mesh) -> "keras.distribution.Distribution":
+        """See `Way`."""
+        import keras
+
+        if mesh.model > 1:
+            raise Unsupported(
+                f"loop 'data_parallel' cuts no weights, and the mesh is {mesh.text}: --loop model_parallel"
+            )
+        return keras.distribution.DataParallel(devices=list(devices), auto_shard_dataset=False)
+
+
+LOOP = DataParallelWay("data_parallel", "keras.distribution.DataParallel under Model.fit")

@@ -1,0 +1,161 @@
+"""A cell under keras.distribution, as a trial sees it: built, trained by `Model.fit`, and open to the gate."""
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.engines._on_jax.devices import set_up
+from harness.engines._on_jax.executed import inspect
+from harness.engines._on_jax.model import Model, TrainedModel
+from harness.engines._on_jax.reference import JaxShares
+from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
+from harness.engines.keras_distribution.loops import Way, loops
+from harness.engines.keras_distribution.models import model_of
+from harness.engines.keras_distribution.placement import apart, copies
+from harness.engines.keras_distribution.reference import forward_of
+from harness.engines.keras_distribution.sums import summed
+from harness.engines.keras_distribution.training import Training
+from harness.errors import Unsupported
+from harness.protocol.engine import KnownStep, Pace
+from harness.protocol.messages import Request
+from harness.protocol.state import VariableState
+from harness.record.trial import Executed
+from harness.spec.mesh import Mesh
+from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.batches import CLASSES, SYNTHETIC, Data
+from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.state import StateOrder
+from harness.trial.sums import judge_sums, known_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class KerasTrainer(OnJaxTrainer):
+    """See `harness.protocol.engine.Trainer`."""
+
+    def __init__(self, request: Request) -> None:
+        import keras
+        import numpy as np
+
+        check(request, "Keras")
+        cell = request.training
+        self._request, self._cell, self._devices = request, cell, set_up(request)
+        keras.distribution.set_distribution(self._distribution)
+        architecture = architectures()[cell.model]
+        size, ahead = cell.global_batch_size, cell.prefetch
+        self._data = Data(cell.data, architecture.input_shape, size, request.seed, ahead, self._share)
+        weights = architecture.initial(np.random.default_rng(request.seed), CLASSES)
+        statistics = architecture.statistics()
+        self._layout = StateOrder(list(weights), list(statistics), OPTIMIZERS[cell.optimizer].slots, 0)
+        first = self._layout.start(weights, statistics)
+        x, y = self._placed(self._data.share_of(self._data.gate[0]))
+        self._training = Training(self._model, cell.optimizer, first, self._layout, x, y)
+
+    @functools.cached_property
+    def _distribution(self) -> Any:
+        """The loop's, over all devices in the order of the replicas; no strategy has none."""
+        cell = self._cell
+        if cell.strategy == NONE:
+            return None
+        mesh = Mesh.parse(cell.mesh) if cell.mesh else Mesh(batch=cell.replicas_in_sync)
+        return self._way.distribution([f"{device.platform}:{device.id}" for device in self._devices.devices], mesh)
+
+    @property
+    def _way(self) -> Way:
+        return loops()[self._cell.loop]
+
+    @property
+    def _model(self) -> Any:
+        """Its weights lie as the distribution has them; Unsupported where they cannot be cut into so many parts."""
+        try:
+            return model_of(self._cell.model, CLASSES)
+        except ValueError as error:
+            if "evenly divide" not in str(error):
+                raise
+            reason = str(error).partition("but ")[2] or str(error)
+            raise Unsupported(f"mesh: {self._cell.mesh} does not cut '{self._cell.model}': {reason}") from None
+
+    @property
+    def _rows(self) -> "list[list[Any]]":
+        """This process's devices, those of a replica together."""
+        shards = self._cell.model_shards
+        return [self._devices.own[at : at + shards] for at in range(0, len(self._devices.own), shards)]
+
+    def _placed(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
+        """This process's share of a batch as `fit` hands it to the step: with a distribution as that lays it, and
+        without one as it is."""
+        import jax
+        from keras.src.backend.jax.trainer import _distribute_data
+
+        if self._distribution is None and self._cell.data != SYNTHETIC:
+            return share
+        placed: tuple[Any, Any] = jax.device_put(share) if self._distribution is None else _distribute_data(share)
+        return placed
+
+    @property
+    def _arrays(self) -> Any:
+        return self._training.arrays
+
+    def check_reduction(self) -> str | None:
+        """Whether the devices train together, and known values in the shapes of the gradients, by an update as any."""
+        weights, n = self._training.state().weights, self._cell.replicas_in_sync
+        if self._distribution is not None:
+            x, _ = self._placed(self._data.share_of(self._data.gate[0]))
+            if evidence := apart(weights, x, self._cell.global_batch_size // n, self._rows, self._first):
+                return evidence
+        sent, patterns = known_values(n, [(weight.shape, "float32") for weight in weights.values()])
+        received = [copies(array, self._rows) for array in self._summed(self._sent(sent, patterns))]
+        return judge_sums(received, patterns, sent)
+
+    def _sent(self, weights: "list[float]", patterns: "list[Array]") -> "list[Array]":
+        """What this process's replicas send, a row each."""
+        import numpy as np
+
+        ours = [np.float32(weight) for weight in weights[self._first : self._first + len(self._rows)]]
+        return [np.stack([weight * pattern for weight in ours]) for pattern in patterns]
+
+    def _summed(self, sent: "list[Array]") -> list[Any]:
+        return summed(sent, [variable._layout for variable in self._training.model.trainable_variables])
+
+    def state(self) -> list[VariableState]:
+        """Every device's copy of what is whole there, and every replica's of what is cut."""
+        return self._layout.captured(
+            self._training.state(), lambda kind, array: copies(array, self._rows, each=kind != "statistic")
+        )
+
+    def updates(self) -> int:
+        """As the optimizer counts them."""
+        return int(self._training.state().updates)
+
+    @functools.cached_property
+    def _single(self) -> JaxShares:
+        cell = self._cell
+        model = Model(architectures()[cell.model], forward_of(cell.model, self._layout))
+        replicas = self._devices.devices[:: cell.model_shards]
+        trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], replicas, cell.global_batch_size)
+        return JaxShares(trained, self._layout)
+
+    def run(self, pace: Pace) -> None:
+        """One call of `Model.fit`."""
+        offered: Iterator[Any] = self._data.batches(lambda batch: batch)
+        placed = self._data.batches(self._placed) if self._cell.data == SYNTHETIC else None
+        self._training.fit(pace, offered, placed)
+
+    def one_more(self) -> KnownStep:
+        """A step on the gate's first batch with other labels, by what `fit` calls."""
+        jitted = self._training.jitted
+        programs = jitted._cache_size()
+        loss = float(self._training.alone(self._placed(self._data.share_of(self._data.late))))
+        self.synchronise()
+        return KnownStep(loss, same_program=jitted._cache_size() == programs)
+
+    def executed(self) -> Executed:
+        """The compiled step, and the input."""
+        batch = self._placed(self._data.share_of(self._data.gate[0]))
+        lowered = self._training.jitted.lower(self._training.arrays, batch)
+        unlike = {} if self._distribution is None else self._way.unlike()
+        return inspect(lowered, lowered.compile(), self._data.stages, {**UNLIKE, **unlike, **self._remarks})
