@@ -1,17 +1,18 @@
-"""Where JAX and PyTorch are, for tests that train with them."""
+"""Where the engines beside TensorFlow are, for tests that train with them."""
 
 from typing import Any
 
 import pytest
 
 from harness.engines.jax import ENGINE as JAX
+from harness.engines.keras_distribution import ENGINE as KERAS_DISTRIBUTION
 from harness.engines.torch import ENGINE as TORCH
 from harness.run.process.engines import home_of, install_command
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"jax_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
+        if {"jax_python", "keras_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("engine")
 
 
@@ -26,6 +27,11 @@ def python_of(engine: Any) -> str:
 @pytest.fixture(scope="session")
 def jax_python() -> str:
     return python_of(JAX)
+
+
+@pytest.fixture(scope="session")
+def keras_python() -> str:
+    return python_of(KERAS_DISTRIBUTION)
 
 
 @pytest.fixture(scope="session")

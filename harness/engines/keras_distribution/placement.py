@@ -29,7 +29,8 @@ def _whole(array: Any, shards: Sequence[Any]) -> "Array":
     """Of parts that should be alike and are not, the one that differs from the first."""
     import numpy as np
 
-    whole, first = np.empty(array.shape, array.dtype), dict[str, Array]()
+    first: dict[str, Array] = {}
+    whole = np.empty(array.shape, array.dtype)
     for shard in shards:
         value = np.array(shard.data)
         known = first.setdefault(str(shard.index), value)

@@ -19,6 +19,7 @@ class Training:
 
     def __init__(self, model: Any, optimizer: str, first: State, layout: StateOrder, x: Any, y: Any) -> None:
         import keras
+        import numpy as np
 
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer=BUILT[optimizer](), loss=loss)
@@ -27,6 +28,8 @@ class Training:
         for variable, name in zip(model.non_trainable_variables, layout.statistics, strict=True):
             variable.assign(first.statistics[name])
         model.optimizer.build(model.trainable_variables)
+        for variable in model.optimizer.variables:
+            variable.assign(np.asarray(variable.value))  # over processes of one device JAX cannot show what was built
         model._symbolic_build(data_batch=(x, y, None))  # as fit does, before the step is made
         model.make_train_function()
         self.model, self._layout = model, layout
