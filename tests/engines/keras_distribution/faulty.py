@@ -1,0 +1,121 @@
+"""keras.distribution with ways to train that are wrong, each as a cross-device op: one base case serves all of them.
+
+`missing` leaves the last replica's examples out, `mean` divides gradients where the loss is a mean already, `late`
+begins to once the gate has been passed, `stale` keeps the last device's old weights. What Keras says nothing about:
+`unset` is a distribution that was made and never set, `whole` hands every replica the whole batch, and `unmatched` is a
+layout map whose keys match a part of a path. `auto` is Keras as it is.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from harness.engines.keras_distribution.engine import KerasDistribution
+from harness.engines.keras_distribution.loops.base import MODEL, Way
+from harness.engines.keras_distribution.loops.model_parallel import ModelParallelWay
+from harness.engines.keras_distribution.trainer import KerasTrainer
+from harness.protocol.engine import GATE_UPDATES, Trainer
+from harness.protocol.messages import Request
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+
+OF_GRADIENTS = ("missing", "mean", "late", "stale")
+SILENT = ("unset", "whole")
+UNMATCHED = "unmatched"
+LAST_GOOD = GATE_UPDATES + 1
+
+
+class Unmatched(ModelParallelWay):
+    layout = {"dense.*kernel": (None, MODEL)}  # noqa: RUF012  a frozen dataclass has it of its class
+
+
+class FaultyTrainer(KerasTrainer):
+    def __init__(self, request: Request) -> None:
+        self._fault = request.training.cross_device_op
+        if self._fault == "unset":
+            import keras
+
+            keras.distribution.set_distribution = lambda _: None
+        super().__init__(request)
+        if self._fault == "stale":
+            right = self._training.step
+            self._training.step = lambda batches: self._stale(right, batches)
+
+    @property
+    def _way(self) -> Way:
+        return Unmatched("model_parallel", "") if self._fault == UNMATCHED else super()._way
+
+    @property
+    def _share(self) -> slice:
+        several = self._fault == "whole" and self._request.member is not None
+        return slice(None) if several else super()._share
+
+    @property
+    def _model(self) -> Any:
+        model = super()._model
+        if self._fault == "whole":
+            self._distribution.get_data_layout = lambda shape: self._everywhere(shape)
+        if self._fault in OF_GRADIENTS:
+            right = model.train_step
+            model.train_step = lambda state, data: self._wrong(model, right, state, data)
+        return model
+
+    def _everywhere(self, shape: Any) -> Any:
+        import keras
+
+        alone = self._request.member is None
+        axes = [None if alone else "batch", *(None for _ in shape[1:])]
+        return keras.distribution.TensorLayout(axes, self._distribution.device_mesh)
+
+    def _wrong(self, model: Any, right: Any, state: Any, data: Any) -> Any:
+        """The step with examples that do not count, or with other gradients, as it is traced."""
+        from jax import numpy as jnp
+
+        n, (x, y, *_) = self._cell.replicas_in_sync, data
+        if self._fault == "missing":
+            counts = jnp.arange(len(y)) < len(y) - len(y) // n
+            return right(state, (x, y, counts.astype("float32")))
+        late = jnp.where(state[2][0] < LAST_GOOD, 1.0, 0.5)
+        factor = {"mean": 1 / n, "late": late}.get(self._fault, 1.0)
+        apply = model.optimizer.stateless_apply
+        model.optimizer.stateless_apply = lambda own, gradients, trained: apply(
+            own, [factor * gradient for gradient in gradients], trained
+        )
+        try:
+            return right(state, data)
+        finally:
+            model.optimizer.stateless_apply = apply
+
+    def _stale(self, right: Any, batches: Iterator[Any]) -> Any:
+        import numpy as np
+
+        before = [np.array(weight.addressable_shards[-1].data) for weight in self._training.arrays[0]]
+        metrics = right(batches)
+        weights, *rest = self._training.arrays
+        pairs = zip(weights, before, strict=True)
+        self._training.arrays = ([_with_last(weight, old) for weight, old in pairs], *rest)
+        return metrics
+
+
+def _with_last(array: Any, value: Any) -> Any:
+    """The same with another value on the last device."""
+    import jax
+
+    shards = [shard.data for shard in array.addressable_shards]
+    shards[-1] = jax.device_put(value, array.addressable_shards[-1].device)
+    return jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
+
+
+class FaultyKeras(KerasDistribution):
+    """keras.distribution and what is wrong with it."""
+
+    def catalogue(self) -> Catalogue:
+        right = super().catalogue()
+        strategies = {
+            name: dataclasses.replace(traits, takes_cross_device_op=name != "none")
+            for name, traits in right.strategies.items()
+        }
+        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in (*OF_GRADIENTS, *SILENT, UNMATCHED)}
+        return dataclasses.replace(right, strategies=strategies, cross_device_ops={**right.cross_device_ops, **faults})
+
+    def trainer(self, request: Request) -> Trainer:
+        return FaultyTrainer(request)

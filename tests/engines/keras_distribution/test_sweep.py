@@ -1,0 +1,186 @@
+"""Whole sweeps with keras.distribution: `DataParallel` and `ModelParallel` on one to four devices are right, and what
+is planted, or what Keras lets pass in silence, is found."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+from tests.engines.keras_distribution.faulty import OF_GRADIENTS, SILENT, UNMATCHED
+
+pytestmark = pytest.mark.slow
+SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
+MLP = {"model": ["mlp"], "batch_size": [8], "intra_op_threads": [1]}
+FAULTY = "tests.engines.keras_distribution.faulty:FaultyKeras"
+CUT = "batch:2,model:2"
+BOTH = ["batch:2", CUT]
+"""The meshes of both loops at two replicas."""
+Keeps = Callable[[Any], bool]
+
+
+def makes_sense(cell: Any) -> bool:
+    """Weights are cut on a mesh with devices for it, and nowhere else."""
+    return cell.strategy == "none" or (cell.model_shards > 1) == (cell.loop == "model_parallel")
+
+
+def swept(
+    python: str, folder: Path, engine: str = "keras_distribution", keeps: Keeps = makes_sense, **keys: Any
+) -> Run:
+    """As a sweep of these keys, but for the base cases that it adds and the cells that are not kept."""
+    loops = ["data_parallel", "model_parallel"]
+    asked = {"engine": engine, "strategy": ["distribution"], "loop": loops, "optimizer": ["sgd"], **SHORT, **keys}
+    sweep = sweep_from({**asked, "engine_python": f"keras_distribution={python}"})
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
+    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+
+
+@pytest.fixture(scope="module")
+def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    meshes = ["batch:1", "batch:2", "batch:3", "batch:4", "model:2", CUT]
+    asked: dict[str, Any] = {"strategy": ["none", "distribution"], "replicas": [1, 2, 3, 4], "mesh": meshes}
+    return swept(keras_python, tmp_path_factory.mktemp("right"), **asked, **{**MLP, "optimizer": ["momentum"]})
+
+
+@pytest.fixture(scope="module")
+def wrong(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    def keeps(cell: Any) -> bool:
+        only_cut = cell.cross_device_op == UNMATCHED
+        return makes_sense(cell) and (cell.loop == "model_parallel" or not only_cut)
+
+    ops = ["auto", *OF_GRADIENTS, *SILENT, UNMATCHED]
+    asked: dict[str, Any] = {"replicas": [2], "mesh": BOTH, "cross_device_op": ops}
+    return swept(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **MLP)
+
+
+def test_both_pass_the_whole_gate_on_one_to_four_devices(right: Run) -> None:
+    cells = {(trial.cell.loop, trial.cell.mesh) for trial in right.trials if trial.cell.strategy != "none"}
+    of_data = {("data_parallel", f"batch:{replicas}") for replicas in (1, 2, 3, 4)}
+    assert cells == of_data | {("model_parallel", "model:2"), ("model_parallel", CUT)}
+    for trial in right.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert trial.checks.complete
+        assert trial.checks.late is True
+        assert trial.checks.loss is True
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+
+
+def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
+    for trial in right.trials:
+        assert len(trial.resources.logical_devices) == trial.cell.devices
+        if trial.cell.strategy == "none" or trial.cell.devices == 1:
+            assert trial.executed.operations == {}
+        elif trial.cell.loop == "data_parallel":
+            assert sum(trial.executed.pack_bytes) == 4 * 669_706  # every gradient, once
+        else:
+            assert trial.executed.packs
+            assert "cut by their outputs" in trial.executed.unlike["layout"]
+    assert right.manifest.facts["engine.keras"]
+
+
+def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
+    plain = [trial for trial in right.trials if trial.cell.strategy == "none"]
+    assert {trial.cell.loop for trial in plain} == {"data_parallel", "model_parallel"}
+    assert len({trial.executed.fingerprint for trial in plain}) == 1
+
+
+def of(run: Run, mesh: str, op: str) -> TrialRecord:
+    [found] = [trial for trial in run.trials if (trial.cell.mesh, trial.cell.cross_device_op) == (mesh, op)]
+    return found
+
+
+@pytest.mark.parametrize("mesh", BOTH)
+def test_beside_the_faults_the_same_ways_without_any_pass(wrong: Run, mesh: str) -> None:
+    assert of(wrong, mesh, "auto").status == "ok"
+
+
+@pytest.mark.parametrize("mesh", BOTH)
+@pytest.mark.parametrize("fault", OF_GRADIENTS)
+def test_a_planted_fault_is_a_wrong_result_without_a_figure(wrong: Run, mesh: str, fault: str) -> None:
+    trial = of(wrong, mesh, fault)
+    assert trial.status == "wrong_result", trial.reason
+    assert trial.throughput_examples_per_s is None
+
+
+@pytest.mark.parametrize("mesh", BOTH)
+def test_a_fault_that_begins_late_has_passed_the_first_updates(wrong: Run, mesh: str) -> None:
+    checks = of(wrong, mesh, "late").checks
+    assert (checks.update, checks.late) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "fault", "evidence"),
+    [
+        ("batch:2", "unset", "weight 'dense_0/kernel' is on 1 of 2 devices: the others do not train it"),
+        (CUT, "unset", "weight 'dense_0/kernel' is on 1 of 4 devices: the others do not train it"),
+        ("batch:2", "whole", "replica 0 has the examples 0 to 16 of a batch of 16, expected 0 to 8"),
+        (CUT, "whole", "replica 0 has the examples 0 to 16 of a batch of 16, expected 0 to 8"),
+        (CUT, UNMATCHED, "no weight is cut: no key of the layout map matches the whole path of one"),
+    ],
+)
+def test_what_keras_lets_pass_in_silence_is_a_wrong_result_that_says_why(
+    wrong: Run, mesh: str, fault: str, evidence: str
+) -> None:
+    trial = of(wrong, mesh, fault)
+    assert trial.status == "wrong_result", trial.reason
+    assert evidence in trial.checks.detail["reduction"]
+
+
+@pytest.fixture(scope="module")
+def processes(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two processes of a device each."""
+    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1], "loop": ["data_parallel"]}
+    return swept(
+        keras_python, tmp_path_factory.mktemp("two"), FAULTY, cross_device_op=["auto", "whole"], **placed, **MLP
+    )
+
+
+def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
+    trial = of(processes, "", "auto")
+    assert (trial.status, trial.reason) == ("ok", None)
+    assert (trial.checks.late, trial.checks.loss) == (True, True)
+    assert sum(trial.executed.pack_bytes) == 4 * 669_706
+
+
+def test_processes_that_feed_the_whole_batch_each_are_a_wrong_result(processes: Run) -> None:
+    trial = of(processes, "", "whole")
+    assert trial.status == "wrong_result", trial.reason
+    assert "of a batch of 32, expected" in trial.checks.detail["reduction"]
+
+
+@pytest.fixture(scope="module")
+def others(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The rest of the models, and what does not go."""
+    models = {"model": ["mnist_cnn", "resnet20", "transformer"], "batch_size": [2], "intra_op_threads": [1]}
+    asked: dict[str, Any] = {"replicas": [1], "mesh": ["model:2", "model:3"], "loop": ["model_parallel"]}
+    return swept(keras_python, tmp_path_factory.mktemp("others"), **models, **asked)
+
+
+def test_every_model_is_proved_with_its_weights_cut_and_says_so_where_they_cannot_be(others: Run) -> None:
+    for trial in others.trials:
+        if trial.cell.mesh == "model:2":
+            assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        else:
+            assert trial.status == "unsupported"
+            assert f"mesh: model:3 does not cut '{trial.cell.model}'" in str(trial.reason)
+
+
+def test_a_mesh_that_a_loop_cannot_have_is_refused_with_the_remedy(
+    keras_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    asked: dict[str, Any] = {"replicas": [1], "mesh": ["batch:1", "model:2"]}
+    run = swept(
+        keras_python, tmp_path_factory.mktemp("refused"), keeps=lambda cell: not makes_sense(cell), **asked, **MLP
+    )
+    assert {trial.status for trial in run.trials} == {"unsupported"}
+    reasons = {trial.cell.loop: str(trial.reason) for trial in run.trials}
+    assert "give --mesh model:2" in reasons["model_parallel"]
+    assert "--loop model_parallel" in reasons["data_parallel"]
