@@ -44,7 +44,6 @@ class KerasTrainer(OnJaxTrainer):
         check(request, "Keras")
         cell = request.training
         self._request, self._cell, self._devices = request, cell, set_up(request)
-        keras.utils.set_random_seed(request.seed)  # processes that draw other weights cannot lay them over all devices
         keras.distribution.set_distribution(self._distribution)
         architecture = architectures()[cell.model]
         size, ahead = cell.global_batch_size, cell.prefetch
