@@ -1,4 +1,5 @@
-"""Cells of JAX and PyTorch against the same step in a program as their own tutorials have it, taking turns in one run.
+"""Cells of JAX, PyTorch and keras.distribution against the same step in programs as their own tutorials have it, taking
+turns in one run.
 
 Promises: within 3 %, and a fixed cost of at most 3 s a trial of two processes, the median but the first.
 """
@@ -25,11 +26,16 @@ COMMON = {"data": "synthetic", "intra_op_threads": 1}
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
 """On both sides glibc keeps what is freed. Else a process of PyTorch gives memory back at every step and gets it again,
 or does not, by where in its heap something stays: a quarter of a step, by chance (`docs/engines.md`)."""
+KERAS = "keras_distribution"
+FIT = {"data": "digits", "loop": "data_parallel", "intra_op_threads": 1}
+"""`fit` takes batches from the host, on both sides."""
 CASES = (
     ("torch", cell("none", 1, BATCH_SIZE, "torch", loop="ddp", **COMMON)),
     ("torch", cell("data_parallel", 1, BATCH_SIZE, "torch", loop="ddp", workers=2, **COMMON)),
     ("jax", cell("none", 1, BATCH_SIZE, "jax", loop="jit", **COMMON)),
     ("jax", cell("data_parallel", 2, BATCH_SIZE, "jax", loop="jit", **COMMON)),
+    (KERAS, cell("none", 1, BATCH_SIZE, KERAS, **FIT)),
+    (KERAS, cell("distribution", 2, BATCH_SIZE, KERAS, mesh="batch:2", **FIT)),
 )
 
 
@@ -62,9 +68,9 @@ def _row(engine: str, measured: Cell, blocks: int) -> tuple[str, ...]:
 
 
 def _commands(engine: str, python: str, measured: Cell) -> Sequence[Sequence[str]]:
-    """The program's processes; JAX has all devices in one."""
+    """The program's processes; all but PyTorch have all devices in one."""
     script, whole = str(Path(__file__).with_name(f"bare_{engine}_script.py")), str(measured.work.amount)
-    if engine == "jax":
+    if engine != "torch":
         return [[python, script, whole]]
     workers, port = measured.shape.workers, str(free_ports(1)[0])
     return [[python, script, str(BATCH_SIZE), str(rank), str(workers), port] for rank in range(workers)]

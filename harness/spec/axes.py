@@ -219,8 +219,8 @@ class Axes(BaseModel):
         lacking="emulated networks",
     )] = ""
     mesh: Annotated[str, Axis(
-        help="meshes of dtensor, such as batch:4 or batch:2,model:2, whose replicas are the size of batch; a "
-        "semicolon ends one; without any it is batch:REPLICAS", value=MeshText, takers=MESHES,
+        help="meshes of dtensor and of keras_distribution, such as batch:4 or batch:2,model:2, whose replicas are the "
+        "size of batch; a semicolon ends one; without any it is batch:REPLICAS", value=MeshText, takers=MESHES,
         spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
         in_program=True, on_curve=Mesh.shards_of, label=in_the_head, series=True,
         tried=("batch:2", "batch:2,model:2"), tried_with={"strategy": "dtensor", "replicas": 2},

@@ -123,7 +123,10 @@ def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared
     [
         ("jax", "engine_python: given 'jax', expected NAME=PATH, such as jax=.venv-jax/bin/python"),
         ("jax=", "engine_python: given 'jax=', expected NAME=PATH"),
-        ("jix=/usr/bin/python3", "engine_python: 'jix' is not one of jax, torch; did you mean 'jax'?"),
+        (
+            "jix=/usr/bin/python3",
+            "engine_python: 'jix' is not one of jax, keras_distribution, torch; did you mean 'jax'?",
+        ),
         ("tensorflow=/usr/bin/python3", "engine_python: 'tensorflow' is not one of jax"),
         ("jax=/no/such/python", "engine_python: jax: no file at '/no/such/python'"),
     ],
@@ -179,7 +182,7 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
     ("arguments", "said"),
     [
         (["install"], "engine install: expected the name of an engine; `harness engine list` has them"),
-        (["install", "jox"], "engine: 'jox' is not one of jax, torch; did you mean 'jax'?"),
+        (["install", "jox"], "engine: 'jox' is not one of jax, keras_distribution, torch; did you mean 'jax'?"),
         (["install", "tensorflow"], "engine: 'tensorflow' is not one of jax"),
         (["list", "jax"], "engine list: takes no name, given 'jax'"),
         (["instal", "jax"], "engine: 'instal' is not one of list, install; did you mean 'install'?"),

@@ -29,6 +29,27 @@ for model in models().values():
     arrays = [*(of.gradients[name] for name in names), *map(of.statistics.get, model.architecture.statistics())]
     np.savez(f"{sys.argv[1]}/{model.name}-engine.npz", *arrays, loss=of.loss)
 """
+OF_KERAS = """
+import sys
+from harness.engines.keras_distribution import ENGINE
+ENGINE.preload()
+import jax, numpy as np
+from harness.engines._on_jax.model import Model, TrainedModel
+from harness.engines.keras_distribution.reference import forward_of
+from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.state import StateOrder
+
+for name, architecture in architectures().items():
+    given = np.load(f"{sys.argv[1]}/{name}.npz")
+    names, kept = list(architecture.initial(np.random.default_rng(0), 10)), list(architecture.statistics())
+    model = Model(architecture, forward_of(name, StateOrder(names, kept, (), 0)))
+    trained = TrainedModel(model, OPTIMIZERS["sgd"], jax.devices()[:1], len(given["y"]))
+    weights = {key: given[f"w{i}"] for i, key in enumerate(names)}
+    of = jax.jit(trained.passed)(weights, architecture.statistics(), given["x"], given["y"])
+    arrays = [*(of.gradients[key] for key in names), *map(of.statistics.get, kept)]
+    np.savez(f"{sys.argv[1]}/{name}-engine.npz", *arrays, loss=of.loss)
+"""
 OF_TORCH = """
 import sys
 import numpy as np
@@ -118,14 +139,24 @@ def hold(folder: Path, name: str, loss: float, wanted: "list[Any]") -> None:
             np.testing.assert_allclose(found[f"arr_{i}"], value, rtol=1e-3, atol=1e-5, err_msg=f"{name} {i}")
 
 
-def test_loss_and_gradients_of_every_jax_model_are_tensorflows(
-    of_keras: "tuple[Path, dict[str, float]]", jax_python: str
-) -> None:
+def on_jax(of_keras: "tuple[Path, dict[str, float]]", python: str, code: str) -> None:
     folder, losses = of_keras
-    run(jax_python, OF_JAX, str(folder))
+    run(python, code, str(folder))
     for name, loss in losses.items():
         with np.load(folder / f"{name}.npz") as given:
             hold(folder, name, loss, [given[key] for key in given if key.startswith("g")])
+
+
+def test_loss_and_gradients_of_every_jax_model_are_tensorflows(
+    of_keras: "tuple[Path, dict[str, float]]", jax_python: str
+) -> None:
+    on_jax(of_keras, jax_python, OF_JAX)
+
+
+def test_loss_and_gradients_of_every_keras_model_on_jax_are_tensorflows(
+    of_keras: "tuple[Path, dict[str, float]]", keras_python: str
+) -> None:
+    on_jax(of_keras, keras_python, OF_KERAS)
 
 
 def test_loss_and_gradients_of_every_pytorch_model_are_tensorflows(

@@ -1,0 +1,64 @@
+"""The program that `engines.py` compares keras.distribution's cells with: nothing of the harness in it.
+
+Reads `K` from standard input, runs K training steps, prints their wall seconds; ends at end of file. One call of
+`Model.fit`, as Keras' guide to distributed training has it, on shuffled batches from a generator, which waits for the
+state where a window ends. How many devices and threads there are is in the variables that XLA reads.
+"""
+
+import os
+import sys
+import time
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import jax
+import keras
+import numpy as np
+from keras import layers
+
+batch_size = int(sys.argv[1])
+devices = keras.distribution.list_devices()
+if len(devices) > 1:
+    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+model = keras.Sequential(
+    [
+        keras.Input((28, 28, 1)),
+        layers.Conv2D(32, 3, activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Conv2D(64, 3, activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Flatten(),
+        layers.Dense(64, activation="relu"),
+        layers.Dense(10),
+    ]
+)
+model.compile(keras.optimizers.Adam(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+draw = np.random.default_rng(1)
+images = draw.random((1797, 28, 28, 1), dtype=np.float32)
+labels = draw.integers(10, size=1797, dtype=np.int32)
+
+
+def shuffled():
+    waiting = np.empty(0, np.int64)
+    while True:
+        while len(waiting) < batch_size:
+            waiting = np.concatenate([waiting, draw.permutation(len(labels))])
+        now, waiting = waiting[:batch_size], waiting[batch_size:]
+        yield images[now], labels[now]
+
+
+def batches():
+    given = shuffled()
+    for _ in range(20):
+        yield next(given)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        start = time.perf_counter()
+        for _ in range(int(line)):
+            yield next(given)
+        jax.block_until_ready(model._jax_state)
+        print(repr(time.perf_counter() - start), flush=True)
+    os._exit(0)
+
+
+model.fit(batches(), epochs=1, steps_per_epoch=1 << 40, verbose=0)
