@@ -29,6 +29,19 @@ Task = Callable[[Request, Channel], Outcome]
 """Something that a fresh process is asked to do."""
 
 
+class SourceBuild(NamedTuple):
+    """A package that is built from its source distribution in the environment, where all else is installed by then."""
+
+    package: str
+    """As the pins have it."""
+    tools: tuple[str, ...]
+    """Commands that its build runs."""
+    variables: Mapping[str, str]
+    """What its build reads."""
+    without: Mapping[str, str]
+    """By file of the distribution: lines that hold this are left out."""
+
+
 class Environment(NamedTuple):
     """What an engine needs of an interpreter beside this harness, and how one is made that has it."""
 
@@ -38,6 +51,8 @@ class Environment(NamedTuple):
     """What `python -m harness engine install` asks for; their versions, and those of all that they need, are pinned."""
     constraints: Path
     """The file of the pins, as `pip install --constraint` reads it."""
+    built: SourceBuild | None = None
+    """What is built there besides."""
 
 
 class Software(NamedTuple):

@@ -53,6 +53,23 @@ def as_if_missing(names: Sequence[str]) -> Iterator[None]:
             del sys.modules[name]
 
 
+def import_keras(engine: str) -> dict[str, str]:
+    """Import TensorFlow and Keras for an engine; their versions. UsageError where Keras is to compute with another
+    framework."""
+    if (backend := os.environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
+        raise UsageError(
+            f"KERAS_BACKEND: given {quoted(backend)}, and engine '{engine}' trains with Keras on TensorFlow; "
+            "unset that variable"
+        )
+    from harness.engines.tensorflow.membership import leave_others
+
+    leave_others()
+    with as_if_missing(OPTIONAL):
+        import keras
+        import tensorflow as tf
+    return {"tensorflow": tf.__version__, "keras": keras.__version__}
+
+
 class TensorFlowClusters:
     """TensorFlow's own: a worker learns of the others from TF_CONFIG or Slurm, a server carries out what is sent."""
 
@@ -88,17 +105,7 @@ class TensorFlow:
 
         UsageError where Keras is to compute with another framework.
         """
-        if (backend := os.environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
-            raise UsageError(
-                f"KERAS_BACKEND: given {quoted(backend)}, and engine 'tensorflow' trains with Keras on TensorFlow; "
-                "unset that variable"
-            )
-        from harness.engines.tensorflow.membership import leave_others
-
-        leave_others()
-        with as_if_missing(OPTIONAL):
-            import keras
-            import tensorflow as tf
+        versions = import_keras(self.name)
 
         from harness.engines.tensorflow.data import PRELOAD
 
@@ -107,7 +114,7 @@ class TensorFlow:
                 importlib.import_module(name)
         for name in ("threads", "trainer", "tasks"):  # what a fork would else import, each time anew
             importlib.import_module(f"{__package__}.{name}")
-        return {"tensorflow": tf.__version__, "keras": keras.__version__}
+        return versions
 
     def on_host(self, request: Request) -> Request:
         """With the size of the inter-op pool."""

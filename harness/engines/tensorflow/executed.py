@@ -12,7 +12,14 @@ from harness.engines.tensorflow.flops import flops_of
 from harness.record.trial import Executed
 from harness.spec.work import DistributedCell
 
-COLLECTIVES = ("CollectiveReduce", "CollectiveReduceV2", "CollectiveReduceV3", "NcclAllReduce", "CrossReplicaSum")
+COLLECTIVES = (
+    "CollectiveReduce",
+    "CollectiveReduceV2",
+    "CollectiveReduceV3",
+    "NcclAllReduce",
+    "CrossReplicaSum",
+    "HorovodAllreduce",
+)
 """Ops that reduce across devices by themselves, each replica issuing one."""
 ADDITIONS = ("AddN", "Add", "AddV2")
 """Ops that are a reduction across devices when their inputs come from several."""

@@ -25,9 +25,10 @@ class TorchClusters(AlikeProcesses):
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; the group is made where the cell is built. HarnessError with the reason."""
-        from harness.engines.torch.group import enter
+        from harness.engines.torch.group import INTERFACE
+        from harness.trial.same_work.meeting import enter
 
-        enter(member)
+        enter(member, INTERFACE)
 
 
 class Torch(TrialsAlone):

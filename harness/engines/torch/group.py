@@ -1,38 +1,10 @@
 """The group of a trial's processes: PyTorch's store at the first one's address, and Gloo between all."""
 
-import contextlib
-import os
-import select
-import socket
-import time
-
-from harness.errors import HarnessError
 from harness.protocol.messages import Membership
-from harness.spec.address import split_address
-from harness.trial.membership import LOOK_S, enter_network
+from harness.trial.same_work.meeting import meet, place
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
-"""The variable that names the interface that Gloo exchanges over; where it is not set it takes the one of the host's
-name, which a network of the launcher's does not have."""
-GO, INDEX_BYTES = b"!", 4
-OTHERS = 1.25
-"""Who waits for the first process waits so many times as long as that one waits for all: it knows who is missing."""
-
-
-def enter(member: Membership) -> None:
-    """Move to the network that the launcher gave, and let Gloo exchange over the interface of this process's address.
-
-    HarnessError where another's address does not resolve, and where the user has named an interface that is not here.
-    """
-    enter_network(member)
-    interfaces = _interfaces()
-    own = socket.gethostbyname(_place(member, member.index)[0])
-    found = next((name for name, addresses in interfaces.items() if own in addresses), "")
-    if found and (member.namespace or not os.environ.get(INTERFACE)):
-        os.environ[INTERFACE] = found
-    for name in filter(None, os.environ.get(INTERFACE, "").split(",")):
-        if name not in interfaces:
-            raise HarnessError(f"{INTERFACE}: no interface '{name}' here, only {', '.join(interfaces)}; unset it")
+"""The variable that names the interface that Gloo exchanges over."""
 
 
 def begin(member: Membership, limit_s: float) -> None:
@@ -43,15 +15,12 @@ def begin(member: Membership, limit_s: float) -> None:
     """
     from torch import distributed
 
-    host, port = _place(member, 0)
-    count, first = len(member.cluster[member.task]), member.index == 0
-    if first:
-        listening = _listening(host, port)
-        _call_all(listening, count, limit_s)
+    host, port = place(member, 0)
+    count, listening = len(member.cluster[member.task]), meet(member, limit_s)
+    if listening is not None:
         held = listening.detach()
         store = distributed.TCPStore(host, port, count, True, wait_for_workers=False, master_listen_fd=held)
     else:
-        _be_called(host, port, member.index, OTHERS * limit_s)
         store = distributed.TCPStore(host, port, count, False)
     distributed.init_process_group("gloo", store=store, rank=member.index, world_size=count)
 
@@ -64,77 +33,3 @@ def mean(value: float) -> float:
     found = torch.tensor([value], dtype=torch.float64)
     distributed.all_reduce(found)
     return float(found / distributed.get_world_size())
-
-
-def _place(member: Membership, index: int) -> tuple[str, int]:
-    host, port = split_address("address", member.cluster[member.task][index])
-    return host, port or 0
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there; the launcher holds the port bound besides, so it must be shared.
-
-    HarnessError where the port is taken.
-    """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen()
-    except OSError as error:
-        found.close()
-        raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-    return found
-
-
-def _call_all(listening: socket.socket, count: int, limit_s: float) -> None:
-    """The first process's part: every other one connects and says its index; once all have, all are told to go on.
-
-    HarnessError that names those who have not after `limit_s`. Who connects and says something else, or nothing, is
-    none of them.
-    """
-    end = time.monotonic() + limit_s
-    here: dict[int, socket.socket] = {}
-    with contextlib.ExitStack() as open_sockets:
-        unknown: set[socket.socket] = set()
-        while missing := sorted({*range(1, count)} - here.keys()):
-            readable, _, _ = select.select([listening, *unknown], [], [], max(0.0, end - time.monotonic()))
-            if not readable:
-                names = ", ".join(f"worker {index}" for index in missing)
-                address = "{}:{}".format(*listening.getsockname())
-                raise HarnessError(f"{names} did not come to {address} within {limit_s:g} s")
-            for ready in readable:
-                if ready is listening:
-                    unknown.add(open_sockets.enter_context(listening.accept()[0]))
-                    continue
-                unknown.remove(ready)
-                with contextlib.suppress(OSError):
-                    here[int.from_bytes(ready.recv(INDEX_BYTES))] = ready
-        for index in range(1, count):
-            with contextlib.suppress(OSError):  # who is gone by now is told by its own channel
-                here[index].sendall(GO)
-
-
-def _be_called(host: str, port: int, index: int, limit_s: float) -> None:
-    """Any other's part; HarnessError where the first process has not told it to go on after `limit_s`."""
-    end = time.monotonic() + limit_s
-    while (left := end - time.monotonic()) > 0:
-        # refused where it does not listen yet
-        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=left) as connection:
-            connection.sendall(index.to_bytes(INDEX_BYTES))
-            connection.settimeout(max(LOOK_S, end - time.monotonic()))
-            if connection.recv(len(GO)) == GO:
-                return
-        time.sleep(LOOK_S)
-    raise HarnessError(f"worker 0 did not answer on {host}:{port} within {limit_s:g} s")
-
-
-def _interfaces() -> dict[str, list[str]]:
-    """This network's, each with its addresses."""
-    import psutil
-
-    return {
-        name: [one.address for one in addresses if one.family == socket.AF_INET]
-        for name, addresses in psutil.net_if_addrs().items()
-    }

@@ -1,8 +1,7 @@
 """A cell under PyTorch, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,41 +19,26 @@ from harness.engines.torch.reference import TorchShares, placed
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
-from harness.record.trial import Executed, Resources
+from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
-from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
-from harness.trial.sums import judge_sums, known_values
+from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
 
 Array = np.ndarray[Any, Any]
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
 
 
-class MeanLoss:
-    """What this process has of a step's loss; read as a number it is the mean over all processes.
-
-    The step does not average it: that would be an all-reduce in every step of several processes, and in none of one.
-    """
-
-    def __init__(self, own: Any, agree: Callable[[float], float]) -> None:
-        self._own, self._agree = own, agree
-
-    def __float__(self) -> float:
-        return self._agree(float(self._own))
-
-
-class TorchTrainer(SameWorkTrainer):
+class TorchTrainer(ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     def __init__(self, request: Request) -> None:
         refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here")
         cell, member = request.training, request.member
         self._request, self._cell = request, cell
-        self._rank = member.index if member else 0
         if request.intra_op_threads:
             torch.set_num_threads(request.intra_op_threads)
         if request.inter_op_threads:
@@ -95,40 +79,14 @@ class TorchTrainer(SameWorkTrainer):
         return [name for name, buffer in self._module.named_buffers() if buffer.is_floating_point()]
 
     @property
-    def _share(self) -> slice:
-        """This process's part of a global batch."""
-        size = self._cell.global_batch_size // self._cell.workers
-        return slice(self._rank * size, (self._rank + 1) * size)
+    def _sent(self) -> tuple[list[tuple[int, ...]], str]:
+        return [tuple(p.shape) for p in self._module.parameters()], COMPRESSIONS[self._op].dtype
 
-    @property
-    def resources(self) -> Resources:
-        """The processor, and the threads that this process computes with."""
-        physical = max(1, len(os.sched_getaffinity(0)) // max(1, self._request.intra_op_threads))
-        return Resources(
-            logical_devices=[f"cpu:{self._rank}"],
-            physical_devices=physical,
-            shared=self._cell.workers > physical,
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._request.inter_op_threads,
-        )
-
-    def check_reduction(self) -> str | None:
-        """Known values as gradients of a module of its own, in the shapes of the model's, by the way of the step.
-
-        Each process sends as many times its values as there are processes, so that their mean is the sum. Dividing
-        rounds where their number is no power of two: what is received is then rounded to the whole numbers that were
-        sent, which are so much smaller that it is less than a half.
-        """
-        count = self._cell.workers
-        rounds, sent = bool(count & (count - 1)), COMPRESSIONS[self._op].dtype
-        weights, patterns = known_values(count, [(tuple(p.shape), sent) for p in self._module.parameters()])
-        if rounds and sent == "float32":
-            patterns = [np.ceil(pattern / 8) for pattern in patterns]
+    def averaged(self, patterns: Sequence[Array], weight: float) -> list[Array]:
+        """As gradients of a module of its own."""
         module = _Products([torch.from_numpy(np.float32(pattern)) for pattern in patterns])
-        averaging = self._around(module)
-        received = averaging.averaged(lambda called: called(count * weights[self._rank]))
-        values = [gradient.numpy() for gradient in received]
-        return judge_sums([[np.rint(value) if rounds else value] for value in values], patterns, weights)
+        received = self._around(module).averaged(lambda called: called(weight))
+        return [gradient.numpy() for gradient in received]
 
     def state(self) -> list[VariableState]:
         """This process's weights, statistics, slots and count."""

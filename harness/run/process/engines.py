@@ -50,8 +50,9 @@ def python_of(folder: Path) -> Path:
 
 
 def digest_of(environment: Environment) -> str:
-    """Of the pins and of what is asked for."""
-    return hashlib.sha256(environment.constraints.read_bytes() + repr(environment.installs).encode()).hexdigest()
+    """Of the pins, of what is asked for, and of what is built."""
+    asked = repr(environment.installs) + (repr(environment.built) if environment.built else "")
+    return hashlib.sha256(environment.constraints.read_bytes() + asked.encode()).hexdigest()
 
 
 def python_for(sweep: Sweep, among: Collection[str] = (), name: str = "") -> str | None:

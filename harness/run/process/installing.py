@@ -6,17 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import HarnessError, UsageError, not_one_of
 from harness.files import descriptor_of
-from harness.protocol.engine import Environment, Software
+from harness.protocol.engine import Environment, Software, SourceBuild
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
 
 UNFINISHED = ".new"
 """What the name of an environment ends with while it is being made. Python finds its packages wherever it lies."""
+WHEELS = ".wheels"
+"""What the name of the folder beside it ends with, where what was built for it is kept."""
 
 
 def install(name: str) -> tuple[Path, Interpreter]:
@@ -48,16 +51,56 @@ def install(name: str) -> tuple[Path, Interpreter]:
 
 def _fill(folder: Path, environment: Environment) -> None:
     """The seal comes last: without it nobody takes the folder for an environment."""
+    if environment.built:
+        _must_have(environment.built)
     _run([sys.executable, "-m", "venv", "--clear", str(folder)], "cannot make an environment")
-    quietly = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    pip = [str(python_of(folder)), "-I", "-m", "pip", "install", *quietly]
-    _run([*pip, "--constraint", str(environment.constraints), *environment.installs], "pip cannot install it")
+    pip = [str(python_of(folder)), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+    pinned = ["--constraint", str(environment.constraints)]
+    _run([*pip, "install", *pinned, *environment.installs], "pip cannot install it")
+    if environment.built:
+        wheel = _wheel(folder.parent / f"{folder.stem}{WHEELS}", environment, environment.built, pip)
+        _run([*pip, "install", "--no-deps", str(wheel)], "pip cannot install it")
     (folder / SEAL).write_text(f"{digest_of(environment)}\n", encoding="utf-8")
 
 
-def _run(command: Sequence[str], what: str) -> None:
+def _must_have(built: SourceBuild) -> None:
+    """HarnessError where a command that builds it is not there."""
+    missing = [tool for tool in built.tools if shutil.which(tool) is None]
+    if missing:
+        raise HarnessError(f"engine: '{built.package}' is built from source: install {' and '.join(missing)}")
+
+
+def _wheel(kept: Path, environment: Environment, built: SourceBuild, pip: Sequence[str]) -> Path:
+    """The package as it was built for this Python from these pins, by now or by an earlier install: building takes
+    minutes. Those of other pins are thrown away."""
+    own = kept / f"{sys.implementation.cache_tag}-{digest_of(environment)[:16]}"
+    if not (found := list(own.glob("*.whl"))):
+        with tempfile.TemporaryDirectory(prefix="harness-build-") as work:
+            found = _built(Path(work), environment, built, pip)
+            shutil.rmtree(kept, ignore_errors=True)
+            own.mkdir(parents=True)
+            found = [Path(shutil.copy2(wheel, own)) for wheel in found]
+    return found[0]
+
+
+def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequence[str]) -> list[Path]:
+    """Fetch the source distribution, leave out of it what is to be, and make its wheel in the environment itself."""
+    source, wheels, alone = work / "source", work / "wheels", ["--no-deps", "--no-build-isolation"]
+    asked = ["--no-binary", built.package, "--constraint", str(environment.constraints), built.package]
+    variables = {**os.environ, **built.variables}
+    _run([*pip, "download", *alone, "--dest", str(work), *asked], "pip cannot fetch its source", variables)
+    shutil.unpack_archive(next(work.glob(f"{built.package}-*")), source)
+    root = next(source.iterdir())
+    for name, text in built.without.items():
+        lines = (root / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        (root / name).write_text("".join(line for line in lines if text not in line), encoding="utf-8")
+    _run([*pip, "wheel", *alone, "--wheel-dir", str(wheels), str(root)], "cannot build it", variables)
+    return list(wheels.glob("*.whl"))
+
+
+def _run(command: Sequence[str], what: str, variables: Mapping[str, str] | None = None) -> None:
     """HarnessError with the last line of what the command said, where it fails."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
         said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         wrong = [line for line in said if line.startswith("ERROR")] or said or ["it did not say why"]

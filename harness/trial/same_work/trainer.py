@@ -1,15 +1,24 @@
 """What trainers of the same work are alike in: how they are proved, and what they are not asked."""
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
 from harness.protocol.engine import Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.spec.cell import TrainingCell
+from harness.record.trial import Resources
 from harness.trial.same_work.batches import Data
-from harness.trial.same_work.reference import ShareByShare
+from harness.trial.same_work.reference import FLOAT32, ShareByShare
+from harness.trial.sums import judge_sums, known_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
 
 OF_TF_DATA = ("cache", "parallel_calls", "shuffle_buffer", "deterministic")
 """Axes of an input pipeline of TensorFlow."""
@@ -58,6 +67,75 @@ class SameWorkTrainer(ABC):
     def peak_device_memory_bytes(self) -> int | None:
         """There is no accelerator."""
         return None
+
+
+class MeanLoss:
+    """What this process has of a step's loss; read as a number it is the mean over all processes.
+
+    The step does not average it: that would be an all-reduce in every step of several processes, and in none of one.
+    """
+
+    def __init__(self, own: Any, agree: Callable[[float], float]) -> None:
+        self._own, self._agree = own, agree
+
+    def __float__(self) -> float:
+        return self._agree(float(self._own))
+
+
+class ReplicaAProcess(SameWorkTrainer):
+    """A trainer whose replicas are processes, each with its share of a global batch, which average their gradients."""
+
+    @abstractmethod
+    def averaged(self, patterns: "Sequence[Array]", weight: float) -> "list[Array]":
+        """What the optimizer gets as gradients where this process's are `weight` times each pattern."""
+
+    @property
+    @abstractmethod
+    def _sent(self) -> tuple[list[tuple[int, ...]], str]:
+        """The shapes of the gradients, and the type that they travel in."""
+
+    @property
+    def _rank(self) -> int:
+        member = self._request.member
+        return member.index if member else 0
+
+    @property
+    def _share(self) -> slice:
+        """This process's part of a global batch."""
+        cell = self._request.training
+        size = cell.global_batch_size // cell.workers
+        return slice(self._rank * size, (self._rank + 1) * size)
+
+    @property
+    def resources(self) -> Resources:
+        """The processor, and the threads that this process computes with."""
+        request = self._request
+        physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
+        return Resources(
+            logical_devices=[f"cpu:{self._rank}"],
+            physical_devices=physical,
+            shared=request.training.workers > physical,
+            intra_op_threads=request.intra_op_threads,
+            inter_op_threads=request.inter_op_threads,
+        )
+
+    def check_reduction(self) -> str | None:
+        """Known values in the shapes of the model's gradients, by the way of the step.
+
+        Each process sends as many times its values as there are processes, so that their mean is the sum. Dividing
+        rounds where their number is no power of two: what is received is then rounded to the whole numbers that were
+        sent, which are so much smaller that it is less than a half.
+        """
+        import numpy as np
+
+        count = self._request.training.workers
+        shapes, sent = self._sent
+        rounds = bool(count & (count - 1))
+        weights, patterns = known_values(count, [(shape, sent) for shape in shapes])
+        if rounds:
+            patterns = [np.ceil(pattern / (8 if sent == FLOAT32 else count)) for pattern in patterns]
+        received = self.averaged(patterns, count * weights[self._rank])
+        return judge_sums([[np.rint(value) if rounds else value] for value in received], patterns, weights)
 
 
 def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
+from harness.engines.tensorflow.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.errors import Unsupported
-from harness.protocol.engine import GATE_UPDATES, Pace
+from harness.protocol.engine import Pace
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
-
-ENDLESS = 1 << 40
-"""Steps of the one epoch; the callback ends it."""
 
 
 class FitLoop(Loop):
@@ -52,7 +50,7 @@ class FitLoop(Loop):
             offered: Any = tf.data.Dataset.from_tensors(training.batches[0]).repeat()
         else:
             offered = training.distributed(training.dataset())
-        paced = _callback(pace)
+        paced = paced_windows(pace)
         model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[paced])
         if paced.left:  # fit warns, and returns as if all were done
             raise tf.errors.OutOfRangeError(None, None, "the input ended before the last window")
@@ -73,38 +71,7 @@ class FitLoop(Loop):
         return len(self._traced())
 
     def _traced(self) -> list[Any]:
-        """Keras keeps two tf.functions in a closure, a step on what an iterator gives and, within it, one on a batch,
-        wrapped; there is no public way to them. What ran is the outer one that was traced."""
-        for cell in getattr(self._step, "__closure__", None) or ():
-            for function in (cell.cell_contents, getattr(cell.cell_contents, "__wrapped__", None)):
-                list_all = getattr(function, "_list_all_concrete_functions", None)
-                if list_all is not None and (traced := list_all()):
-                    return list(traced)
-        return []
-
-
-def _callback(pace: Pace) -> Any:
-    import keras
-
-    class PacedWindows(keras.callbacks.Callback):  # type: ignore[misc]
-        """Counts steps; between windows it blocks until the next turn."""
-
-        def on_train_begin(self, logs: Any = None) -> None:
-            self.left = pace.begin()
-            self.windows = 0
-
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self.left -= 1
-            if self.left == 0:
-                pace.end(logs["loss"])
-                self.windows += 1
-                if self.windows < GATE_UPDATES:
-                    self.model.reset_metrics()  # Keras reports the mean since the epoch began
-                self.left = pace.begin()
-                if self.left == 0:
-                    self.model.stop_training = True
-
-    return PacedWindows()
+        return traced_by_keras(self._step)
 
 
 LOOP = LoopKind("fit", "Keras' Model.fit", FitLoop)

@@ -1,0 +1,84 @@
+"""The processes of a trial as Horovod has them: told by variables, they meet at an HTTP server in the first one."""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from harness.protocol.messages import Membership
+from harness.trial.same_work.meeting import meet, place
+
+INTERFACE = "HOROVOD_GLOO_IFACE"
+"""The variable that names the interface that Gloo exchanges over."""
+FUSION = "HOROVOD_FUSION_THRESHOLD"
+"""The variable with the bytes that Horovod joins at most, of all gradients that are ready in a cycle."""
+
+
+def begin(member: Membership, limit_s: float) -> None:
+    """Start Horovod; returns when every process has.
+
+    HarnessError that names who is missing after `limit_s`: Horovod knows no names.
+    """
+    import horovod.tensorflow as hvd
+
+    host, port = place(member, 0)
+    variables = _variables(member.index, len(member.cluster[member.task]))
+    rendezvous = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": socket.gethostbyname(host), "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}
+    os.environ.update(variables | rendezvous)
+    with _serving(meet(member, limit_s)):
+        hvd.init()
+        mean(0.0)  # whoever is through no longer asks the first one
+
+
+def mean(value: float) -> float:
+    """The mean over all processes of what each gives."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    return float(hvd.allreduce(tf.constant(value, tf.float64), op=hvd.Average, name="agreed"))
+
+
+def _variables(rank: int, size: int) -> dict[str, str]:
+    """What `horovodrun` tells a process. Each is on a host of its own, as in a network of the launcher's: to Gloo a
+    host with several processes is nothing else."""
+    places = {"RANK": rank, "CROSS_RANK": rank, "LOCAL_RANK": 0, "SIZE": size, "CROSS_SIZE": size, "LOCAL_SIZE": 1}
+    return {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_HOSTNAME": f"worker{rank}",
+        **{f"HOROVOD_{name}": str(value) for name, value in places.items()},
+    }
+
+
+@contextlib.contextmanager
+def _serving(listening: socket.socket | None) -> Iterator[None]:
+    """While entered, Horovod's rendezvous server answers on this socket; without one, another process's does."""
+    if listening is None:
+        yield
+        return
+    server = _server(listening)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _server(listening: socket.socket) -> Any:
+    from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+
+    class OnOurSocket(RendezvousHTTPServer):  # type: ignore[misc]  # Horovod is not there to be looked at
+        """Horovod's own chooses a port, which nobody else would know."""
+
+        def server_bind(self) -> None:
+            self.socket.close()
+            self.socket: socket.socket = listening
+
+        def server_activate(self) -> None:
+            """It listens."""
+
+    return OnOurSocket(listening.getsockname(), RendezvousHandler, 0)

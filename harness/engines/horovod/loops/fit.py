@@ -1,0 +1,59 @@
+"""`DistributedOptimizer` under Keras' Model.fit, as Horovod's Keras examples do."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.engines.horovod.loops.base import Trained, WayKind
+from harness.engines.horovod.loops.optimizer import WrappedOptimizer
+from harness.engines.tensorflow.paced_fit import ENDLESS, paced_windows, traced_by_keras
+from harness.protocol.engine import Pace
+
+
+class Fit(WrappedOptimizer):
+    """One call of `Model.fit`, one epoch, on batches that lie ready."""
+
+    def __init__(self, trained: Trained) -> None:
+        super().__init__(trained)
+        # jit_compile is pinned: Keras' "auto" would compile, and Horovod has no op for XLA here
+        trained.model.compile(self.optimizer, trained.loss, jit_compile=False, steps_per_execution=1)
+
+    def run(self, batches: Iterator[tuple[Any, Any]], pace: Pace) -> None:
+        """Train until `pace` says 0."""
+        import tensorflow as tf
+
+        model, called, first = self._trained.model, self._called, next(batches)
+        waiting = _put_back(first, batches)
+        model.train_function = lambda _: called(waiting)
+        # fit takes no batches that lie ready: it gets one for its shapes, and no step sees it
+        model.fit(
+            tf.data.Dataset.from_tensors(first).repeat(),
+            epochs=1,
+            steps_per_epoch=ENDLESS,
+            verbose=0,
+            callbacks=[paced_windows(pace)],
+        )
+
+    def step(self, x: Any, y: Any) -> Any:
+        """By the function that fit calls for every step; the mean that Keras reports begins anew before it."""
+        self._trained.model.reset_metrics()
+        return self._called(iter([(x, y)]))["loss"]
+
+    def program(self) -> Any:
+        """The concrete function that the steps ran."""
+        return traced_by_keras(self._called)[-1]
+
+    @functools.cached_property
+    def _called(self) -> Callable[[Any], Any]:
+        """What Keras made to call for each step: (iterator) -> the step's metrics."""
+        self._trained.model.make_train_function()
+        found: Callable[[Any], Any] = self._trained.model.train_function
+        return found
+
+
+def _put_back(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+LOOP = WayKind("fit", "Keras' Model.fit with hvd.DistributedOptimizer", Fit)

@@ -1,0 +1,172 @@
+"""A cell under Horovod, as a trial sees it: built, trained by a loop, and open to the gate."""
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from harness.engines.horovod import group
+from harness.engines.horovod.compression import COMPRESSIONS
+from harness.engines.horovod.loops import Way, loops
+from harness.engines.horovod.loops.base import Trained
+from harness.engines.horovod.models import built, mean_of_outputs, products
+from harness.engines.horovod.reference import KerasShares
+from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.workloads import optimizer_of
+from harness.protocol.engine import KnownStep, Pace
+from harness.protocol.messages import Request
+from harness.protocol.state import VariableState
+from harness.record.trial import Executed
+from harness.trial.same_work.architectures import ANOTHER_START, architectures
+from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.state import State, StateOrder
+from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
+
+Array = np.ndarray[Any, Any]
+SLOTS: Mapping[str, Mapping[str, str]] = {
+    "adam": {"momentum": "_momentums", "velocity": "_velocities"},
+    "sgd": {},
+    "momentum": {"momentum": "momentums"},
+}
+"""By optimizer and slot: where Keras' has it. Horovod's wrapper cannot be asked for its `variables`."""
+UNLIKE = {
+    "initial_weights": ANOTHER_START,
+    "processes": "one a replica",
+    "data": "the same digits in another order",
+}
+"""What is not as under TensorFlow."""
+FUSED = "Horovod joins gradients as they are ready, up to {} bytes, whatever the program says"
+ITS_DEFAULT = str(128 * 2**20)
+
+
+class AgreedPace:
+    """A pace that is told the mean loss over all processes of each one's own."""
+
+    def __init__(self, pace: Pace, agree: Callable[[float], float]) -> None:
+        self.begin, self._end, self._agree = pace.begin, pace.end, agree
+
+    def end(self, loss: SupportsFloat) -> None:
+        """See `Pace`."""
+        self._end(MeanLoss(loss, self._agree))
+
+
+class HorovodTrainer(ReplicaAProcess):
+    """See `harness.protocol.engine.Trainer`."""
+
+    def __init__(self, request: Request) -> None:
+        refuse_what_is_tensorflows(request, "Horovod", "Horovod's op for XLA cannot be built with this TensorFlow")
+        cell = request.training
+        self._request, self._cell = request, cell
+        set_threads(request)
+        tf.config.set_visible_devices([], "GPU")
+        model = built(cell.model, request.seed, CLASSES)
+        if cell.packing != "default":
+            size = int(cell.packing.partition("=")[2])
+            os.environ[group.FUSION] = str(size or sum(4 * int(np.prod(v.shape)) for v in model.trainable_variables))
+        if request.member is not None:
+            group.begin(request.member, request.tpu_limit_s)  # half of what a phase may take, whatever is waited for
+        shape, ahead = architectures()[cell.model].input_shape, cell.prefetch
+        self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, self._share, thread=True)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self._way = self._around(Trained(model, optimizer_of(model, cell.optimizer), loss, COMPRESSIONS[self._op].name))
+        self._weights = {f"{i}/{v.path}": v for i, v in enumerate(model.trainable_variables)}
+        self._statistics = {f"{i}/{v.path}": v for i, v in enumerate(model.non_trainable_variables)}
+        self._layout = StateOrder(list(self._weights), list(self._statistics), OPTIMIZERS[cell.optimizer].slots, 0)
+        self._last: tuple[Any, Any] | None = None
+
+    def _around(self, trained: Trained) -> Way:
+        """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
+        return Way(trained) if self._cell.strategy == NONE else loops()[self._cell.loop].build(trained)
+
+    @property
+    def _op(self) -> str:
+        """The cross-device op, by which gradients travel."""
+        return self._cell.cross_device_op
+
+    @property
+    def _sent(self) -> tuple[list[tuple[int, ...]], str]:
+        return [tuple(v.shape) for v in self._weights.values()], COMPRESSIONS[self._op].dtype
+
+    def averaged(self, patterns: Sequence[Array], weight: float) -> list[Array]:
+        """As what gradient descent at the rate 1 makes of weights that are zeros, by a step of the loop's."""
+        model = products(patterns)
+        optimizer = keras.optimizers.SGD(1.0)
+        way = self._around(Trained(model, optimizer, mean_of_outputs, COMPRESSIONS[self._op].name))
+        way.step(tf.constant([[weight]], tf.float32), tf.constant([[0.0]]))
+        return [-variable.numpy() for variable in model.trainable_variables]
+
+    def state(self) -> list[VariableState]:
+        """This process's weights, statistics, slots and count."""
+        kept = SLOTS[self._cell.optimizer]
+        slots = {
+            slot: dict(zip(self._weights, getattr(self._way.optimizer, kept[slot]), strict=True))
+            for slot in self._layout.slots
+        }
+        state = State(self._weights, slots, self._statistics, self._way.optimizer.iterations)
+        return self._layout.captured(state, _copy)
+
+    def updates(self) -> int:
+        """As Keras' optimizer counts them."""
+        return int(self._way.optimizer.iterations)
+
+    @property
+    def _remarks(self) -> dict[str, str]:
+        return {}
+
+    @functools.cached_property
+    def _single(self) -> KerasShares:
+        model = built(self._cell.model, self._request.seed, CLASSES)
+        arithmetic = COMPRESSIONS[self._op].arithmetic
+        return KerasShares(model, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers, arithmetic)
+
+    def run(self, pace: Pace) -> None:
+        """Batch after batch."""
+        self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
+
+    def _placed(self, batch: tuple[Array, Array]) -> tuple[Any, Any]:
+        x, y = batch
+        self._last = tf.constant(x), tf.constant(y)
+        return self._last
+
+    def one_more(self) -> KnownStep:
+        """A step on the gate's first batch with other labels."""
+        loss = self._way.step(*self._placed(self._data.share_of(self._data.late)))
+        return KnownStep(self.agree(float(loss)), same_program=True)
+
+    def synchronise(self) -> None:
+        """A tf.function on processors returns when it is done."""
+
+    def agree(self, value: float) -> float:
+        """The mean over the processes."""
+        return value if self._request.member is None else group.mean(value)
+
+    @property
+    def alone(self) -> Callable[[], None] | None:
+        """Forward and backward of the last batch, nothing averaged."""
+        return self._alone
+
+    def _alone(self) -> None:
+        assert self._last is not None
+        self._way.alone(*self._last)
+
+    def executed(self) -> Executed:
+        """The traced step, and the input. How many reductions become of its gradients is not in the program."""
+        found = inspect(self._way.program(), self._cell)
+        told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
+        if found.packs:
+            fused = FUSED.format(os.environ.get(group.FUSION, ITS_DEFAULT))
+            told |= {"unlike": {**UNLIKE, "packs": fused}, "packs": None, "pack_bytes": []}
+        return found.model_copy(update=told)
+
+
+def _copy(_kind: str, variable: Any) -> tuple[Array, ...]:
+    """Copied: a step overwrites it."""
+    value = np.array(variable)
+    return (value.astype(np.int32) if value.dtype.kind == "i" else value,)
