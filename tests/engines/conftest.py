@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harness.engines.horovod import ENGINE as HOROVOD
 from harness.engines.jax import ENGINE as JAX
 from harness.engines.keras_distribution import ENGINE as KERAS_DISTRIBUTION
 from harness.engines.torch import ENGINE as TORCH
@@ -12,7 +13,7 @@ from harness.run.process.engines import home_of, install_command
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"jax_python", "keras_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
+        if {"horovod_python", "jax_python", "keras_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("engine")
 
 
@@ -37,3 +38,8 @@ def keras_python() -> str:
 @pytest.fixture(scope="session")
 def torch_python() -> str:
     return python_of(TORCH)
+
+
+@pytest.fixture(scope="session")
+def horovod_python() -> str:
+    return python_of(HOROVOD)

@@ -1,6 +1,7 @@
 """Where an engine's trials run: the user's interpreter, ours, or an installed one; and what is said where none is."""
 
 import json
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 
 from harness.cli import run as command_line
+from harness.engines.horovod import ENGINE as HOROVOD
 from harness.engines.jax import ENGINE
 from harness.engines.tensorflow import ENGINE as TENSORFLOW
 from harness.engines.torch import ENGINE as TORCH
 from harness.errors import HarnessError, UsageError
-from harness.protocol.engine import Environment, Software
+from harness.protocol.engine import Environment, Software, SourceBuild
 from harness.run.process import engines, installing
 from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, python_for, python_of
 from harness.spec import sweep_from
@@ -125,7 +127,7 @@ def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared
         ("jax=", "engine_python: given 'jax=', expected NAME=PATH"),
         (
             "jix=/usr/bin/python3",
-            "engine_python: 'jix' is not one of jax, keras_distribution, torch; did you mean 'jax'?",
+            "engine_python: 'jix' is not one of jax, horovod, keras_distribution, torch; did you mean 'jax'?",
         ),
         ("tensorflow=/usr/bin/python3", "engine_python: 'tensorflow' is not one of jax"),
         ("jax=/no/such/python", "engine_python: jax: no file at '/no/such/python'"),
@@ -163,7 +165,8 @@ def test_the_users_comes_before_what_is_installed(tmp_path: Path) -> None:
 def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line(["engine", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split(maxsplit=1) == ["jax", f"no   not installed; {INSTALL}"]
+    assert lines[0].split(maxsplit=1) == ["horovod", f"no   not installed; {INSTALL.replace('jax', 'horovod')}"]
+    assert lines[1].split(maxsplit=1) == ["jax", f"no   not installed; {INSTALL}"]
     [ours] = [line for line in lines if line.startswith("tensorflow ")]
     assert ours.split(maxsplit=1)[1].startswith("yes  tensorflow ")
     assert ours.endswith("(this interpreter)")
@@ -183,8 +186,8 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
     ("arguments", "said"),
     [
         (["install"], "engine install: expected the name of an engine; `harness engine list` has them"),
-        (["install", "jox"], "engine: 'jox' is not one of jax, keras_distribution, torch; did you mean 'jax'?"),
-        (["install", "tensorflow"], "engine: 'tensorflow' is not one of jax"),
+        (["install", "jox"], "engine: 'jox' is not one of horovod, jax, keras_distribution, torch; did you mean 'jax'?"),
+        (["install", "tensorflow"], "engine: 'tensorflow' is not one of horovod, jax"),
         (["list", "jax"], "engine list: takes no name, given 'jax'"),
         (["instal", "jax"], "engine: 'instal' is not one of list, install; did you mean 'install'?"),
     ],
@@ -213,6 +216,60 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
     return environment
+
+
+BACKEND = """
+import os, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name, info = "built-1.0-py3-none-any.whl", "built-1.0.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("built.py", open("built.py").read() + f"variable = {os.environ['BUILT_WITH']!r}")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: built\\nVersion: 1.0\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+
+
+@pytest.fixture
+def from_source(small: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """The engine `small` with a package that is there as a source distribution alone, one line of which is wrong."""
+    root = tmp_path / "built-1.0"
+    root.mkdir()
+    (root / "pyproject.toml").write_text('[build-system]\nrequires=[]\nbuild-backend="backend"\nbackend-path=["."]\n')
+    (root / "backend.py").write_text(BACKEND)
+    (root / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: built\nVersion: 1.0\n")
+    (root / "built.py").write_text("import needed\nraise RuntimeError  # wrong\n")
+    shutil.make_archive(str(root), "gztar", tmp_path, root.name)
+    small.constraints.write_text("needed==1.0\nbuilt==1.0\n")
+    build = SourceBuild("built", ("true",), {"BUILT_WITH": "this"}, {"built.py": "# wrong"})
+    environment = small._replace(needs={**small.needs, "built": "1"}, built=build)
+    monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
+    return environment
+
+
+@pytest.mark.slow
+def test_what_nobody_has_a_wheel_of_is_built_there_once(from_source: Environment, tmp_path: Path) -> None:
+    asked = "import built; print(built.variable)"
+    for _ in range(2):
+        folder, interpreter = installing.install("small")
+        assert interpreter.packages == {"needed": "1.0", "built": "1.0"}
+        said = subprocess.run([python_of(folder), "-c", asked], capture_output=True, text=True, check=True)
+        assert said.stdout == "this\n"
+        (tmp_path / "built-1.0.tar.gz").unlink(missing_ok=True)  # another install has what was built
+    assert digest_of(from_source) != digest_of(from_source._replace(built=None))
+
+
+def test_a_tool_that_its_build_lacks_is_named_before_anything_is_made(
+    from_source: Environment, nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert from_source.built is not None
+    without = from_source._replace(built=from_source.built._replace(tools=("true", "no-such-tool")))
+    monkeypatch.setattr(installing, "environments", lambda: {"small": without})
+    with pytest.raises(HarnessError, match="'built' is built from source: install no-such-tool"):
+        installing.install("small")
+    assert not list(nothing_installed.glob("small?*/*"))
 
 
 def test_an_engine_with_an_environment_of_its_own_needs_what_that_needs_whatever_else_it_says() -> None:
@@ -271,18 +328,21 @@ def test_two_do_not_install_at_once() -> None:
         installing.install("small")
 
 
-@pytest.mark.parametrize("engine", [ENGINE, TORCH])
-def test_the_environment_of_an_engine_is_pinned_and_has_no_tensorflow(engine: Any) -> None:
+@pytest.mark.parametrize(("engine", "alone"), [(ENGINE, True), (TORCH, True), (HOROVOD, False)])
+def test_the_environment_of_an_engine_is_pinned_and_has_no_tensorflow_but_where_it_runs_that(
+    engine: Any, alone: bool
+) -> None:
     lines = engine.environment.constraints.read_text().splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     assert {*engine.environment.installs, *engine.environment.needs} <= pins.keys()
-    assert not {"tensorflow", "keras", "tensorflow-datasets"} & pins.keys()
+    assert alone != bool({"tensorflow", "keras", "tensorflow-datasets"} & pins.keys())
 
 
 def test_the_parent_reads_the_names_without_importing_an_engine() -> None:
     code = (
         "import sys; from harness.trial.engines import catalogue_of; catalogue_of('jax'); catalogue_of('torch');"
-        "print(sorted({'tensorflow', 'keras', 'jax', 'jaxlib', 'torch', 'numpy'} & set(sys.modules)))"
+        "catalogue_of('horovod');"
+        "print(sorted({'tensorflow', 'keras', 'horovod', 'jax', 'jaxlib', 'torch', 'numpy'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

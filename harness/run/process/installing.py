@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.environment import usable_cores
 from harness.errors import HarnessError, UsageError, not_one_of
 from harness.files import descriptor_of
 from harness.protocol.engine import Environment, Software, SourceBuild
@@ -87,7 +88,7 @@ def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequen
     """Fetch the source distribution, leave out of it what is to be, and make its wheel in the environment itself."""
     source, wheels, alone = work / "source", work / "wheels", ["--no-deps", "--no-build-isolation"]
     asked = ["--no-binary", built.package, "--constraint", str(environment.constraints), built.package]
-    variables = {**os.environ, **built.variables}
+    variables = {"MAKEFLAGS": f"-j{usable_cores()}", **os.environ, **built.variables}
     _run([*pip, "download", *alone, "--dest", str(work), *asked], "pip cannot fetch its source", variables)
     shutil.unpack_archive(next(work.glob(f"{built.package}-*")), source)
     root = next(source.iterdir())

@@ -19,10 +19,10 @@ from harness.spec import sweep_from
 from harness.spec.expand import Matrix
 from harness.trial.same_work.batches import Data
 from tests.cli.real import still_alive
-from tests.engines.torch.troubled import TROUBLES
+from tests.engines.troubled import TROUBLES
 
 pytestmark = pytest.mark.slow
-ENGINE = "tests.engines.torch.troubled:TroubledTorch"
+ENGINES = {"torch": "TroubledTorch", "horovod": "TroubledHorovod"}
 SMALL: dict[str, Any] = {
     "strategy": ["data_parallel"],
     "model": ["mlp"],
@@ -51,11 +51,12 @@ def children_of_ours() -> set[psutil.Process]:
     return set(psutil.Process().children(recursive=True))
 
 
-@pytest.fixture(scope="module")
-def troubled(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Left]:
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.engine) for name in ENGINES])
+def troubled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Left]:
     """A trial of each trouble, in three processes; a phase may take 10 s, so that the first one waits for 5."""
-    keys = {**SMALL, "engine": ENGINE, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
-    sweep = sweep_from({**keys, "engine_python": f"torch={torch_python}"})
+    name, engine = request.param, f"tests.engines.troubled:{ENGINES[request.param]}"
+    keys = {**SMALL, "engine": engine, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
+    sweep = sweep_from({**keys, "engine_python": f"{name}={request.getfixturevalue(f'{name}_python')}"})
     every = asked_matrix(sweep)
     cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
     folders, children = folders_of_ours(), children_of_ours()

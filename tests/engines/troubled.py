@@ -1,4 +1,4 @@
-"""PyTorch whose processes get into trouble on their way to each other, each as a cross-device op.
+"""PyTorch and Horovod whose processes get into trouble on their way to each other, each as a cross-device op.
 
 `killed` and `stopped`: the last one is, before it comes to the others. `first_stopped`: the first one is, before it
 listens. `taken`: somebody else listens on the first one's port.
@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 
+from harness.engines.horovod.engine import Horovod
 from harness.engines.torch.engine import Torch
 from harness.protocol.engine import Trainer
 from harness.protocol.messages import Membership, Request
@@ -35,15 +36,24 @@ def meet(trouble: str, member: Membership) -> list[socket.socket]:
     return [other]
 
 
-class TroubledTorch(Torch):
-    """PyTorch in trouble."""
+class InTrouble:
+    """An engine in trouble."""
 
     def catalogue(self) -> Catalogue:
-        right = super().catalogue()
+        right: Catalogue = super().catalogue()  # type: ignore[misc]
         troubles = {trouble: CrossDeviceOpTraits(trouble, "trouble") for trouble in TROUBLES}
         return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **troubles})
 
     def trainer(self, request: Request) -> Trainer:
         assert request.member is not None
         self._open = meet(request.training.cross_device_op, request.member)
-        return super().trainer(request)
+        found: Trainer = super().trainer(request)  # type: ignore[misc]
+        return found
+
+
+class TroubledTorch(InTrouble, Torch):
+    """PyTorch in trouble."""
+
+
+class TroubledHorovod(InTrouble, Horovod):
+    """Horovod in trouble."""

@@ -1,0 +1,90 @@
+"""Horovod with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
+
+`missing` leaves the last process's gradient out, `mean` divides once more, `apart` joins no reduction, `left_out`
+averages all weights but one, `stale` keeps the last process's old weights, `order` gives the last process the first
+one's examples, and `late` begins to leave the gradient out once the gate has been passed. `auto` is Horovod as it is.
+"""
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+from harness.engines.horovod.engine import Horovod
+from harness.protocol.engine import GATE_UPDATES, Trainer
+from harness.protocol.messages import Request
+from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+
+FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
+LAST_GOOD = GATE_UPDATES + 1
+LEFT_OUT = 2
+"""The number of a weight."""
+
+
+def faulty_trainer(request: Request) -> Trainer:
+    """A trainer with the fault of the request's cell."""
+    import tensorflow as tf
+
+    from harness.engines.horovod.loops import Way
+    from harness.engines.horovod.loops.base import Trained
+    from harness.engines.horovod.loops.tape import Tape
+    from harness.engines.horovod.trainer import HorovodTrainer
+
+    cell = request.training
+    fault = cell.cross_device_op
+    is_last = request.member is not None and request.member.index == cell.workers - 1
+
+    class FaultyTape(Tape):
+        def taped(self, tape: Any) -> Any:
+            right = super().taped(tape)
+
+            def gradient(loss: Any, variables: list[Any]) -> list[Any]:
+                own = tape.gradient(loss, variables)
+                if fault == "apart":
+                    return own
+                late = fault == "late" and self.optimizer.iterations.value >= LAST_GOOD
+                missing = tf.cast(tf.logical_and(is_last, tf.logical_or(fault == "missing", late)), tf.float32)
+                averaged = right._allreduce_grads([g * (1 - missing) for g in own], variables)
+                if fault == "left_out":
+                    averaged[LEFT_OUT] = own[LEFT_OUT]
+                return [g / (cell.workers if fault == "mean" else 1) for g in averaged]
+
+            return SimpleNamespace(gradient=gradient)
+
+        def step(self, x: Any, y: Any) -> Any:
+            variables = self._trained.model.trainable_variables
+            before = [variable.numpy() for variable in variables]
+            loss = super().step(x, y)
+            for variable, old in zip(variables, before, strict=True):
+                if fault == "stale" and is_last:
+                    variable.assign(old)
+            return loss
+
+    class FaultyTrainer(HorovodTrainer):
+        @property
+        def _op(self) -> str:
+            """Beside the fault gradients travel as they are."""
+            return "auto"
+
+        @property
+        def _share(self) -> slice:
+            own = super()._share
+            return slice(0, own.stop - own.start) if fault == "order" and is_last else own
+
+        def _around(self, trained: Trained) -> Way:
+            """What is proved beside the step is right."""
+            right = fault not in FAULTS or type(trained.model).__name__ == "Products"
+            return super()._around(trained) if right else FaultyTape(trained)
+
+    return FaultyTrainer(request)
+
+
+class FaultyHorovod(Horovod):
+    """Horovod and what is wrong with it."""
+
+    def catalogue(self) -> Catalogue:
+        right = super().catalogue()
+        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
+        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **faults})
+
+    def trainer(self, request: Request) -> Trainer:
+        return faulty_trainer(request)

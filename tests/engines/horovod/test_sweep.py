@@ -1,0 +1,159 @@
+"""Whole sweeps with Horovod: its tape is right in one to four processes; its wrapped optimizer, and planted faults, are
+found to be wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+from tests.engines.horovod.faulty import FAULTS
+
+pytestmark = pytest.mark.slow
+COMMON: dict[str, Any] = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "strategy": ["data_parallel"]}
+MLP = {"model": ["mlp"], "data": ["synthetic"], "batch_size": [8], "optimizer": ["momentum"], "intra_op_threads": [1]}
+TENSORS = 6
+"""Weights and biases of the perceptron."""
+FAULTY = "tests.engines.horovod.faulty:FaultyHorovod"
+WRAPPERS = ("optimizer", "fit")
+
+
+def swept(python: str, folder: Path, engine: str, **keys: Any) -> Run:
+    """As in a sweep but for the base cases that it adds: here nothing is divided by them."""
+    sweep = sweep_from({**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"})
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
+    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+
+
+def of(run: Run, **keys: Any) -> TrialRecord:
+    [found] = [t for t in run.trials if all(getattr(t.cell, key) == value for key, value in keys.items())]
+    return found
+
+
+@pytest.fixture(scope="module")
+def right(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("right")
+    return swept(horovod_python, folder, "horovod", **MLP, loop=["tape"], workers=[1, 2, 3, 4])
+
+
+@pytest.fixture(scope="module")
+def wrapped(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, strategies = tmp_path_factory.mktemp("wrapped"), ["none", "data_parallel"]
+    return swept(
+        horovod_python, folder, "horovod", **{**MLP, "strategy": strategies}, loop=list(WRAPPERS), workers=[1, 2]
+    )
+
+
+@pytest.fixture(scope="module")
+def wrong(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, ops = tmp_path_factory.mktemp("wrong"), ["auto", *FAULTS]
+    return swept(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[2])
+
+
+@pytest.fixture(scope="module")
+def models(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, names = tmp_path_factory.mktemp("models"), ["mnist_cnn", "resnet20", "transformer"]
+    keys = {"model": names, "data": ["digits"], "batch_size": [4], "bytes_per_pack": [65536], "workers": [2]}
+    return swept(horovod_python, folder, "horovod", **keys)
+
+
+def test_the_tape_passes_the_whole_gate_in_one_to_four_processes(right: Run) -> None:
+    assert {trial.cell.workers for trial in right.trials} == {1, 2, 3, 4}
+    for trial in right.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert trial.checks.complete
+        assert trial.checks.late is True
+        assert trial.checks.loss is True
+        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+
+
+def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
+    for trial in right.trials:
+        several = {"missing", "averaged"} if trial.cell.workers > 1 else set()
+        assert trial.checks.sight is not None
+        assert set(trial.checks.sight) == {"doubled", "delayed", *several}
+        assert min(trial.checks.sight.values()) > 10
+
+
+def test_the_record_says_what_was_handed_to_horovod_and_what_is_not_in_the_program(right: Run) -> None:
+    for trial in right.trials:
+        assert trial.executed.engine == "horovod"
+        assert trial.executed.operations == {"HorovodAllreduce": TENSORS}
+        assert trial.executed.packs is None
+        assert "up to 134217728 bytes" in trial.executed.unlike["packs"]
+    assert right.manifest.facts["engine.horovod"]
+
+
+@pytest.mark.parametrize("loop", WRAPPERS)
+def test_a_wrapped_optimizer_of_keras_3_lets_each_process_train_alone_and_is_found_out(wrapped: Run, loop: str) -> None:
+    trial = of(wrapped, loop=loop, workers=2)
+    assert trial.status == "wrong_result"
+    assert "the value of replica 0 is missing" in str(trial.reason)
+    assert trial.throughput_examples_per_s is None
+
+
+@pytest.mark.parametrize("loop", WRAPPERS)
+@pytest.mark.parametrize("strategy", ["none", "data_parallel"])
+def test_in_one_process_it_is_right_and_its_program_reduces_nothing(wrapped: Run, loop: str, strategy: str) -> None:
+    trial = of(wrapped, loop=loop, strategy=strategy, workers=1)
+    assert (trial.status, trial.reason) == ("ok", None)
+    assert trial.executed.operations == {}
+
+
+def test_no_strategy_is_the_same_step_whatever_the_loop(wrapped: Run) -> None:
+    assert len({of(wrapped, loop=loop, strategy="none").executed.fingerprint for loop in WRAPPERS}) == 1
+
+
+def test_beside_the_faults_the_same_way_without_any_passes(wrong: Run) -> None:
+    assert of(wrong, cross_device_op="auto").status == "ok"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_a_wrong_result_without_a_figure(wrong: Run, fault: str) -> None:
+    trial = of(wrong, cross_device_op=fault)
+    assert trial.status == "wrong_result", trial.reason
+    assert trial.throughput_examples_per_s is None
+
+
+def test_the_evidence_says_which_check_found_it(wrong: Run) -> None:
+    assert of(wrong, cross_device_op="missing").checks.update is False
+    late = of(wrong, cross_device_op="late").checks
+    assert (late.update, late.late) == (True, False)
+
+
+@pytest.fixture(scope="module")
+def many(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, ops = tmp_path_factory.mktemp("many"), ["missing", "left_out"]
+    return swept(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[4])
+
+
+@pytest.mark.parametrize("fault", ["missing", "left_out"])
+def test_what_one_of_four_does_wrong_is_found_too(many: Run, fault: str) -> None:
+    assert of(many, cross_device_op=fault).status == "wrong_result"
+
+
+def test_the_other_models_are_proved_with_joined_gradients_of_the_size_asked_for(models: Run) -> None:
+    assert {trial.cell.model for trial in models.trials} == {"mnist_cnn", "resnet20", "transformer"}
+    for trial in models.trials:
+        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+        assert "up to 65536 bytes" in trial.executed.unlike["packs"]
+        assert trial.executed.input == ["Digits(1797)", "Shuffle(1797)", "Batch(8)", "Prefetch(2)"]
+
+
+@pytest.fixture(scope="module")
+def compressed(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, ops = tmp_path_factory.mktemp("compressed"), ["fp16_compress"]
+    return swept(horovod_python, folder, "horovod", **MLP, cross_device_op=ops, loop=["tape"], workers=[2, 3])
+
+
+def test_gradients_that_travel_in_half_precision_are_proved_as_such(compressed: Run) -> None:
+    for trial in compressed.trials:
+        assert (trial.status, trial.reason) == ("ok", None)
+        assert min((trial.checks.sight or {}).values()) > 2
