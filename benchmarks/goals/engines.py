@@ -1,5 +1,4 @@
-"""Cells of JAX, PyTorch and keras.distribution against the same step in programs as their own tutorials have it, taking
-turns in one run.
+"""Cells of other engines against the same step in programs as their own tutorials have it, taking turns in one run.
 
 Promises: within 3 %, and a fixed cost of at most 3 s a trial of two processes, the median but the first.
 """
@@ -32,6 +31,8 @@ FIT = {"data": "digits", "loop": "data_parallel", "intra_op_threads": 1}
 CASES = (
     ("torch", cell("none", 1, BATCH_SIZE, "torch", loop="ddp", **COMMON)),
     ("torch", cell("data_parallel", 1, BATCH_SIZE, "torch", loop="ddp", workers=2, **COMMON)),
+    ("horovod", cell("none", 1, BATCH_SIZE, "horovod", loop="tape", **COMMON)),
+    ("horovod", cell("data_parallel", 1, BATCH_SIZE, "horovod", loop="tape", workers=2, **COMMON)),
     ("jax", cell("none", 1, BATCH_SIZE, "jax", loop="jit", **COMMON)),
     ("jax", cell("data_parallel", 2, BATCH_SIZE, "jax", loop="jit", **COMMON)),
     (KERAS, cell("none", 1, BATCH_SIZE, KERAS, **FIT)),
