@@ -3,9 +3,11 @@
 import contextlib
 import ctypes
 import os
+import socket
 
 from harness.errors import HarnessError
 
+CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 
@@ -35,3 +37,13 @@ def enter(namespace: str, user_namespace: str | None = None) -> None:
         for path, fd, kind in opened:  # all are open before the first is joined, from where their paths mean them
             if libc.setns(fd, kind):
                 raise NamespaceError(f"{path} cannot be joined: {os.strerror(ctypes.get_errno())}")
+
+
+def call_host(name: str) -> None:
+    """Let this thread, and those that it starts later, see the host under another name; nobody else does.
+
+    In a network namespace, for what listens where the host's name leads, which would be an address of the host's.
+    """
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS):
+        raise NamespaceError(f"the host cannot be called '{name}': {os.strerror(ctypes.get_errno())}")
+    socket.sethostname(name)

@@ -1,5 +1,7 @@
 """Joining a namespace that is not there, or not a namespace, says so in one line."""
 
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +37,28 @@ except NamespaceError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     here = Path("/proc/self/ns/user").readlink()
     assert done.stdout == f"/nowhere/net cannot be joined: No such file or directory {here}\n"
+
+
+def test_another_name_of_the_host_is_seen_by_that_process_alone() -> None:
+    code = (
+        "import socket; from harness.trial.namespace import call_host;"
+        "call_host('10.0.0.7'); print(socket.gethostname())"
+    )
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
+    if shutil.which("unshare") is None or subprocess.run([*command[:3], "true"], capture_output=True).returncode:
+        pytest.skip("this user gets no namespace here")
+    before = socket.gethostname()
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "10.0.0.7\n"
+    assert socket.gethostname() == before
+
+
+def test_an_ordinary_user_who_may_not_name_the_host_is_told() -> None:
+    code = """
+import ctypes, types
+from harness.trial import namespace
+ctypes.CDLL = lambda *_, **__: types.SimpleNamespace(unshare=lambda _kind: ctypes.set_errno(1) or -1)
+namespace.call_host("10.0.0.7")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = "NamespaceError: the host cannot be called '10.0.0.7': Operation not permitted"
+    assert done.stderr.splitlines()[-1].endswith(said)

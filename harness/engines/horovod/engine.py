@@ -21,10 +21,9 @@ class HorovodClusters(AlikeProcesses):
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; Horovod starts where the cell is built. HarnessError with the reason."""
-        from harness.engines.horovod.group import INTERFACE
-        from harness.trial.same_work.meeting import enter
+        from harness.engines.horovod.group import enter
 
-        enter(member, INTERFACE)
+        enter(member)
 
 
 class Horovod(TrialsAlone):

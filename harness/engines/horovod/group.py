@@ -8,12 +8,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.protocol.messages import Membership
-from harness.trial.same_work.meeting import meet, place
+from harness.trial.namespace import call_host
+from harness.trial.same_work import meeting
 
 INTERFACE = "HOROVOD_GLOO_IFACE"
-"""The variable that names the interface that Gloo exchanges over."""
+"""The variable that names the interface that Gloo exchanges over; see `enter`."""
 FUSION = "HOROVOD_FUSION_THRESHOLD"
 """The variable with the bytes that Horovod joins at most, of all gradients that are ready in a cycle."""
+
+
+def enter(member: Membership) -> None:
+    """Move to the network that the launcher gave; HarnessError as `meeting.enter`.
+
+    Horovod 0.28 takes the interface for its first context alone. The one that gradients travel over listens where the
+    host's name leads, which in a network of the launcher's must be this process's address.
+    """
+    meeting.enter(member, INTERFACE)
+    if member.namespace:
+        call_host(socket.gethostbyname(meeting.place(member, member.index)[0]))
 
 
 def begin(member: Membership, limit_s: float) -> None:
@@ -23,11 +35,11 @@ def begin(member: Membership, limit_s: float) -> None:
     """
     import horovod.tensorflow as hvd
 
-    host, port = place(member, 0)
+    host, port = meeting.place(member, 0)
     variables = _variables(member.index, len(member.cluster[member.task]))
     rendezvous = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": socket.gethostbyname(host), "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}
     os.environ.update(variables | rendezvous)
-    with _serving(meet(member, limit_s)):
+    with _serving(meeting.meet(member, limit_s)):
         hvd.init()
         mean(0.0)  # whoever is through no longer asks the first one
 
