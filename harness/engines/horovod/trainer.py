@@ -1,6 +1,7 @@
 """A cell under Horovod, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat
@@ -36,7 +37,7 @@ SLOTS: Mapping[str, Mapping[str, str]] = {
     "momentum": {"momentum": "momentums"},
 }
 """By optimizer and slot: where Keras' has it. Horovod's wrapper cannot be asked for its `variables`."""
-UNLIKE = {
+UNLIKE: dict[str, str] = {
     "initial_weights": ANOTHER_START,
     "processes": "one a replica",
     "data": "the same digits in another order",
@@ -157,12 +158,15 @@ class HorovodTrainer(ReplicaAProcess):
         self._way.alone(*self._last)
 
     def executed(self) -> Executed:
-        """The traced step, and the input. How many reductions become of its gradients is not in the program."""
+        """The traced step, and the input. How many reductions become of its gradients is not in the program; the most
+        bytes that are joined make it another one."""
         found = inspect(self._way.program(), self._cell)
         told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
         if found.packs:
-            fused = FUSED.format(os.environ.get(group.FUSION, ITS_DEFAULT))
-            told |= {"unlike": {**UNLIKE, "packs": fused}, "packs": None, "pack_bytes": []}
+            most = os.environ.get(group.FUSION, ITS_DEFAULT)
+            made_of = hashlib.sha256(f"{found.fingerprint} {most}".encode()).hexdigest()[:16]
+            fused = {"packs": FUSED.format(most)}
+            told |= {"unlike": UNLIKE | fused, "packs": None, "pack_bytes": [], "fingerprint": made_of}
         return found.model_copy(update=told)
 
 
