@@ -134,8 +134,12 @@ class ReplicaAProcess(SameWorkTrainer):
         weights, patterns = known_values(count, [(shape, sent) for shape in shapes])
         if rounds:
             patterns = [np.ceil(pattern / (8 if sent == FLOAT32 else count)) for pattern in patterns]
-        received = self.averaged(patterns, count * weights[self._rank])
-        return judge_sums([[np.rint(value) if rounds else value] for value in received], patterns, weights)
+        own = count * weights[self._rank]
+        received = [np.rint(value) if rounds else value for value in self.averaged(patterns, own)]
+        evidence = judge_sums([[value] for value in received], patterns, weights)
+        if evidence and all(np.array_equal(*pair) for pair in zip(received, [own * p for p in patterns], strict=True)):
+            return f"{evidence}, or nothing was averaged: it is what this process had sent itself"
+        return evidence
 
 
 def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:
