@@ -7,7 +7,7 @@ from typing import NamedTuple
 PLAIN = "auto"
 
 
-class Compression(NamedTuple):
+class HorovodCompression(NamedTuple):
     """Horovod's own name of it, the type that travels, and the arithmetic that it makes of the update."""
 
     name: str
@@ -15,9 +15,9 @@ class Compression(NamedTuple):
     arithmetic: str
 
 
-COMPRESSIONS: Mapping[str, Compression] = MappingProxyType(
+COMPRESSIONS: Mapping[str, HorovodCompression] = MappingProxyType(
     {
-        PLAIN: Compression("none", "float32", "float32"),
-        "fp16_compress": Compression("fp16", "float16", "mixed_float16"),
+        PLAIN: HorovodCompression("none", "float32", "float32"),
+        "fp16_compress": HorovodCompression("fp16", "float16", "mixed_float16"),
     }
 )

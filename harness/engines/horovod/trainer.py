@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from harness.engines.horovod import group
 from harness.engines.horovod.compression import COMPRESSIONS
-from harness.engines.horovod.loops import Way, loops
+from harness.engines.horovod.loops import HorovodLoop, loops
 from harness.engines.horovod.loops.base import Trained
 from harness.engines.horovod.models import built, mean_of_outputs, products
 from harness.engines.horovod.reference import KerasShares
@@ -82,9 +82,9 @@ class HorovodTrainer(ReplicaAProcess):
         self._layout = StateOrder(list(self._weights), list(self._statistics), OPTIMIZERS[cell.optimizer].slots, 0)
         self._last: tuple[Any, Any] | None = None
 
-    def _around(self, trained: Trained) -> Way:
+    def _around(self, trained: Trained) -> HorovodLoop:
         """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
-        return Way(trained) if self._cell.strategy == NONE else loops()[self._cell.loop].build(trained)
+        return HorovodLoop(trained) if self._cell.strategy == NONE else loops()[self._cell.loop].build(trained)
 
     @property
     def _op(self) -> str:

@@ -24,7 +24,7 @@ def faulty_trainer(request: Request) -> Trainer:
     """A trainer with the fault of the request's cell."""
     import tensorflow as tf
 
-    from harness.engines.horovod.loops import Way
+    from harness.engines.horovod.loops import HorovodLoop
     from harness.engines.horovod.loops.base import Trained
     from harness.engines.horovod.loops.tape import Tape
     from harness.engines.horovod.trainer import HorovodTrainer
@@ -70,7 +70,7 @@ def faulty_trainer(request: Request) -> Trainer:
             own = super()._share
             return slice(0, own.stop - own.start) if fault == "order" and is_last else own
 
-        def _around(self, trained: Trained) -> Way:
+        def _around(self, trained: Trained) -> HorovodLoop:
             """What is proved beside the step is right."""
             right = fault not in FAULTS or type(trained.model).__name__ == "Products"
             return super()._around(trained) if right else FaultyTape(trained)

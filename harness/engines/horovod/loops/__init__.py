@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from harness.engines.horovod.loops.base import Way as Way
-from harness.engines.horovod.loops.base import WayKind as WayKind
+from harness.engines.horovod.loops.base import HorovodLoop as HorovodLoop
+from harness.engines.horovod.loops.base import HorovodLoopKind as HorovodLoopKind
 from harness.registry import registered
 
 
-def loops() -> Mapping[str, WayKind]:
+def loops() -> Mapping[str, HorovodLoopKind]:
     """The registered loops by name, without importing TensorFlow."""
     return registered(__name__, "LOOP")

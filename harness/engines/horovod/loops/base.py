@@ -27,7 +27,7 @@ class Trained:
         return {"compression": getattr(hvd.Compression, self.compression)}
 
 
-class Way:
+class HorovodLoop:
     """A way to train; this one averages nothing, which is right where there is one process."""
 
     def __init__(self, trained: Trained) -> None:
@@ -96,9 +96,9 @@ class Way:
 
 
 @dataclass(frozen=True)
-class WayKind:
+class HorovodLoopKind:
     """A registered loop."""
 
     name: str
     summary: str
-    build: Callable[[Trained], Way]
+    build: Callable[[Trained], HorovodLoop]

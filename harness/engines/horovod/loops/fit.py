@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.engines.horovod.loops.base import Trained, WayKind
+from harness.engines.horovod.loops.base import HorovodLoopKind, Trained
 from harness.engines.horovod.loops.optimizer import WrappedOptimizer
 from harness.engines.tensorflow.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.protocol.engine import Pace
@@ -56,4 +56,4 @@ def _put_back(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield from rest
 
 
-LOOP = WayKind("fit", "Keras' Model.fit with hvd.DistributedOptimizer", Fit)
+LOOP = HorovodLoopKind("fit", "Keras' Model.fit with hvd.DistributedOptimizer", Fit)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from harness.engines.horovod.loops.base import Way, WayKind
+from harness.engines.horovod.loops.base import HorovodLoop, HorovodLoopKind
 
 
-class WrappedOptimizer(Way):
+class WrappedOptimizer(HorovodLoop):
     """Horovod's wrapper, which is to average the gradients that it is given."""
 
     def wrapped(self, optimizer: Any) -> Any:
@@ -15,4 +15,6 @@ class WrappedOptimizer(Way):
         return hvd.DistributedOptimizer(optimizer, **self._trained.how())
 
 
-LOOP = WayKind("optimizer", "a tf.function with hvd.DistributedOptimizer around Keras' optimizer", WrappedOptimizer)
+LOOP = HorovodLoopKind(
+    "optimizer", "a tf.function with hvd.DistributedOptimizer around Keras' optimizer", WrappedOptimizer
+)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from harness.engines.horovod.loops.base import Way, WayKind
+from harness.engines.horovod.loops.base import HorovodLoop, HorovodLoopKind
 
 
-class Tape(Way):
+class Tape(HorovodLoop):
     """Horovod's tape around TensorFlow's."""
 
     def taped(self, tape: Any) -> Any:
@@ -15,4 +15,4 @@ class Tape(Way):
         return hvd.DistributedGradientTape(tape, **self._trained.how())
 
 
-LOOP = WayKind("tape", "a tf.function with hvd.DistributedGradientTape", Tape)
+LOOP = HorovodLoopKind("tape", "a tf.function with hvd.DistributedGradientTape", Tape)
