@@ -6,6 +6,7 @@ rendezvous, which `horovodrun` would do; one process is TensorFlow without Horov
 """
 
 import os
+import socket
 import sys
 import time
 
@@ -24,6 +25,8 @@ if world_size > 1:
 
     if rank == 0:
         in_thread(RendezvousHTTPServer(("127.0.0.1", port), RendezvousHandler, 0).serve_forever)
+    while socket.socket().connect_ex(("127.0.0.1", port)):
+        time.sleep(0.1)
     places = {"RANK": rank, "LOCAL_RANK": rank, "CROSS_RANK": 0, "SIZE": world_size, "LOCAL_SIZE": world_size}
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in {**places, "CROSS_SIZE": 1}.items()})
     os.environ.update(HOROVOD_CONTROLLER="gloo", HOROVOD_CPU_OPERATIONS="gloo", HOROVOD_HOSTNAME="localhost")
