@@ -186,7 +186,10 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
     ("arguments", "said"),
     [
         (["install"], "engine install: expected the name of an engine; `harness engine list` has them"),
-        (["install", "jox"], "engine: 'jox' is not one of horovod, jax, keras_distribution, torch; did you mean 'jax'?"),
+        (
+            ["install", "jox"],
+            "engine: 'jox' is not one of horovod, jax, keras_distribution, torch; did you mean 'jax'?",
+        ),
         (["install", "tensorflow"], "engine: 'tensorflow' is not one of horovod, jax"),
         (["list", "jax"], "engine list: takes no name, given 'jax'"),
         (["instal", "jax"], "engine: 'instal' is not one of list, install; did you mean 'install'?"),

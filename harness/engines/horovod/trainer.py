@@ -72,7 +72,7 @@ class HorovodTrainer(ReplicaAProcess):
             size = int(cell.packing.partition("=")[2])
             os.environ[group.FUSION] = str(size or sum(4 * int(np.prod(v.shape)) for v in model.trainable_variables))
         if request.member is not None:
-            group.begin(request.member, request.tpu_limit_s)  # half of what a phase may take, whatever is waited for
+            group.begin(request.member, request.others_limit_s)  # half of what a phase may take, whatever is waited for
         shape, ahead = architectures()[cell.model].input_shape, cell.prefetch
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, self._share, thread=True)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -9,8 +9,8 @@ from harness.errors import Unsupported
 from harness.protocol.engine import Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
-from harness.spec.cell import TrainingCell
 from harness.record.trial import Resources
+from harness.spec.cell import TrainingCell
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import FLOAT32, ShareByShare
 from harness.trial.sums import judge_sums, known_values
