@@ -169,7 +169,7 @@ def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recor
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        ("nosuch", "engine: 'nosuch' is not one of jax, tensorflow"),
+        ("nosuch", "engine: 'nosuch' is not one of horovod, jax"),
         ("nosuch.module:engine", "engine: 'nosuch.module:engine': cannot import 'nosuch.module'"),
         ("os:getcwd", "engine: 'os:getcwd': expected an engine (harness.protocol.engine), given str"),
         ("tests.engines.numpy_engine:broken", "engine: 'tests.engines.numpy_engine:broken': OSError: no such chip"),

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-Row = Sequence[Any]
+DeviceRow = Sequence[Any]
 """The devices of a replica."""
 
 
-def copies(array: Any, rows: Sequence[Row], each: bool = True) -> "tuple[Array, ...]":
+def copies(array: Any, rows: Sequence[DeviceRow], each: bool = True) -> "tuple[Array, ...]":
     """What is on each of this process's devices of an array that is whole there; else, and where it is not wanted of
     `each` device, what each replica has, put together from its devices' parts. Copied: a step overwrites the array."""
     import numpy as np
@@ -39,7 +39,7 @@ def _whole(array: Any, shards: Sequence[Any]) -> "Array":
     return whole
 
 
-def apart(weights: Mapping[str, Any], x: Any, size: int, rows: Sequence[Row], first: int) -> str | None:
+def apart(weights: Mapping[str, Any], x: Any, size: int, rows: Sequence[DeviceRow], first: int) -> str | None:
     """Whether the devices do not share the work: None, or the evidence.
 
     `x` is a global batch as it is placed, of which each replica has to have its own `size` examples; `first` is this

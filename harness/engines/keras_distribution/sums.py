@@ -19,7 +19,7 @@ def summed(sent: "Sequence[Array]", layouts: Sequence[Any]) -> list[Any]:
     import numpy as np
     from keras import ops
 
-    class Products(keras.Model):  # type: ignore[misc]
+    class ReplicaProducts(keras.Model):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             pairs = zip(sent, layouts, strict=True)
@@ -34,7 +34,7 @@ def summed(sent: "Sequence[Array]", layouts: Sequence[Any]) -> list[Any]:
         def call(self, _wanted: Any, products: Any) -> Any:
             return products
 
-    model = Products()
+    model = ReplicaProducts()
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss=Total(reduction="sum"))
     model.train_on_batch(list(sent), np.zeros(len(sent[0]), np.float32))
     return [-factor.value for factor in model.factors]

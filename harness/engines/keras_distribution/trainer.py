@@ -9,12 +9,12 @@ from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import Model, TrainedModel
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
-from harness.engines.keras_distribution.loops import Way, loops
+from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
 from harness.engines.keras_distribution.placement import apart, copies
 from harness.engines.keras_distribution.reference import forward_of
 from harness.engines.keras_distribution.sums import summed
-from harness.engines.keras_distribution.training import Training
+from harness.engines.keras_distribution.training import FitTraining
 from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
@@ -53,7 +53,7 @@ class KerasTrainer(OnJaxTrainer):
         self._layout = StateOrder(list(weights), list(statistics), OPTIMIZERS[cell.optimizer].slots, 0)
         first = self._layout.start(weights, statistics)
         x, y = self._placed(self._data.share_of(self._data.gate[0]))
-        self._training = Training(self._model, cell.optimizer, first, self._layout, x, y)
+        self._training = FitTraining(self._model, cell.optimizer, first, self._layout, x, y)
 
     @functools.cached_property
     def _distribution(self) -> Any:
@@ -65,7 +65,7 @@ class KerasTrainer(OnJaxTrainer):
         return self._way.distribution([f"{device.platform}:{device.id}" for device in self._devices.devices], mesh)
 
     @property
-    def _way(self) -> Way:
+    def _way(self) -> DistributionWay:
         return loops()[self._cell.loop]
 
     @property

@@ -14,7 +14,7 @@ SLOTS = {"momentum": ("_momentums", "momentums"), "velocity": ("_velocities",)}
 """Where Keras' optimizers keep the arrays of a slot: Adam, then SGD."""
 
 
-class Training:
+class FitTraining:
     """`model`, compiled and with these first weights; `x` and `y` are a batch as `fit` hands it over."""
 
     def __init__(self, model: Any, optimizer: str, first: State, layout: StateOrder, x: Any, y: Any) -> None:
@@ -87,7 +87,7 @@ class Training:
 class _Paced:
     """What `fit` calls for each step: Keras' own, in windows; between two it blocks until the next turn."""
 
-    def __init__(self, training: Training, pace: Pace, placed: Iterator[Any] | None) -> None:
+    def __init__(self, training: FitTraining, pace: Pace, placed: Iterator[Any] | None) -> None:
         self._training, self._pace, self._placed = training, pace, placed
         self._left = self._windows = 0
         self._metrics: Any = None

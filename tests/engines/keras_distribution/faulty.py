@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.engines.keras_distribution.engine import KerasDistribution
-from harness.engines.keras_distribution.loops.base import MODEL, Way
+from harness.engines.keras_distribution.loops.base import MODEL, DistributionWay
 from harness.engines.keras_distribution.loops.model_parallel import ModelParallelWay
 from harness.engines.keras_distribution.trainer import KerasTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
@@ -41,7 +41,7 @@ class FaultyTrainer(KerasTrainer):
             self._training.step = lambda batches: self._stale(right, batches)
 
     @property
-    def _way(self) -> Way:
+    def _way(self) -> DistributionWay:
         return Unmatched("model_parallel", "") if self._fault == UNMATCHED else super()._way
 
     @property

@@ -15,7 +15,7 @@ BATCH, MODEL = "batch", "model"
 
 
 @dataclass(frozen=True)
-class Way(ABC):
+class DistributionWay(ABC):
     """A registered loop: a distribution, under which `Model.fit` trains."""
 
     name: str

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.engines.keras_distribution.loops.base import Way
+from harness.engines.keras_distribution.loops.base import DistributionWay
 from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import keras
 
 
-class DataParallelWay(Way):
+class DataParallelWay(DistributionWay):
     """Over a mesh of one axis."""
 
     def distribution(self, devices: Sequence[str], mesh: Mesh) -> "keras.distribution.Distribution":
-        """See `Way`."""
+        """See `DistributionWay`."""
         import keras
 
         if mesh.model > 1:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.engines.keras_distribution.loops.base import BATCH, MODEL, Way
+from harness.engines.keras_distribution.loops.base import BATCH, MODEL, DistributionWay
 from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
@@ -22,13 +22,13 @@ LAYOUT: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
 """The layout map of Keras' documentation of `ModelParallel`. A key must match the whole path of a variable."""
 
 
-class ModelParallelWay(Way):
+class ModelParallelWay(DistributionWay):
     """Over a mesh of two axes."""
 
     layout: Mapping[str, tuple[str | None, ...]] = LAYOUT
 
     def distribution(self, devices: Sequence[str], mesh: Mesh) -> "keras.distribution.Distribution":
-        """See `Way`."""
+        """See `DistributionWay`."""
         import keras
 
         if mesh.model == 1:

@@ -67,6 +67,6 @@ def test_the_gates_batches_are_decoded_too(prepared: tuple[Source, Path]) -> Non
     assert 0 < np.abs(x - other).max() <= 1
 
 
-def test_what_is_not_prepared_says_so(tmp_path: Path) -> None:
+def test_what_is_not_prepared_says_so(tf: Any, tmp_path: Path) -> None:  # noqa: ARG001
     with pytest.raises(HarnessError, match=r"^data: 'photographs' is not prepared under "):
         load_source("photographs").examples(tmp_path)
