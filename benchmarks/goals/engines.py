@@ -41,11 +41,11 @@ CASES = (
 
 
 def main() -> None:
-    """Measure and print; an argument sets the number of blocks."""
-    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    """Measure and print; an argument sets the number of blocks, those after it the engines."""
+    blocks, only = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS, sys.argv[2:]
     os.environ.update(KEEPING)
     rows = [("cell", "harness ÷ bare, time a step", "95 % interval", "sd of a block", "fixed cost (median)")]
-    for engine, measured in CASES:
+    for engine, measured in (case for case in CASES if not only or case[0] in only):
         try:
             rows.append(_row(engine, measured, blocks))
         except UsageError as error:
@@ -69,9 +69,9 @@ def _row(engine: str, measured: Cell, blocks: int) -> tuple[str, ...]:
 
 
 def _commands(engine: str, python: str, measured: Cell) -> Sequence[Sequence[str]]:
-    """The program's processes; all but PyTorch have all devices in one."""
+    """The program's processes; all but PyTorch and Horovod have all devices in one."""
     script, whole = str(Path(__file__).with_name(f"bare_{engine}_script.py")), str(measured.work.amount)
-    if engine != "torch":
+    if engine not in ("torch", "horovod"):
         return [[python, script, whole]]
     workers, port = measured.shape.workers, str(free_ports(1)[0])
     return [[python, script, str(BATCH_SIZE), str(rank), str(workers), port] for rank in range(workers)]

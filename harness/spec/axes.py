@@ -305,7 +305,7 @@ class Settings(BaseModel):
     )] = 0
     tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
     engine_python: Annotated[str, Setting(
-        help="the interpreter of an engine other than TensorFlow, NAME=PATH; empty is this one where it has what the "
+        help="interpreters of engines other than TensorFlow, NAME=PATH,…; empty is this one where it has what the "
         "engine needs, else the one of `harness engine install NAME`", changes_timings=True,
     )] = ""
     launcher: Annotated[str, Setting(

@@ -120,11 +120,19 @@ def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared
     assert python_for(other, among=["tensorflow", "jax"]) is None
 
 
+@pytest.mark.parametrize(("engine", "path"), [("jax", "/no, such"), ("torch", "/nor/such")])
+def test_several_engines_have_an_interpreter_each(engine: str, path: str) -> None:
+    both = sweep(engine, "torch=/nor/such,jax=/no, such")
+    with pytest.raises(UsageError, match=f"engine_python: {engine}: no file at '{path}'"):
+        python_for(both, among=["jax", "torch"])
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ("jax", "engine_python: given 'jax', expected NAME=PATH, such as jax=.venv-jax/bin/python"),
         ("jax=", "engine_python: given 'jax=', expected NAME=PATH"),
+        ("jax=/a,jax=/b", "engine_python: given twice for 'jax', '/a' and '/b', expected one"),
         (
             "jix=/usr/bin/python3",
             "engine_python: 'jix' is not one of jax, horovod, keras_distribution, torch; did you mean 'jax'?",

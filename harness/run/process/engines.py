@@ -5,6 +5,7 @@ An engine that says no more than TensorFlow does (`harness.protocol.engine.Envir
 
 import hashlib
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Collection, Mapping
@@ -22,6 +23,8 @@ from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 
 KEY = "engine_python"
+BETWEEN = re.compile(r",(?=\w+=)")
+"""What parts the interpreters of several engines; a path may have commas."""
 SEAL = "harness-engine"
 """A file that stands in an environment once all of it is installed: the digest of the pins that it was made from."""
 LARGEST_SEAL = 2**10
@@ -118,19 +121,22 @@ def _lacks(environment: Environment, here: Mapping[str, str]) -> bool:
 
 
 def _given(sweep: Sweep, engine: Engine, among: Collection[str]) -> str | None:
-    """The interpreter that the sweep names for its engine; None where it names none, or one for another `among`."""
-    if not sweep.engine_python:
-        return None
-    name, equals, path = sweep.engine_python.partition("=")
-    if not equals or not path:
-        raise UsageError(f"{KEY}: given '{sweep.engine_python}', expected NAME=PATH, such as jax=.venv-jax/bin/python")
+    """The interpreter that the sweep names for its engine; None where it names none, or only for others `among`."""
     own = [engine.name] if environment_of(engine) is not None else []
     known = dict.fromkeys([*own, *environments()])
-    if name not in known:
-        raise not_one_of(KEY, name, known)
-    if name not in own and name not in among:
-        raise UsageError(f"{KEY}: given for '{name}', and the engine is '{engine.name}'")
-    return path if name in own else None
+    found: dict[str, str] = {}
+    for text in BETWEEN.split(sweep.engine_python) if sweep.engine_python else ():
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            raise UsageError(f"{KEY}: given '{text}', expected NAME=PATH, such as jax=.venv-jax/bin/python")
+        if name not in known:
+            raise not_one_of(KEY, name, known)
+        if name not in own and name not in among:
+            raise UsageError(f"{KEY}: given for '{name}', and the engine is '{engine.name}'")
+        if name in found:
+            raise UsageError(f"{KEY}: given twice for '{name}', '{found[name]}' and '{path}', expected one")
+        found[name] = path
+    return found.get(engine.name)
 
 
 def install_command(name: str) -> str:
