@@ -39,6 +39,7 @@ def times(draw: Callable[[], Any]) -> list[Any]:
 def of_one_process(of: Any) -> Any:
     """Such a training with all that a reference asks of it."""
     of.batches, of.late_batch, of.unprovable, of.request.scratch = BATCHES, BATCHES[1], [], ""
+    of.request.others_limit_s = 0.0
     of.devices = types.SimpleNamespace(reference="CPU:0", names=("CPU:0",))
     of.cell = cell(strategy="mirrored", replicas=2, batch_size=BATCH // 2, global_batch_size=BATCH, optimizer="sgd")
     return of
