@@ -1,7 +1,7 @@
 """Takes the pictures of a report that README.md and the pages show: `python docs/report_pictures.py`.
 
-It writes `reports/reference.html` anew from `results/reference` and photographs that page in a headless Chromium, which
-must be on the PATH. The page asks no network for anything, and neither does this.
+It writes the pages of `reports` anew from the runs that are kept, and photographs that of the reference run in a
+headless Chromium, which must be on the PATH. The pages ask no network for anything, and neither does this.
 """
 
 import html
@@ -18,6 +18,8 @@ from harness.report.page.report import write_report
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "reports" / "reference.html"
+PAGES = {PAGE: "reference", PAGE.with_name("engines.html"): "engines/two-cores"}
+"""Each page with the run that it is made from, below `results`."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
 _WHOLE = "display:block;border:0;width:100vw;height:100vh"
@@ -66,9 +68,10 @@ def take(browser: str, shot: Shot) -> Path:
 def main() -> int:
     """Write the page and every picture; 1 without a browser."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    run = load_run(ROOT / "results" / "reference")
-    write_report(run.manifest, run.trials, PAGE)
-    print(PAGE.relative_to(ROOT))
+    for page, folder in PAGES.items():
+        run = load_run(ROOT / "results" / folder)
+        write_report(run.manifest, run.trials, page)
+        print(page.relative_to(ROOT))
     if browser is None:
         print(f"no browser ({', '.join(BROWSERS)}) on the PATH: install one to take the pictures", file=sys.stderr)
         return 1

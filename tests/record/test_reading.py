@@ -17,7 +17,7 @@ from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
 
 RESULTS = Path(__file__).parents[2] / "results"
-KEPT = [RESULTS / "reference" / "run.json", *sorted((RESULTS / "validation").glob("*/run.json"))]
+KEPT = [RESULTS / "reference" / "run.json", *sorted(RESULTS.glob("*/*/run.json"))]
 
 
 @pytest.fixture

@@ -6,7 +6,10 @@ import re
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from harness.analysis import summarise
+from harness.record.reading import load_run
 from harness.report.export import exporters
 from harness.report.page.report import render
 from tests.report.export.runs import reference
@@ -20,10 +23,11 @@ SAID = (
 """What the page says of itself, its headline, and the figures that are set large."""
 
 
-def test_the_kept_report_says_what_todays_code_says_of_the_kept_run() -> None:
-    run = reference()
+@pytest.mark.parametrize(("page", "folder"), [("reference", "reference"), ("engines", "engines/two-cores")])
+def test_a_kept_report_says_what_todays_code_says_of_its_run(page: str, folder: str) -> None:
+    run = load_run(ROOT / "results" / folder)
     today = render(run.manifest, run.trials, summarise(run.manifest, run.trials))
-    kept = (ROOT / "reports" / "reference.html").read_text(encoding="utf-8")
+    kept = (ROOT / "reports" / f"{page}.html").read_text(encoding="utf-8")
     for pattern in SAID:
         said = re.findall(pattern, today)
         assert said
