@@ -84,7 +84,9 @@ class Merged:
         return any(process.outcome is not None and not process.outcome.well for process in self.processes)
 
     def end_in_phase_of(self, lost: Process) -> None:
-        """A worker that is lost before the first turn ends the trial in its own phase: the lead's may be another."""
+        """What the others have reported of the end is not given out: this one is the cause of it. A worker that is lost
+        before the first turn ends the trial in its own phase: the lead's may be another."""
+        self.out[:] = [report for report in self.out if report.outcome is None]
         if self.asked is None and not lost.member.serves and lost.phase != self._phase:
             self._enter(lost.phase)
 

@@ -153,6 +153,16 @@ def test_a_worker_that_is_lost_in_a_turn_ends_it_in_the_phase_of_that_turn() -> 
     assert trial.out == []
 
 
+def test_what_the_others_report_once_a_server_is_lost_is_not_why_the_trial_ended() -> None:
+    trial = merged(SERVED)
+    for process in trial.processes[:2]:
+        trial.take_in(process, ended("crashed", "UnavailableError: failed to connect"))
+    trial.give_up()
+    assert [bool(report.outcome) for report in trial.out[-1:]] == [True]
+    trial.end_in_phase_of(trial.processes[2])
+    assert [report for report in trial.out if report.outcome] == []
+
+
 def test_in_a_window_the_server_is_named_only_once_the_workers_have_reported() -> None:
     trial = merged(SERVED)
     tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True))
