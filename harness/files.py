@@ -1,15 +1,21 @@
 """Reading files that somebody named or a record holds: only where reading ends."""
 
 import errno
+import fcntl
 import io
+import itertools
 import os
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 LARGEST_RECORDS = 2**31
 """Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
 _MORE = 2**16
+LOOK_S = 0.02
+"""How often one that waits for a lock looks whether it is free, in seconds."""
 END_OF_LOG = 2**20
 """Bytes: the stacks of hundreds of threads."""
 
@@ -27,6 +33,23 @@ def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def lock_within(descriptor: int, limit_s: float, waits: Callable[[], None] | None = None) -> bool:
+    """Take the lock of an open file, which the system frees where its holder is killed; False where another process has
+    held it for so long. `waits` is called once, where somebody is waited for."""
+    deadline = time.monotonic() + limit_s
+    for tries in itertools.count():
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if waits is not None and tries == 0:
+                waits()
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(LOOK_S)
+    return True
 
 
 def opened(path: Path, largest: int | None = None) -> BinaryIO:

@@ -4,22 +4,18 @@ They lie in the zygote's scratch folder and go with it. A key must name all that
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.files import lock_within
 
 if TYPE_CHECKING:
     import numpy as np
 
     Arrays = Mapping[str, np.ndarray[Any, Any]]
-
-
-POLL_S = 0.02
-"""How often one that waits looks whether the other is done, in seconds."""
 
 
 def cached_arrays(
@@ -50,11 +46,6 @@ def _while_nobody_else(lock: Path, limit_s: float) -> Iterator[None]:
     if not limit_s:
         yield
         return
-    deadline = time.monotonic() + limit_s
     with lock.open("wb") as held:
-        while time.monotonic() < deadline:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            time.sleep(POLL_S)
+        lock_within(held.fileno(), limit_s)
         yield

@@ -10,6 +10,8 @@ from harness.engines.keras_distribution import ENGINE as KERAS_DISTRIBUTION
 from harness.engines.torch import ENGINE as TORCH
 from harness.run.process.engines import home_of, install_command
 
+pytest.register_assert_rewrite("tests.engines.sweeps")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

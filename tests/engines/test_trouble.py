@@ -10,15 +10,13 @@ import psutil
 import pytest
 
 from harness.errors import UsageError
-from harness.record.reading import Run, load_run
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
-from harness.spec.expand import Matrix
 from harness.trial.same_work.batches import Data
 from tests.cli.real import still_alive
+from tests.engines.sweeps import swept
 from tests.engines.troubled import TROUBLES
 
 pytestmark = pytest.mark.slow
@@ -56,13 +54,11 @@ def troubled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """A trial of each trouble, in three processes; a phase may take 10 s, so that the first one waits for 5."""
     name, engine = request.param, f"tests.engines.troubled:{ENGINES[request.param]}"
     keys = {**SMALL, "engine": engine, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
-    sweep = sweep_from({**keys, "engine_python": f"{name}={request.getfixturevalue(f'{name}_python')}"})
-    every = asked_matrix(sweep)
-    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
+    asked = {**keys, "engine_python": f"{name}={request.getfixturevalue(f'{name}_python')}"}
     folders, children = folders_of_ours(), children_of_ours()
-    path = measure_matrix(sweep, Matrix(cells), tmp_path_factory.mktemp("troubled"), (), Quiet())
+    run = swept(asked, tmp_path_factory.mktemp("troubled"))
     left = Left(still_alive([*(children_of_ours() - children)]), [*(folders_of_ours() - folders)])
-    return load_run(path), left
+    return run, left
 
 
 def of(run: Run, trouble: str) -> TrialRecord:

@@ -4,7 +4,6 @@
 listens. `taken`: somebody else listens on the first one's port.
 """
 
-import dataclasses
 import os
 import signal
 import socket
@@ -14,7 +13,8 @@ from harness.engines.torch.engine import Torch
 from harness.protocol.engine import Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.address import split_address
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import Catalogue
+from tests.engines.ops import with_ops
 
 TROUBLES = ("killed", "stopped", "first_stopped", "taken")
 
@@ -41,8 +41,7 @@ class InTrouble:
 
     def catalogue(self) -> Catalogue:
         right: Catalogue = super().catalogue()  # type: ignore[misc]
-        troubles = {trouble: CrossDeviceOpTraits(trouble, "trouble") for trouble in TROUBLES}
-        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **troubles})
+        return with_ops(right, TROUBLES, "trouble")
 
     def trainer(self, request: Request) -> Trainer:
         assert request.member is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import keras
@@ -30,3 +30,11 @@ BUILT: "Mapping[str, Callable[[], keras.optimizers.Optimizer]]" = MappingProxyTy
     {"adam": _adam, "sgd": _sgd, "momentum": _momentum}
 )
 """By name: what makes a fresh, unbuilt one."""
+_SLOTS = {"momentum": ("_momentums", "momentums"), "velocity": ("_velocities",)}
+"""Where Keras' optimizers keep the variables of a slot: Adam, then SGD."""
+
+
+def slot_of(optimizer: Any, slot: str) -> list[Any]:
+    """The variables of a slot of a built optimizer, one a trained weight in their order."""
+    found = (getattr(optimizer, name, None) for name in _SLOTS[slot])
+    return next(variables for variables in found if variables)

@@ -26,13 +26,11 @@ class JaxShares(ShareByShare):
 
         weights = jax.device_put({name: np.float32(value) for name, value in state.weights.items()}, self._device)
         together = bool(self._layout.statistics) and not self._layout.own
-        size = len(batch[1]) // self._replicas
         found = []
-        for i in range(self._replicas):
-            share = slice(i * size, (i + 1) * size)
+        for statistics, share in self._of_each(state, batch):
             counts = np.zeros(len(batch[1]), np.float32)
             counts[share] = 1
             part = (*batch, counts) if together else (*(values[share] for values in batch), counts[share])
-            own = {name: np.float32(copies[min(i, len(copies) - 1)]) for name, copies in state.statistics.items()}
+            own = {name: np.float32(value) for name, value in statistics.items()}
             found.append(self._passed(weights, *jax.device_put((own, *part), self._device)))
         return found

@@ -1,7 +1,7 @@
 """What trainers whose arrays are JAX's are alike in."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import CpuDevices
@@ -53,15 +53,14 @@ class OnJaxTrainer(SameWorkTrainer):
     @property
     def _first(self) -> int:
         """The number of this process's first replica."""
-        member = self._request.member
-        return 0 if member is None else member.index * self._request.training.replicas
+        return self._rank * self._request.training.replicas
 
-    @property
-    def _share(self) -> slice:
-        """This process's part of a global batch."""
-        cell, member = self._request.training, self._request.member
-        size, index = cell.global_batch_size // cell.workers, 0 if member is None else member.index
-        return slice(index * size, (index + 1) * size)
+    def _rows_sent(self, weights: "Sequence[float]", patterns: "Sequence[Array]") -> "list[Array]":
+        """Of known values what this process's replicas send, a row each."""
+        import numpy as np
+
+        ours = [np.float32(weight) for weight in weights[self._first : self._first + self._request.training.replicas]]
+        return [np.stack([weight * pattern for weight in ours]) for pattern in patterns]
 
     @property
     def _remarks(self) -> dict[str, str]:

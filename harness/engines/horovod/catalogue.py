@@ -2,32 +2,17 @@
 
 from harness.engines.horovod.compression import COMPRESSIONS
 from harness.engines.horovod.loops import loops
-from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, catalogue_of
-
-TAPE = "tape"
-"""The loop of a spec that names none: the first."""
+from harness.spec.catalogue import Catalogue
+from harness.trial.same_work.catalogue import replicas_are_processes
 
 
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
-    strategies = (
-        StrategyTraits(NONE, "a plain tf.function in one process", max_replicas=1),
-        StrategyTraits(
-            "data_parallel",
-            "a process a replica, gradients averaged by Horovod as the loop says: give --workers, not --replicas",
-            takes_cross_device_op=True,
-            multi_worker=True,
-            replica_a_process=True,
-            packing="bytes_per_pack",
-            devices=(VIRTUAL_CPU,),
-            no_faults="faults of Horovod's jobs are not done",
-        ),
-    )
-    first = sorted(loops(), key=lambda name: name != TAPE)
-    return catalogue_of(
-        "the processor, shared by processes",
-        strategies,
+    return replicas_are_processes(
+        "Horovod",
+        "a plain tf.function in one process",
+        "by Horovod",
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},
-        {name: loops()[name].summary for name in first},
+        {name: loop.summary for name, loop in loops().items()},
+        first="tape",
     )

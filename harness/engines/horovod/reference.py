@@ -23,13 +23,11 @@ class KerasShares(ShareByShare):
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
         """Each in training mode: a replica normalises by its own share."""
-        size = len(batch[1]) // self._replicas
         weights = [tf.constant(np.float32(value)) for value in state.weights.values()]
         found = []
-        for i in range(self._replicas):
-            own = [tf.constant(copies[min(i, len(copies) - 1)]) for copies in state.statistics.values()]
-            x, y = (tf.constant(values[i * size : (i + 1) * size]) for values in batch)
-            loss, gradients, after = self._passed(weights, own, x, y)
+        for own, share in self._of_each(state, batch):
+            x, y = (tf.constant(values[share]) for values in batch)
+            loss, gradients, after = self._passed(weights, [tf.constant(value) for value in own.values()], x, y)
             found.append(
                 Pass(
                     float(loss) / self._replicas,

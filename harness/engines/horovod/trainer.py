@@ -3,13 +3,14 @@
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsFloat
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from harness.engines._keras.optimizers import slot_of
 from harness.engines.horovod import group
 from harness.engines.horovod.compression import COMPRESSIONS
 from harness.engines.horovod.loops import HorovodLoop, loops
@@ -31,12 +32,6 @@ from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
 
 Array = np.ndarray[Any, Any]
-SLOTS: Mapping[str, Mapping[str, str]] = {
-    "adam": {"momentum": "_momentums", "velocity": "_velocities"},
-    "sgd": {},
-    "momentum": {"momentum": "momentums"},
-}
-"""By optimizer and slot: where Keras' has it. Horovod's wrapper cannot be asked for its `variables`."""
 UNLIKE: dict[str, str] = {
     "initial_weights": ANOTHER_START,
     "processes": "one a replica",
@@ -72,7 +67,7 @@ class HorovodTrainer(ReplicaAProcess):
             size = int(cell.packing.partition("=")[2])
             os.environ[group.FUSION] = str(size or sum(4 * int(np.prod(v.shape)) for v in model.trainable_variables))
         if request.member is not None:
-            group.begin(request.member, request.others_limit_s)  # half of what a phase may take, whatever is waited for
+            group.begin(request.member, request.others_limit_s)
         shape, ahead = architectures()[cell.model].input_shape, cell.prefetch
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, self._share, thread=True)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -85,11 +80,6 @@ class HorovodTrainer(ReplicaAProcess):
     def _around(self, trained: Trained) -> HorovodLoop:
         """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
         return HorovodLoop(trained) if self._cell.strategy == NONE else loops()[self._cell.loop].build(trained)
-
-    @property
-    def _op(self) -> str:
-        """The cross-device op, by which gradients travel."""
-        return self._cell.cross_device_op
 
     @property
     def _sent(self) -> tuple[list[tuple[int, ...]], str]:
@@ -105,12 +95,9 @@ class HorovodTrainer(ReplicaAProcess):
 
     def state(self) -> list[VariableState]:
         """This process's weights, statistics, slots and count."""
-        kept = SLOTS[self._cell.optimizer]
-        slots = {
-            slot: dict(zip(self._weights, getattr(self._way.optimizer, kept[slot]), strict=True))
-            for slot in self._layout.slots
-        }
-        state = State(self._weights, slots, self._statistics, self._way.optimizer.iterations)
+        optimizer = self._way.optimizer  # Horovod's wrapper cannot be asked for its `variables`
+        slots = {slot: dict(zip(self._weights, slot_of(optimizer, slot), strict=True)) for slot in self._layout.slots}
+        state = State(self._weights, slots, self._statistics, optimizer.iterations)
         return self._layout.captured(state, _copy)
 
     def updates(self) -> int:
@@ -141,17 +128,8 @@ class HorovodTrainer(ReplicaAProcess):
         loss = self._way.step(*self._placed(self._data.share_of(self._data.late)))
         return KnownStep(self.agree(float(loss)), same_program=True)
 
-    def synchronise(self) -> None:
-        """A tf.function on processors returns when it is done."""
-
-    def agree(self, value: float) -> float:
-        """The mean over the processes."""
-        return value if self._request.member is None else group.mean(value)
-
-    @property
-    def alone(self) -> Callable[[], None] | None:
-        """Forward and backward of the last batch, nothing averaged."""
-        return self._alone
+    def _mean(self, value: float) -> float:
+        return group.mean(value)
 
     def _alone(self) -> None:
         assert self._last is not None

@@ -62,9 +62,8 @@ class JaxTrainer(OnJaxTrainer):
 
         tensors = [(weight.shape, "float32") for weight in self._weights]
         weights, patterns = known_values(len(self._trained.devices), tensors)
-        ours = [np.float32(weight) for weight in weights[self._first : self._first + len(self._devices.own)]]
-        sent = [np.stack([weight * pattern for weight in ours]) for pattern in patterns]
-        received = [[np.asarray(shard.data) for shard in in_order(array)] for array in self._loop.reduced(sent)]
+        reduced = self._loop.reduced(self._rows_sent(weights, patterns))
+        received = [[np.asarray(shard.data) for shard in in_order(array)] for array in reduced]
         return judge_sums(received, patterns, weights)
 
     @property

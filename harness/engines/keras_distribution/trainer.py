@@ -108,15 +108,8 @@ class KerasTrainer(OnJaxTrainer):
             if evidence := apart(weights, x, self._cell.global_batch_size // n, self._rows, self._first):
                 return evidence
         sent, patterns = known_values(n, [(weight.shape, "float32") for weight in weights.values()])
-        received = [copies(array, self._rows) for array in self._summed(self._sent(sent, patterns))]
+        received = [copies(array, self._rows) for array in self._summed(self._rows_sent(sent, patterns))]
         return judge_sums(received, patterns, sent)
-
-    def _sent(self, weights: "list[float]", patterns: "list[Array]") -> "list[Array]":
-        """What this process's replicas send, a row each."""
-        import numpy as np
-
-        ours = [np.float32(weight) for weight in weights[self._first : self._first + len(self._rows)]]
-        return [np.stack([weight * pattern for weight in ours]) for pattern in patterns]
 
     def _summed(self, sent: "list[Array]") -> list[Any]:
         return summed(sent, [variable._layout for variable in self._training.model.trainable_variables])

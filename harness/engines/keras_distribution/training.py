@@ -4,14 +4,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.engines._keras.optimizers import BUILT
+from harness.engines._keras.optimizers import BUILT, slot_of
+from harness.engines._keras.paced_fit import ENDLESS
 from harness.protocol.engine import GATE_UPDATES, Pace
 from harness.trial.same_work.state import State, StateOrder
-
-ENDLESS = 1 << 40
-"""Steps of the one epoch; the pace ends it."""
-SLOTS = {"momentum": ("_momentums", "momentums"), "velocity": ("_velocities",)}
-"""Where Keras' optimizers keep the arrays of a slot: Adam, then SGD."""
 
 
 class FitTraining:
@@ -72,16 +68,12 @@ class FitTraining:
         place = {id(variable): at for at, variable in enumerate(optimizer.variables)}
         names = self._layout.names
         slots = {
-            slot: {name: optimized[place[id(kept)]] for name, kept in zip(names, self._kept(slot), strict=True)}
+            slot: {name: optimized[place[id(kept)]] for name, kept in zip(names, slot_of(optimizer, slot), strict=True)}
             for slot in self._layout.slots
         }
         weights = dict(zip(names, trained, strict=True))
         statistics = dict(zip(self._layout.statistics, untrained, strict=True))
         return State(weights, slots, statistics, optimized[place[id(optimizer.iterations)]])
-
-    def _kept(self, slot: str) -> list[Any]:
-        found = (getattr(self.model.optimizer, name, None) for name in SLOTS[slot])
-        return next(variables for variables in found if variables)
 
 
 class _Paced:

@@ -33,16 +33,15 @@ class TorchShares(ShareByShare):
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
         """Each in training mode: a replica normalises by its own share."""
-        size = len(batch[1]) // self._replicas
         parameters = dict(self._module.named_parameters())
         for name, parameter in parameters.items():
             parameter.data = torch.from_numpy(np.float32(state.weights[name]))
         found = []
-        for i in range(self._replicas):
+        for own, share in self._of_each(state, batch):
             buffers = dict(self._module.named_buffers())
-            for name, copies in state.statistics.items():
-                buffers[name].copy_(torch.from_numpy(np.float32(copies[min(i, len(copies) - 1)])))
-            x, y = placed(*(values[i * size : (i + 1) * size] for values in batch))
+            for name, value in own.items():
+                buffers[name].copy_(torch.from_numpy(np.float32(value)))
+            x, y = placed(*(values[share] for values in batch))
             loss = functional.cross_entropy(self._module(x), y, reduction="sum") / len(batch[1])
             gradients = torch.autograd.grad(loss, list(parameters.values()))
             found.append(

@@ -65,11 +65,6 @@ class TorchTrainer(ReplicaAProcess):
             return Averaging(module, packed)
         return self._averaging_of(cell)(module, packed, self._op)
 
-    @property
-    def _op(self) -> str:
-        """The cross-device op, by which gradients travel."""
-        return self._cell.cross_device_op
-
     def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None, str], Averaging]:
         return loops()[cell.loop].build
 
@@ -136,17 +131,8 @@ class TorchTrainer(ReplicaAProcess):
         loss = self._step(*placed(*self._data.share_of(self._data.late)))
         return KnownStep(self.agree(float(loss)), same_program=True)
 
-    def synchronise(self) -> None:
-        """An eager step on processors returns when it is done."""
-
-    def agree(self, value: float) -> float:
-        """The mean over the processes."""
-        return value if self._request.member is None else group.mean(value)
-
-    @property
-    def alone(self) -> Callable[[], None] | None:
-        """Forward and backward of the last batch, nothing averaged."""
-        return self._alone
+    def _mean(self, value: float) -> float:
+        return group.mean(value)
 
     def _alone(self) -> None:
         assert self._last is not None

@@ -13,6 +13,28 @@ VIRTUAL_CPU = "virtual-cpu"
 NONE = "none"
 
 
+def replicas_are_processes(
+    title: str, alone: str, averaged: str, ops: Mapping[str, str], loops: Mapping[str, str], first: str
+) -> Catalogue:
+    """The catalogue of an engine whose replicas are a process each: what a step `alone` is, by what gradients are
+    averaged, and the summaries of its ops and loops, of which `first` is that of a spec that names none."""
+    strategies = (
+        StrategyTraits(NONE, alone, max_replicas=1),
+        StrategyTraits(
+            "data_parallel",
+            f"a process a replica, gradients averaged {averaged} as the loop says: give --workers, not --replicas",
+            takes_cross_device_op=True,
+            multi_worker=True,
+            replica_a_process=True,
+            packing="bytes_per_pack",
+            devices=(VIRTUAL_CPU,),
+            no_faults=f"faults of {title}'s jobs are not done",
+        ),
+    )
+    ordered = {name: loops[name] for name in sorted(loops, key=lambda name: name != first)}
+    return catalogue_of("the processor, shared by processes", strategies, ops, ordered)
+
+
 def _traits(_name: str) -> ModelTraits:
     return ModelTraits(takes=("images",), data=DIGITS)
 

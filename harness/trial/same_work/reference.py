@@ -6,7 +6,7 @@ again from weights that are moved by a few units in the last place (`harness.tri
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +47,13 @@ class ShareByShare(ABC):
 
         The loss of a share is the part that its examples have in the mean over the batch.
         """
+
+    def _of_each(self, state: State, batch: "Batch") -> "Iterator[tuple[dict[str, Array], slice]]":
+        """Of each replica the statistics that it has itself, or the first one's where it shows none, and its share."""
+        size = len(batch[1]) // self._replicas
+        for i in range(self._replicas):
+            own = {name: copies[min(i, len(copies) - 1)] for name, copies in state.statistics.items()}
+            yield own, slice(i * size, (i + 1) * size)
 
     def reference(self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int) -> Reference:
         """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would."""

@@ -28,15 +28,27 @@ class SameWorkTrainer(ABC):
     """Of a trainer (`harness.protocol.engine.Trainer`) what follows from its batches and its reference by shares."""
 
     least_steps = 1
+    staleness: dict[int, int] | None = None
+    _request: Request
+    _data: Data
 
     @property
     def ahead(self) -> int:
         """What the cell asks for."""
         return self._data.ahead
 
-    staleness: dict[int, int] | None = None
-    _request: Request
-    _data: Data
+    @property
+    def _rank(self) -> int:
+        """The number of this process."""
+        member = self._request.member
+        return 0 if member is None else member.index
+
+    @property
+    def _share(self) -> slice:
+        """This process's part of a global batch."""
+        cell = self._request.training
+        size = cell.global_batch_size // cell.workers
+        return slice(self._rank * size, (self._rank + 1) * size)
 
     @property
     @abstractmethod
@@ -94,17 +106,30 @@ class ReplicaAProcess(SameWorkTrainer):
     def _sent(self) -> tuple[list[tuple[int, ...]], str]:
         """The shapes of the gradients, and the type that they travel in."""
 
-    @property
-    def _rank(self) -> int:
-        member = self._request.member
-        return member.index if member else 0
+    @abstractmethod
+    def _mean(self, value: float) -> float:
+        """The mean over the processes, where there are several."""
+
+    @abstractmethod
+    def _alone(self) -> None:
+        """Forward and backward of the last batch, nothing averaged."""
+
+    def synchronise(self) -> None:
+        """A step on processors returns when it is done."""
+
+    def agree(self, value: float) -> float:
+        """The mean over the processes."""
+        return value if self._request.member is None else self._mean(value)
 
     @property
-    def _share(self) -> slice:
-        """This process's part of a global batch."""
-        cell = self._request.training
-        size = cell.global_batch_size // cell.workers
-        return slice(self._rank * size, (self._rank + 1) * size)
+    def alone(self) -> Callable[[], None] | None:
+        """Forward and backward of the last batch, nothing averaged."""
+        return self._alone
+
+    @property
+    def _op(self) -> str:
+        """The cross-device op, by which gradients travel."""
+        return self._request.training.cross_device_op
 
     @property
     def resources(self) -> Resources:

@@ -5,14 +5,14 @@ averages all weights but one, `stale` keeps the last process's old weights, `ord
 one's examples, and `late` begins to leave the gradient out once the gate has been passed. `auto` is Horovod as it is.
 """
 
-import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
 from harness.engines.horovod.engine import Horovod
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import Catalogue
+from tests.engines.ops import with_ops
 
 FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
 LAST_GOOD = GATE_UPDATES + 1
@@ -82,9 +82,7 @@ class FaultyHorovod(Horovod):
     """Horovod and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        right = super().catalogue()
-        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
-        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **faults})
+        return with_ops(super().catalogue(), FAULTS)
 
     def trainer(self, request: Request) -> Trainer:
         return faulty_trainer(request)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.network import available
-from tests.engines.horovod.test_sweep import MLP, of, swept
+from tests.engines.horovod.test_sweep import MLP, measured, of
 
 pytestmark = pytest.mark.slow
 BYTES = 4 * 669_706
@@ -22,7 +22,7 @@ def emulation() -> None:
 @pytest.mark.usefixtures("emulation")
 def test_a_step_takes_at_least_as_long_as_its_gradients_take_on_the_wire(horovod_python: str, tmp_path: Path) -> None:
     networks = ["unshaped", "rate=100mbit"]
-    run = swept(horovod_python, tmp_path, "horovod", **MLP, loop=["tape"], workers=[2], network=networks)
+    run = measured(horovod_python, tmp_path, "horovod", **MLP, loop=["tape"], workers=[2], network=networks)
     assert [trial.status for trial in run.trials] == ["ok", "ok"], [trial.reason for trial in run.trials]
     trial = of(run, network="rate=100mbit")
     step_s = trial.cell.global_batch_size / (trial.throughput_examples_per_s or 0)

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.record.reading import Run, load_run
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
-from harness.run.request import asked_matrix
-from harness.spec import sweep_from
-from harness.spec.expand import Matrix
 from tests.engines.horovod.faulty import FAULTS
+from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight, swept
 
 pytestmark = pytest.mark.slow
 COMMON: dict[str, Any] = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "strategy": ["data_parallel"]}
@@ -24,12 +20,9 @@ FAULTY = "tests.engines.horovod.faulty:FaultyHorovod"
 WRAPPERS = ("optimizer", "fit")
 
 
-def swept(python: str, folder: Path, engine: str, **keys: Any) -> Run:
+def measured(python: str, folder: Path, engine: str, **keys: Any) -> Run:
     """As in a sweep but for the base cases that it adds: here nothing is divided by them."""
-    sweep = sweep_from({**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"})
-    every = asked_matrix(sweep)
-    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
-    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+    return swept({**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"}, folder)
 
 
 def of(run: Run, **keys: Any) -> TrialRecord:
@@ -40,13 +33,13 @@ def of(run: Run, **keys: Any) -> TrialRecord:
 @pytest.fixture(scope="module")
 def right(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("right")
-    return swept(horovod_python, folder, "horovod", **MLP, loop=["tape"], workers=[1, 2, 3, 4])
+    return measured(horovod_python, folder, "horovod", **MLP, loop=["tape"], workers=[1, 2, 3, 4])
 
 
 @pytest.fixture(scope="module")
 def wrapped(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, strategies = tmp_path_factory.mktemp("wrapped"), ["none", "data_parallel"]
-    return swept(
+    return measured(
         horovod_python, folder, "horovod", **{**MLP, "strategy": strategies}, loop=list(WRAPPERS), workers=[1, 2]
     )
 
@@ -54,32 +47,25 @@ def wrapped(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Ru
 @pytest.fixture(scope="module")
 def wrong(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, ops = tmp_path_factory.mktemp("wrong"), ["auto", *FAULTS]
-    return swept(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[2])
+    return measured(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[2])
 
 
 @pytest.fixture(scope="module")
 def models(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, names = tmp_path_factory.mktemp("models"), ["mnist_cnn", "resnet20", "transformer"]
     keys = {"model": names, "data": ["digits"], "batch_size": [4], "bytes_per_pack": [65536], "workers": [2]}
-    return swept(horovod_python, folder, "horovod", **keys)
+    return measured(horovod_python, folder, "horovod", **keys)
 
 
 def test_the_tape_passes_the_whole_gate_in_one_to_four_processes(right: Run) -> None:
     assert {trial.cell.workers for trial in right.trials} == {1, 2, 3, 4}
     for trial in right.trials:
-        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
-        assert trial.checks.complete
-        assert trial.checks.late is True
-        assert trial.checks.loss is True
-        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        must_have_passed_the_whole_gate(trial)
 
 
 def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
     for trial in right.trials:
-        several = {"missing", "averaged"} if trial.cell.workers > 1 else set()
-        assert trial.checks.sight is not None
-        assert set(trial.checks.sight) == {"doubled", "delayed", *several}
-        assert min(trial.checks.sight.values()) > 10
+        must_know_its_sight(trial)
 
 
 def test_the_record_says_what_was_handed_to_horovod_and_what_is_not_in_the_program(right: Run) -> None:
@@ -131,7 +117,7 @@ def test_the_evidence_says_which_check_found_it(wrong: Run) -> None:
 @pytest.fixture(scope="module")
 def many(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, ops = tmp_path_factory.mktemp("many"), ["missing", "left_out"]
-    return swept(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[4])
+    return measured(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[4])
 
 
 @pytest.mark.parametrize("fault", ["missing", "left_out"])
@@ -150,7 +136,7 @@ def test_the_other_models_are_proved_with_joined_gradients_of_the_size_asked_for
 @pytest.fixture(scope="module")
 def compressed(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, ops = tmp_path_factory.mktemp("compressed"), ["fp16_compress"]
-    return swept(horovod_python, folder, "horovod", **MLP, cross_device_op=ops, loop=["tape"], workers=[2, 3])
+    return measured(horovod_python, folder, "horovod", **MLP, cross_device_op=ops, loop=["tape"], workers=[2, 3])
 
 
 def test_gradients_that_travel_in_half_precision_are_proved_as_such(compressed: Run) -> None:

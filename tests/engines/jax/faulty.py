@@ -5,7 +5,6 @@ old weights, `late` begins to leave the gradient out once the gate has been pass
 already, as the recipe of `pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
 """
 
-import dataclasses
 from typing import Any
 
 from harness.engines.jax.engine import Jax
@@ -16,9 +15,10 @@ from harness.engines.jax.loops.shard_map import ShardMapWay
 from harness.engines.jax.trainer import JaxTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.trial.same_work.state import State
+from tests.engines.ops import with_ops
 
 FAULTS = ("missing", "mean", "stale", "late", "again")
 LAST_GOOD = GATE_UPDATES + 1
@@ -120,13 +120,7 @@ class FaultyJax(Jax):
     """JAX and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        right = super().catalogue()
-        strategies = {
-            name: dataclasses.replace(traits, takes_cross_device_op=name != "none")
-            for name, traits in right.strategies.items()
-        }
-        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
-        return dataclasses.replace(right, strategies=strategies, cross_device_ops={**right.cross_device_ops, **faults})
+        return with_ops(super().catalogue(), FAULTS)
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)

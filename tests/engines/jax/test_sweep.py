@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.record.reading import Run, load_run
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
-from harness.run.request import asked_matrix
-from harness.spec import sweep_from
-from harness.spec.expand import Matrix
 from tests.cli.real import only_run, run
 from tests.engines.jax.faulty import FAULTS
+from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight, swept
 
 pytestmark = pytest.mark.slow
 COMMON: dict[str, Any] = {
@@ -48,10 +44,7 @@ def at_two_replicas(python: str, folder: Path, engine: str, **keys: list[str] | 
     """Both ways at two replicas, as in a sweep but for the base cases: here nothing is divided by them."""
     two = {"strategy": ["data_parallel"], "replicas": [2]}
     asked: dict[str, Any] = {"engine": engine, **two, "optimizer": ["sgd"], **keys}
-    sweep = sweep_from({**COMMON, **asked, "engine_python": f"jax={python}"})
-    every = asked_matrix(sweep)
-    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base)
-    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+    return swept({**COMMON, **asked, "engine_python": f"jax={python}"}, folder)
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +57,12 @@ def test_both_ways_pass_the_whole_gate_at_one_to_four_replicas(right: Run) -> No
     cells = {(trial.cell.strategy, trial.cell.replicas, trial.cell.loop) for trial in right.trials}
     assert {("data_parallel", replicas, loop) for replicas in (1, 2, 3, 4) for loop in ("jit", "shard_map")} < cells
     for trial in right.trials:
-        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
-        assert trial.checks.complete
-        assert trial.checks.late is True
-        assert trial.checks.loss is True
-        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        must_have_passed_the_whole_gate(trial)
 
 
 def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
     for trial in right.trials:
-        several = {"missing", "averaged"} if trial.cell.replicas > 1 else set()
-        assert trial.checks.sight is not None
-        assert set(trial.checks.sight) == {"doubled", "delayed", *several}
-        assert min(trial.checks.sight.values()) > 10
+        must_know_its_sight(trial)
 
 
 def test_the_record_says_what_ran_and_on_what(right: Run) -> None:

@@ -6,7 +6,6 @@ begins to once the gate has been passed, `stale` keeps the last device's old wei
 layout map whose keys match a part of a path. `auto` is Keras as it is.
 """
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,8 @@ from harness.engines.keras_distribution.loops.model_parallel import ModelParalle
 from harness.engines.keras_distribution.trainer import KerasTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import Catalogue
+from tests.engines.ops import with_ops
 
 OF_GRADIENTS = ("missing", "mean", "late", "stale")
 SILENT = ("unset", "whole")
@@ -109,13 +109,7 @@ class FaultyKeras(KerasDistribution):
     """keras.distribution and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        right = super().catalogue()
-        strategies = {
-            name: dataclasses.replace(traits, takes_cross_device_op=name != "none")
-            for name, traits in right.strategies.items()
-        }
-        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in (*OF_GRADIENTS, *SILENT, UNMATCHED)}
-        return dataclasses.replace(right, strategies=strategies, cross_device_ops={**right.cross_device_ops, **faults})
+        return with_ops(super().catalogue(), (*OF_GRADIENTS, *SILENT, UNMATCHED))
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)

@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.record.reading import Run, load_run
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
-from harness.run.request import asked_matrix
-from harness.spec import sweep_from
-from harness.spec.expand import Matrix
 from tests.engines.keras_distribution.faulty import OF_GRADIENTS, SILENT, UNMATCHED
+from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
 
 pytestmark = pytest.mark.slow
 SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
@@ -31,23 +27,20 @@ def makes_sense(cell: Any) -> bool:
     return cell.strategy == "none" or (cell.model_shards > 1) == (cell.loop == "model_parallel")
 
 
-def swept(
+def measured(
     python: str, folder: Path, engine: str = "keras_distribution", keeps: Keeps = makes_sense, **keys: Any
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds and the cells that are not kept."""
     loops = ["data_parallel", "model_parallel"]
     asked = {"engine": engine, "strategy": ["distribution"], "loop": loops, "optimizer": ["sgd"], **SHORT, **keys}
-    sweep = sweep_from({**asked, "engine_python": f"keras_distribution={python}"})
-    every = asked_matrix(sweep)
-    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
-    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps)
 
 
 @pytest.fixture(scope="module")
 def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     meshes = ["batch:1", "batch:2", "batch:3", "batch:4", "model:2", CUT]
     asked: dict[str, Any] = {"strategy": ["none", "distribution"], "replicas": [1, 2, 3, 4], "mesh": meshes}
-    return swept(keras_python, tmp_path_factory.mktemp("right"), **asked, **{**MLP, "optimizer": ["momentum"]})
+    return measured(keras_python, tmp_path_factory.mktemp("right"), **asked, **{**MLP, "optimizer": ["momentum"]})
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +51,7 @@ def wrong(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     ops = ["auto", *OF_GRADIENTS, *SILENT, UNMATCHED]
     asked: dict[str, Any] = {"replicas": [2], "mesh": BOTH, "cross_device_op": ops}
-    return swept(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **MLP)
+    return measured(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **MLP)
 
 
 def test_both_pass_the_whole_gate_on_one_to_four_devices(right: Run) -> None:
@@ -66,11 +59,7 @@ def test_both_pass_the_whole_gate_on_one_to_four_devices(right: Run) -> None:
     of_data = {("data_parallel", f"batch:{replicas}") for replicas in (1, 2, 3, 4)}
     assert cells == of_data | {("model_parallel", "model:2"), ("model_parallel", CUT)}
     for trial in right.trials:
-        assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
-        assert trial.checks.complete
-        assert trial.checks.late is True
-        assert trial.checks.loss is True
-        assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        must_have_passed_the_whole_gate(trial)
 
 
 def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
@@ -138,7 +127,7 @@ def test_what_keras_lets_pass_in_silence_is_a_wrong_result_that_says_why(
 def processes(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two processes of a device each."""
     placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1], "loop": ["data_parallel"]}
-    return swept(
+    return measured(
         keras_python, tmp_path_factory.mktemp("two"), FAULTY, cross_device_op=["auto", "whole"], **placed, **MLP
     )
 
@@ -161,7 +150,7 @@ def others(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The rest of the models, and what does not go."""
     models = {"model": ["mnist_cnn", "resnet20", "transformer"], "batch_size": [2], "intra_op_threads": [1]}
     asked: dict[str, Any] = {"replicas": [1], "mesh": ["model:2", "model:3"], "loop": ["model_parallel"]}
-    return swept(keras_python, tmp_path_factory.mktemp("others"), **models, **asked)
+    return measured(keras_python, tmp_path_factory.mktemp("others"), **models, **asked)
 
 
 def test_every_model_is_proved_with_its_weights_cut_and_says_so_where_they_cannot_be(others: Run) -> None:
@@ -177,7 +166,7 @@ def test_a_mesh_that_a_loop_cannot_have_is_refused_with_the_remedy(
     keras_python: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     asked: dict[str, Any] = {"replicas": [1], "mesh": ["batch:1", "model:2"]}
-    run = swept(
+    run = measured(
         keras_python, tmp_path_factory.mktemp("refused"), keeps=lambda cell: not makes_sense(cell), **asked, **MLP
     )
     assert {trial.status for trial in run.trials} == {"unsupported"}

@@ -6,7 +6,6 @@ the first one's examples, `hooked` doubles a gradient by a hook in the module, a
 out once the gate has been passed. `auto` is PyTorch as it is.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,9 @@ from harness.engines.torch.engine import Torch
 from harness.engines.torch.loops import Averaging
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
+from tests.engines.ops import with_ops
 
 FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "hooked", "late")
 LAST_GOOD = GATE_UPDATES + 1
@@ -122,9 +122,7 @@ class FaultyTorch(Torch):
     """PyTorch and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        right = super().catalogue()
-        faults = {fault: CrossDeviceOpTraits(fault, "wrong") for fault in FAULTS}
-        return dataclasses.replace(right, cross_device_ops={**right.cross_device_ops, **faults})
+        return with_ops(super().catalogue(), FAULTS)
 
     def trainer(self, request: Request) -> Trainer:
         return faulty_trainer(request)

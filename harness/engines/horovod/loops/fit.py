@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.horovod.loops.base import HorovodLoopKind, Trained
 from harness.engines.horovod.loops.optimizer import WrappedOptimizer
-from harness.engines.tensorflow.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.protocol.engine import Pace
 
 

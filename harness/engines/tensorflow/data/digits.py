@@ -6,22 +6,11 @@ C. Kaynak, UCI Machine Learning Repository, 1998): 1,797 grey images of 8×8 pix
 
 import contextlib
 import io
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.store import (
-    behind,
-    forget,
-    import_tfds,
-    is_whole,
-    locked,
-    not_prepared,
-    read,
-    seal,
-    unusable,
-)
+from harness.engines.tensorflow.data.store import import_tfds, not_prepared, read, write_once
 from harness.trial.examples import handwritten_digits
 
 if TYPE_CHECKING:
@@ -45,14 +34,7 @@ class Digits(Source):
 
     def prepare(self, data_dir: Path) -> None:
         """Write the shards (about half a second) unless they are there and whole."""
-        if is_whole(_folder(data_dir)):
-            return
-        with locked(data_dir, NAME):
-            if is_whole(_folder(data_dir)):  # another process was first
-                return
-            images, labels = handwritten_digits()
-            _write(data_dir, images, labels)
-            forget()
+        write_once(data_dir, NAME, _folder(data_dir), data_dir / NAME, lambda: _write(data_dir, *handwritten_digits()))
 
     def info(self, data_dir: Path) -> DataInfo:
         """Known without reading anything."""
@@ -70,20 +52,11 @@ def _folder(data_dir: Path) -> Path:
 
 
 def _write(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> None:
-    """Write all shards anew, then the seal that says they are whole."""
-    import tensorflow as tf
-
+    """Write all shards anew."""
     tfds = import_tfds()
     config = tfds.download.DownloadConfig(num_shards=SHARDS, try_download_gcs=False)
-    try:
-        shutil.rmtree(data_dir / NAME, ignore_errors=True)  # what a killed process or a bad disk left
-        with contextlib.redirect_stdout(io.StringIO()):  # tensorflow-datasets announces itself by print
-            _builder(data_dir, images, labels).download_and_prepare(download_config=config, file_format="tfrecord")
-        seal(_folder(data_dir))
-    except (OSError, RuntimeError, tf.errors.OpError) as error:
-        if not isinstance(behind(error), OSError | tf.errors.OpError):
-            raise
-        raise unusable(data_dir, behind(error)) from error
+    with contextlib.redirect_stdout(io.StringIO()):  # tensorflow-datasets announces itself by print
+        _builder(data_dir, images, labels).download_and_prepare(download_config=config, file_format="tfrecord")
 
 
 def _builder(data_dir: Path, images: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]") -> Any:

@@ -5,13 +5,12 @@ of scikit-learn says.
 """
 
 import itertools
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.store import is_whole, locked, not_prepared, seal, sklearn_file, unusable
+from harness.engines.tensorflow.data.store import not_prepared, sklearn_file, write_once
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -35,30 +34,15 @@ class Photographs(Source):
 
     def __init__(self, crops: int = CROPS) -> None:
         self.name = "photographs" if crops == CROPS else f"{PREFIX}{crops}"
-        self.summary = "1,000 crops of scikit-learn's photographs as JPEG, decoded by the pipeline; needs no network"
+        self.summary = (
+            f"{crops:,} crops of scikit-learn's photographs, JPEG that the pipeline decodes; needs no network"
+        )
         self._crops = crops
 
     def prepare(self, data_dir: Path) -> None:
         """Write the shards (some 2 s for 1,000 crops) unless they are there and whole."""
-        import tensorflow as tf
-
         folder = self._folder(data_dir)
-        if is_whole(folder):
-            return
-        with locked(data_dir, "photographs"):
-            if is_whole(folder):  # another process was first
-                return
-            try:
-                shutil.rmtree(folder, ignore_errors=True)  # what a killed process or a bad disk left
-                folder.mkdir(parents=True)
-                crops = _crops()
-                for shard in range(-(-self._crops // SHARD)):
-                    with tf.io.TFRecordWriter(str(folder / f"{shard:05}.tfrecord")) as file:
-                        for record in itertools.islice(crops, min(SHARD, self._crops - shard * SHARD)):
-                            file.write(record)
-                seal(folder)
-            except (OSError, tf.errors.OpError) as error:
-                raise unusable(data_dir, error) from error
+        write_once(data_dir, "photographs", folder, folder, lambda: _write(folder, self._crops))
 
     def info(self, data_dir: Path) -> DataInfo:
         """Known without reading anything."""
@@ -88,6 +72,17 @@ class Photographs(Source):
 
     def _folder(self, data_dir: Path) -> Path:
         return data_dir / "photographs" / str(self._crops)
+
+
+def _write(folder: Path, count: int) -> None:
+    import tensorflow as tf
+
+    folder.mkdir(parents=True)
+    crops = itertools.islice(_crops(), count)
+    for shard in range(-(-count // SHARD)):
+        with tf.io.TFRecordWriter(str(folder / f"{shard:05}.tfrecord")) as file:
+            for record in itertools.islice(crops, SHARD):
+                file.write(record)
 
 
 def _crops() -> Iterator[bytes]:

@@ -1,22 +1,20 @@
 """TensorFlow Datasets on disk: opening, reading, locking. Never asks a network for anything."""
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import importlib.util
-import itertools
 import json
 import os
+import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
-from harness.files import descriptor_of, read_whole
+from harness.files import descriptor_of, lock_within, read_whole
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -78,18 +76,9 @@ def locked(data_dir: Path, name: str) -> Iterator[None]:
 
 def _await(lock: int, path: Path) -> None:
     """Take the lock, and say so where another process has it first. Raises HarnessError where it keeps it."""
-    deadline = time.monotonic() + WAIT_LIMIT_S
-    for tries in itertools.count():
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if tries == 0:
-                TELL.get()(f"waiting for another process, which holds '{path}'")
-            if time.monotonic() > deadline:
-                held = f"data_dir: another process has held '{path}' for {WAIT_LIMIT_S:g} s"
-                raise HarnessError(f"{held}: wait for it, or stop it") from None
-            time.sleep(0.05)
+    if not lock_within(lock, WAIT_LIMIT_S, lambda: TELL.get()(f"waiting for another process, which holds '{path}'")):
+        held = f"data_dir: another process has held '{path}' for {WAIT_LIMIT_S:g} s"
+        raise HarnessError(f"{held}: wait for it, or stop it")
 
 
 @functools.cache
@@ -142,12 +131,31 @@ def forget() -> None:
     _read_once.cache_clear()
 
 
-def seal(folder: Path) -> None:
-    """Say that what is in `folder` is whole: the last thing that is written there."""
-    (folder / SEAL).write_text(json.dumps(_digests(folder), indent=1), encoding="utf-8")
+def write_once(data_dir: Path, name: str, folder: Path, left: Path, write: Callable[[], None]) -> None:
+    """Let `write` make what is in `folder`, unless it is there and whole; it is whole once it is sealed.
+
+    What a killed process or a bad disk has left under `left` is removed first. HarnessError where `data_dir` cannot be
+    written to.
+    """
+    import tensorflow as tf
+
+    if _is_whole(folder):
+        return
+    with locked(data_dir, name):
+        if _is_whole(folder):  # another process was first
+            return
+        try:
+            shutil.rmtree(left, ignore_errors=True)
+            write()
+            (folder / SEAL).write_text(json.dumps(_digests(folder), indent=1), encoding="utf-8")
+        except (OSError, RuntimeError, tf.errors.OpError) as error:
+            if not isinstance(behind(error), OSError | tf.errors.OpError):
+                raise
+            raise unusable(data_dir, behind(error)) from error
+        forget()
 
 
-def is_whole(folder: Path) -> bool:
+def _is_whole(folder: Path) -> bool:
     """Whether every file is as it was when it was sealed. A missing seal means that writing did not end."""
     try:
         sealed = json.loads(read_whole(folder / SEAL, LARGEST_FILE))

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 

@@ -1,0 +1,37 @@
+"""How sweeps of engines are run, and what of each cell that trains rightly must hold whatever the engine is."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.measure import measure_matrix
+from harness.run.progress.base import Quiet
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.expand import Matrix
+
+
+def swept(asked: Mapping[str, Any], folder: Path, keeps: Callable[[Any], bool] = lambda _: True) -> Run:
+    """As a sweep of these keys, but for the base cases that it adds, since here nothing is divided by them, and for the
+    cells that are not kept."""
+    sweep = sweep_from(dict(asked))
+    every = asked_matrix(sweep)
+    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
+    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+
+
+def must_have_passed_the_whole_gate(trial: TrialRecord) -> None:
+    assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
+    assert trial.checks.complete
+    assert trial.checks.late is True
+    assert trial.checks.loss is True
+    assert trial.checks.updates_applied == trial.checks.updates_scheduled
+
+
+def must_know_its_sight(trial: TrialRecord) -> None:
+    several = {"missing", "averaged"} if trial.cell.replicas_in_sync > 1 else set()
+    assert trial.checks.sight is not None
+    assert set(trial.checks.sight) == {"doubled", "delayed", *several}
+    assert min(trial.checks.sight.values()) > 10
