@@ -14,6 +14,7 @@ from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, Coll
 from harness.spec.entry import KEEP
 from harness.spec.grouping import THREADS, apart
 from harness.spec.mesh import Mesh
+from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import EXAMPLES, DistributedCell, OwnStepCell
@@ -22,7 +23,7 @@ ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""
-_Expanded = TypeVar("_Expanded", bound=DistributedCell)
+_Expanded = TypeVar("_Expanded", bound=Cell)
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
-    if sweep.work == COLLECTIVE:
-        return _collectives(sweep, catalogue)
+    if sweep.work in OF_OTHER_WORK:
+        return OF_OTHER_WORK[sweep.work](sweep, catalogue)
     if sweep.step:
         return Matrix((OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=sweep.quantity or EXAMPLES.many),))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
@@ -55,8 +56,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         )
     sweep = _with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
-    models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked("model"))
-    sweep = sweep.model_copy(update={"model": list(models)})
+    sweep = _with_model_texts(sweep, catalogue)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     asked, left_out = _sorted_out(_trainings(sweep, catalogue))
@@ -132,6 +132,39 @@ def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
     return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table(cell))
 
 
+def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
+    """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
+    _known_names(sweep, catalogue)
+    if not any(map(catalogue.has_pipeline, catalogue.data)):
+        raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
+    cells, left_out = _sorted_out(_inputs(_with_model_texts(sweep, catalogue), catalogue))
+    appetites = sorted(appetites_of(cells), key=by_table)
+    return Matrix((*appetites, *sorted(cells, key=by_table)), left_out, frozenset(cell.cell_id for cell in appetites))
+
+
+def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftOut]:
+    for point in _product(PipelineCell.model_fields, sweep, catalogue):
+        model, data = point["model"], point["data"]
+        if (misfit := _misfit(catalogue, model, data)) is not None:
+            yield misfit
+        elif not catalogue.has_pipeline(data):
+            yield LeftOut(
+                f"{model} on {data}", f"data: '{data}' stays on the device, without a pipeline: give other data"
+            )
+        else:
+            yield PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
+
+
+OF_OTHER_WORK: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
+"""The matrix of each kind of work that a spec asks for by `work`, but of trainings."""
+
+
+def _with_model_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
+    """The same with models in their one spelling."""
+    models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked("model"))
+    return sweep.model_copy(update={"model": list(models)})
+
+
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     """Where nobody asked for names and an engine lacks the defaults: as many of its own, its first."""
     own: dict[str, list[str]] = {}
@@ -155,8 +188,14 @@ def training_base_of(cell: TrainingCell) -> TrainingCell:
 
 
 def base_of(cell: Cell) -> Cell:
-    """The cell that `cell` is compared with first: `training_base_of` of a training, of other work the cell itself."""
-    return training_base_of(cell) if isinstance(cell, TrainingCell) else cell
+    """The cell that `cell` is compared with first: `training_base_of` of a training, what the model takes of a
+    pipeline, of other work the cell itself."""
+    match cell:
+        case TrainingCell():
+            return training_base_of(cell)
+        case PipelineCell():
+            return cell.appetite
+    return cell
 
 
 def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[TrainingCell, ...]:
@@ -171,8 +210,8 @@ def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[Trainin
 
 
 def bases_of(cell: Cell, catalogue: Catalogue) -> tuple[Cell, ...]:
-    """`training_bases_of` of a training, of other work the cell itself."""
-    return training_bases_of(cell, catalogue) if isinstance(cell, TrainingCell) else (cell,)
+    """`training_bases_of` of a training, of other work `base_of`."""
+    return training_bases_of(cell, catalogue) if isinstance(cell, TrainingCell) else (base_of(cell),)
 
 
 BasesOf = Callable[[Cell], tuple[str, ...]]
@@ -204,10 +243,10 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
     keys = [key for key in OUTER_FIRST if key in cell_keys and key in ASKED and ASKED[key].values]
     for values in itertools.product(*(sweep.asked(key) for key in keys)):
         point = dict(zip(keys, values, strict=True))
-        traits = catalogue.strategies[point["strategy"]]
-        for key, axis in TABLE.items():
-            if axis.takers is not None and axis.takers.dropped and not axis.takers.are(traits):
-                point.pop(key, None)
+        for key, axis in ((key, TABLE[key]) for key in keys if key in TABLE):
+            takers = axis.takers
+            if takers is not None and takers.dropped and not takers.are(catalogue.strategies[point["strategy"]]):
+                point.pop(key)
         if "model" in point and "data" not in sweep.model_fields_set:
             point["data"] = catalogue.model_traits(point["model"]).data or point["data"]
         yield point
@@ -216,7 +255,7 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
 def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
     for point in _product(TrainingCell.model_fields, sweep, catalogue):
         at = TrainingCell.model_construct(**point)
-        reason = _misfit(catalogue, at) or _nonsense(catalogue, at) or _undivided(at)
+        reason = _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at)
         if reason is not None:
             yield reason
             continue
@@ -285,14 +324,14 @@ def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
     return known.strategies if known is not None else _able(catalogue, lambda traits: traits.takes_own_op)
 
 
-def _misfit(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
+def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
     """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
-    combination = f"{at.model} on {at.data}"
-    if is_own_code(at.data) and not is_own_code(at.model):
+    combination = f"{model} on {data}"
+    if is_own_code(data) and not is_own_code(model):
         return LeftOut(combination, OWN_DATA_ALONE)
-    takes = catalogue.model_traits(at.model).takes
+    takes = catalogue.model_traits(model).takes
     fitting = (*takes, "anything")
-    if not takes or catalogue.data_gives(at.data) in fitting:
+    if not takes or catalogue.data_gives(data) in fitting:
         return None
     names = [name for name in catalogue.data if catalogue.data_gives(name) in fitting]
     return LeftOut(combination, f"it takes {' or '.join(takes)}: --data {' or '.join(names)}")
@@ -366,6 +405,6 @@ def must_be_known(key: str, given: Iterable[str], valid: list[str], or_like: str
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 
 
-def by_table(cell: DistributedCell) -> tuple[Any, ...]:
+def by_table(cell: Cell) -> tuple[Any, ...]:
     keys = type(cell).model_fields
     return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST if key in keys)

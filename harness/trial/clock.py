@@ -42,7 +42,7 @@ class Clock:
 
     As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
     nothing. Where steps wait for their input, so many steps that nobody times come before each window: what is timed is
-    the input's own pace.
+    the input's own pace. Steps that are nothing but their input wait for it, whatever the pilot sees (`waits`).
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Clock:
         tracer: Tracer | None = None,
         prove: Callable[[], None] | None = None,
         ahead: Callable[[], int] = int,
+        waits: bool = False,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -70,6 +71,7 @@ class Clock:
         self._tracing = self._finished = False
         self._warming = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
+        self._waits = waits
         self._untimed = 0
         """Steps that nobody times before the window whose turn it is."""
         self._paused = False
@@ -194,8 +196,9 @@ class Clock:
         """K, and whether steps of which one took so long after a pause wait for their input: while they use up what is
         ready, more is made."""
         waiting = 1 - after_pause / self._pace_in_a_row
-        if waiting > WAITING:
-            self._lead, self._paces = math.ceil(self._ahead / waiting), self._paces[-PILOT_WINDOWS:]
+        if self._ahead and (self._waits or waiting > WAITING):
+            self._lead = math.ceil(self._ahead / max(waiting, WAITING))
+            self._paces = self._paces[-PILOT_WINDOWS:]
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
         sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), min(self._paces)
         needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
