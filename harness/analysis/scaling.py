@@ -104,6 +104,6 @@ def both_bases(
     """(against no strategy, against the strategy's own smallest replica count)."""
     none, own = no_strategy_base(cell.cell, cells), own_base(cell.cell, family)
     return (
-        relate(cell, none, "no_strategy", references) if none else None,
+        relate(cell, none, "no_strategy", references) if none and none.cell.RANKED else None,
         relate(cell, own, "own", references) if own else None,
     )

@@ -343,8 +343,8 @@ class Settings(BaseModel):
         of_sides="a comparison takes no traces; python -m harness sweep --trace does",
     )] = False
     work: Annotated[Literal["training", "collective", "pipeline"], Setting(
-        help="what is measured: training; collective, which is all-reduce and the like by itself; or pipeline, the input "
-        "of a model by itself, beside what the model takes",
+        help="what is measured: training; collective, which is all-reduce and the like by itself; or pipeline, the "
+        "input of a model by itself, beside what the model takes",
     )] = "training"
     step: Annotated[str, Setting(
         help="a training step of your own, package.module:function, in place of model, data and strategy",

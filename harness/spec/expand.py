@@ -148,9 +148,8 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
         if (misfit := _misfit(catalogue, model, data)) is not None:
             yield misfit
         elif not catalogue.has_pipeline(data):
-            yield LeftOut(
-                f"{model} on {data}", f"data: '{data}' stays on the device, without a pipeline: give other data"
-            )
+            reason = f"data: '{data}' stays on the device, without a pipeline: give other data"
+            yield LeftOut(f"{model} on {data}", reason)
         else:
             yield PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
 

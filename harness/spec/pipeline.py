@@ -74,13 +74,13 @@ class _OfModel(_Fed):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """The kind of work, and every key but those whose values compete."""
+        """That the work is a model's input, and every key but those whose values compete."""
         keys = type(self).model_fields
-        return {TAG: self.tag, **{key: self.get(key) for key in OUTER_FIRST if key in keys and key not in COMPETING}}
+        return {TAG: PIPELINE, **{key: self.get(key) for key in OUTER_FIRST if key in keys and key not in COMPETING}}
 
     def scope_label(self, ranked: Sequence[Cell]) -> str:
-        """`the input of mnist_cnn on digits, virtual-cpu`."""
-        return f"{self._what} of {head(self)}"
+        """`input of mnist_cnn on digits, virtual-cpu`."""
+        return f"input of {head(self)}"
 
     def in_words(self, all_cores: int = 0) -> str:
         """`the input, batch 64, cache none`."""
@@ -112,6 +112,9 @@ class AppetiteCell(_OfModel):
     """A model's training step without a strategy, on batches that lie on its device already."""
 
     kind: Literal["appetite"] = "appetite"
+
+    RANKED: ClassVar[bool] = False
+    """It is no input: what competes is compared with it."""
 
     @property
     def training(self) -> TrainingCell:

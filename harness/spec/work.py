@@ -125,6 +125,8 @@ class Cell(BaseModel, ABC):
     """Keys beside the table's in which cells of the kind may differ that are alive together and take turns."""
     COMPANY: ClassVar[str] = ""
     """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
+    RANKED: ClassVar[bool] = True
+    """Whether its cells compete; others are only compared with."""
 
     @property
     @abstractmethod

@@ -16,9 +16,9 @@ from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines, run_sentences
-from harness.report.words.collectives import collective_lines
 from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
+from harness.report.words.own import own_lines
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import OWN_INTERVAL, listed, sentence, significant
@@ -29,8 +29,8 @@ _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, "windows")),
-    (88, ("#", "cell", EXAMPLES.unit, OVER, "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, "the limit", "windows")),
+    (88, ("#", "cell", EXAMPLES.unit, OVER, "the limit", "windows")),
     (0, ("cell", EXAMPLES.unit, "windows")),
 )
 """From how many columns of the terminal which columns of the table have room; None is all."""
@@ -56,10 +56,9 @@ def run_text(
 
 
 def _answer(summary: RunSummary) -> Sequence[str]:
-    """The answer of each ranking; of collectives that of all sizes together."""
-    if not all(map(of_collectives, summary.workloads)):
-        return answer_lines(summary)
-    return [*collective_lines(summary), *run_sentences(summary)]
+    """The answer of each ranking, or what is told of all work together."""
+    own = own_lines(summary)
+    return answer_lines(summary) if own is None else [*own, *run_sentences(summary)]
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:

@@ -103,8 +103,8 @@ def batches_ahead(
 
 
 def ahead_on_device(dataset: "tf.data.Dataset", kind: str, device: str) -> "tf.data.Dataset":
-    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them; for a
-    `kind` that TensorFlow's prefetching does not know, a TPU, as it is.
+    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them. For
+    a TPU, a `kind` that TensorFlow's prefetching does not know, it stays as it is.
 
     On the host's own processor both lie in its memory and nothing is copied. A step whose arguments came by such a
     copy was seen to take the memory of its activations from the system anew each time, for twice its processor time.
