@@ -16,7 +16,7 @@ from harness.report.tables.table import Head, Table
 from harness.report.tables.validation import turn_words
 from harness.report.words.exactness import ranking_note
 from harness.report.words.over import base_case, has_whole_machine, over_base
-from harness.report.words.pipelines import LIMITS
+from harness.report.words.pipelines import IS_LIMIT, LIMITS
 from harness.report.words.text import (
     NOT_JUDGED,
     NOTHING,
@@ -75,7 +75,7 @@ def _compared(work: WorkloadSummary) -> tuple[Field, ...]:
     return (
         ("model takes", True, told(lambda model, _: significant(model.appetite.value))),
         (over_base(work), True, told(lambda _, one: f"{significant(one.headroom.value)}× {plus_minus(one.headroom)}")),
-        ("the limit", False, told(lambda _, one: LIMITS.get(one.limit, NOTHING))),
+        (IS_LIMIT, False, told(lambda _, one: LIMITS.get(one.limit, NOTHING))),
         ("processors to feed it", True, told(lambda _, one: _processors(one))),
     )
 

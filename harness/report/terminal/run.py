@@ -19,6 +19,7 @@ from harness.report.words.answer import answer_lines, run_sentences
 from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.own import own_lines
+from harness.report.words.pipelines import IS_LIMIT
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import OWN_INTERVAL, listed, sentence, significant
@@ -29,8 +30,8 @@ _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, "the limit", "windows")),
-    (88, ("#", "cell", EXAMPLES.unit, OVER, "the limit", "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT, "windows")),
+    (88, ("#", "cell", EXAMPLES.unit, OVER, IS_LIMIT, "windows")),
     (0, ("cell", EXAMPLES.unit, "windows")),
 )
 """From how many columns of the terminal which columns of the table have room; None is all."""

@@ -7,6 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.pipelines import fed_models
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.errors import UsageError
@@ -18,6 +19,7 @@ from harness.report.figures import (
     network_figure,
     ops_figure,
     phases_figure,
+    pipelines_figure,
     ranking_figure,
     steps_figure,
     throughput_figure,
@@ -75,6 +77,15 @@ def collectives(source: PageSource) -> Section | None:
     parts.append(_part("collectives-latency", (), latency_table(source.summary), open_table=True))
     filled = tuple(part for part in parts if part is not None)
     return Section("collectives", "Collectives", "figures.html.j2", filled) if filled else None
+
+
+def pipelines(source: PageSource) -> Section | None:
+    """What each input gives of what its model takes."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        return _part(slug, (pipelines_figure(fed_models(work), f"{slug}-figure"),))
+
+    return by_workload(source, "pipelines", "The input beside the model", part)
 
 
 def scaling(source: PageSource) -> Section | None:
