@@ -114,7 +114,7 @@ class CellTrials:
     @property
     def unproved(self) -> str | None:
         """What was left unproved in a trial; None where nothing was, and of what is no rival of others."""
-        if not self.cell.RANKED:
+        if not self.cell.competes:
             return None
         return next((problem.reason for problem in self.problems if problem.status == "unproved"), None)
 

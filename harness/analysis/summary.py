@@ -83,7 +83,7 @@ class WorkloadSummary:
     def unranked(self) -> tuple[CellSummary, ...]:
         """The measured cells that no ranking takes in, because they are unproved."""
         left_out = (cell for cell in self.cells if cell.place is None and cell.measured is not None)
-        return tuple(cell for cell in left_out if cell.trials.cell.RANKED)
+        return tuple(cell for cell in left_out if cell.trials.cell.competes)
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _summarise_workload(
     for cell in members:
         families[family(cell.cell)].append(cell)
     references = references_of(members)
-    competing = [cell for cell in members if cell.measured is not None and cell.cell.RANKED]
+    competing = [cell for cell in members if cell.measured is not None and cell.cell.competes]
     ranked = [cell for cell in competing if cell.status == "ok" or rank_unproved]
     places = rank((cell.cell_id for cell in ranked), layout, judged)
     place_of = {place.cell_id: place for place in places}

@@ -22,6 +22,8 @@ GATES: dict[str, GateName] = {
     APPETITE: "instrument",
 }
 """The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
+INSTRUMENTED = (TRAINING, PIPELINE)
+"""Kinds of work of which something may be left out; the gate is then an instrument's."""
 NEEDED = {
     "reduction": "sums over replicas were not checked",
     "update": "no update was held against a reference",
@@ -59,7 +61,8 @@ class Checks(RecordModel):
     the full gate are None. `collective` is that of a collective by itself: every element that any replica received was
     exact before the first window (`reduction`) and after the last (`late`), and all else is None. `pipeline` is that of
     an input by itself: `batches`, `examples`, `order` and `late`, and all else is None. `instrument` is that
-    of a step with something left out (`harness.record.explain`), whose first updates were whole.
+    of a step with something left out (`harness.record.explain`), whose first updates were whole, or of a pipeline that
+    is cut off, of which a pass was followed.
     """
 
     gate: GateName = "full"

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
+from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
-from harness.spec.entry import KEEP
-from harness.spec.grouping import THREADS, apart
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.sweep import ASKED, Sweep
@@ -21,8 +20,6 @@ from harness.spec.work import EXAMPLES, DistributedCell, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
-BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
-"""What a base case has, whatever the cell."""
 _Expanded = TypeVar("_Expanded", bound=Cell)
 
 
@@ -151,7 +148,9 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
             reason = f"data: '{data}' stays on the device, without a pipeline: give other data"
             yield LeftOut(f"{model} on {data}", reason)
         else:
-            yield PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
+            whole = PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
+            yield whole
+            yield from map(whole.cut_behind, sweep.asked("cut"))
 
 
 OF_OTHER_WORK: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
@@ -179,59 +178,6 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     for key, axis in TABLE.items():
         if axis.choices is not None:
             must_be_known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
-
-
-def training_base_of(cell: TrainingCell) -> TrainingCell:
-    """The base case *no strategy, one device* at the same batch: b for weak scaling, G for strong."""
-    return cell.model_copy(update={**BASE, "global_batch_size": cell.batch_size})
-
-
-def base_of(cell: Cell) -> Cell:
-    """The cell that `cell` is compared with first: `training_base_of` of a training, what the model takes of a
-    pipeline, of other work the cell itself."""
-    match cell:
-        case TrainingCell():
-            return training_base_of(cell)
-        case PipelineCell():
-            return cell.appetite
-    return cell
-
-
-def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[TrainingCell, ...]:
-    """*No strategy, one device*, then *no strategy on the whole machine* where `cell` distributes over less than that.
-
-    What anybody would run instead of virtual replicas is one process with all of their cores.
-    """
-    base, cores = training_base_of(cell), catalogue.devices[cell.device].cores or 1
-    if cell.devices_in_sync == 1 or max(1, base.intra_op_threads) >= cores:
-        return (base,)
-    return base, base.model_copy(update={"intra_op_threads": cores})
-
-
-def bases_of(cell: Cell, catalogue: Catalogue) -> tuple[Cell, ...]:
-    """`training_bases_of` of a training, of other work `base_of`."""
-    return training_bases_of(cell, catalogue) if isinstance(cell, TrainingCell) else (base_of(cell),)
-
-
-BasesOf = Callable[[Cell], tuple[str, ...]]
-
-
-def known_bases(cells: Iterable[Cell]) -> BasesOf:
-    """Of a cell the ids of its base cases among `cells`: `base_of`, and the same with the most threads there."""
-    ids: set[str] = set()
-    widest: dict[tuple[object, ...], TrainingCell] = {}
-    for other in cells:
-        ids.add(other.cell_id)
-        if isinstance(other, TrainingCell) and other.is_base:
-            alike = apart(other, THREADS)
-            widest[alike] = max(other, widest.get(alike, other), key=lambda base: base.intra_op_threads)
-
-    def of(cell: Cell) -> tuple[str, ...]:
-        base = base_of(cell)
-        found = (base,) if base == cell else (base, widest.get(apart(base, THREADS), base))
-        return tuple(dict.fromkeys(one.cell_id for one in found if one.cell_id in ids))
-
-    return of
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:

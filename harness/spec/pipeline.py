@@ -5,19 +5,39 @@ step on batches that lie on its device already: by it a pipeline is the limit or
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, Cache
+from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, Axes, Cache, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
+from harness.spec.entry import Asked
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
 from harness.spec.work import TAG, Cell, Shape, Work, fields_of, kind_of_work, of_examples
 
 [PIPELINE] = PIPELINES
 APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)
+Cut = Literal["", "source", "decode", "cache", "shuffle"]
+CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
+"""Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
+_NEEDED_BY: Mapping[Cut, frozenset[str]] = {
+    "source": frozenset(),
+    "decode": frozenset({"parallel_calls", "deterministic"}),
+    "cache": frozenset({"parallel_calls", "deterministic", "cache"}),
+    "shuffle": frozenset({"parallel_calls", "deterministic", "cache", "shuffle_buffer"}),
+}
+"""Axes of the input that make what lies before a cut."""
+OF_PIPELINE = {
+    "cut": Asked(
+        kind=Literal[CUTS],
+        values=(),
+        help="of --work pipeline: stages behind which each pipeline is also measured cut off, to see what each takes: "
+        "{names}",
+    ),
+}
+"""The key of a spec that makes a pipeline's cell beside those of the table."""
 Tokens = Annotated[int, Field(ge=0, le=MOST)]
 
 if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
@@ -45,7 +65,7 @@ else:
 class _OfModel(_Fed):
     """What a pipeline and the model that it feeds have in common: one process with one device, and a batch a step."""
 
-    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({TAG})
+    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({TAG, "cut"})
     COMPANY: ClassVar[str] = PIPELINE
 
     @property
@@ -99,7 +119,7 @@ class _OfModel(_Fed):
     @property
     def short_name(self) -> str:
         """`input-64-cache-none`."""
-        return "-".join([self._what, str(self.batch_size), *(word.replace(" ", "-") for word in sayings(self))])
+        return "-".join([self._what, str(self.batch_size), *sayings(self)]).replace(" ", "-")
 
     @property
     @abstractmethod
@@ -113,8 +133,10 @@ class AppetiteCell(_OfModel):
 
     kind: Literal["appetite"] = "appetite"
 
-    RANKED: ClassVar[bool] = False
-    """It is no input: what competes is compared with it."""
+    @property
+    def competes(self) -> bool:
+        """It is no input: what competes is compared with it."""
+        return False
 
     @property
     def training(self) -> TrainingCell:
@@ -133,6 +155,28 @@ class PipelineCell(_OfModel, _Input):
     """The input pipeline of a training without a strategy, by itself: a step draws one batch of `batch_size`."""
 
     kind: Literal["pipeline"] = "pipeline"
+    cut: Cut = ""
+    """The stage behind which it is cut off: a step then draws as many examples, and no batch. Empty is all of it."""
+
+    @property
+    def competes(self) -> bool:
+        """What is cut off is no input of a training."""
+        return not self.cut
+
+    def identity(self) -> dict[str, Any]:
+        """As of all of this company; where nothing is cut off, that is not said."""
+        values = super().identity()
+        return values if self.cut else {key: value for key, value in values.items() if key != "cut"}
+
+    def cut_behind(self, cut: Cut) -> "PipelineCell":
+        """The same up to a stage, with the axes of what comes after at their defaults. Without a cache there is nothing
+        between decoding and shuffling, and data of one's own come decoded."""
+        if cut == "cache" and self.cache == "none":
+            cut = "decode"
+        if cut == "decode" and is_own_code(self.data):
+            cut = "source"
+        later = set(_Input.model_fields) - set(_Fed.model_fields) - _NEEDED_BY[cut]
+        return self.model_copy(update={"cut": cut, **{key: Axes.model_fields[key].default for key in later}})
 
     @property
     def appetite(self) -> AppetiteCell:
@@ -141,7 +185,7 @@ class PipelineCell(_OfModel, _Input):
 
     @property
     def _what(self) -> str:
-        return "input"
+        return f"input until {self.cut}" if self.cut else "input"
 
 
 def appetites_of(cells: Iterable[PipelineCell]) -> tuple[AppetiteCell, ...]:

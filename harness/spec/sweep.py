@@ -20,7 +20,7 @@ from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
-from harness.spec.pipeline import PIPELINE
+from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.visible import quoted
 
 
@@ -41,7 +41,7 @@ def _least(key: str) -> str:
     return "".join(f", at least {value}" for value in least if value not in (0, 1))
 
 
-ASKED = _asked() | OF_COLLECTIVE
+ASKED = _asked() | OF_COLLECTIVE | OF_PIPELINE
 """Axes of a spec, by key."""
 AXES: frozenset[str] = frozenset(ASKED)
 """Keys whose value is a list."""
@@ -64,7 +64,7 @@ SPELLINGS: dict[str, Spelling] = {key: of.spelling for key, of in ASKED.items() 
 
 OF_STEP = ("step", "amount", "quantity")
 """Keys of a training step of the user's own, whose cell has them."""
-OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_STEP)
+OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
@@ -169,7 +169,7 @@ class OtherWork(NamedTuple):
 
 OTHER_WORKS = {
     COLLECTIVE: OtherWork(OF_COLLECTIVE, UNASKED, "sends buffers and trains nothing"),
-    PIPELINE: OtherWork((), {}, "draws batches in one process and trains nothing"),
+    PIPELINE: OtherWork(OF_PIPELINE, {}, "draws batches in one process and trains nothing"),
 }
 """By the value of `work`."""
 
@@ -262,7 +262,9 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
 def _counts(sweep: Sweep) -> dict[str, int]:
     """How many values each axis of the product has, 1 where the strategy chooses. An axis of several keys has those
     of all, and their names."""
-    axes = [axis.kinds or (key,) for key, axis in TABLE.items()] + [(key,) for key in OF_COLLECTIVE]
+    axes = [axis.kinds or (key,) for key, axis in TABLE.items()] + [
+        (key,) for of in OTHER_WORKS.values() for key in of.own
+    ]
     given = [[key for key in keys if sweep.asked(key)] for keys in axes]
     return {" and ".join(keys): sum(len(sweep.asked(key)) for key in keys) for keys in given if keys}
 

@@ -125,8 +125,6 @@ class Cell(BaseModel, ABC):
     """Keys beside the table's in which cells of the kind may differ that are alive together and take turns."""
     COMPANY: ClassVar[str] = ""
     """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
-    RANKED: ClassVar[bool] = True
-    """Whether its cells compete; others are only compared with."""
 
     @property
     @abstractmethod
@@ -222,6 +220,11 @@ class Cell(BaseModel, ABC):
     def is_base(self) -> bool:
         """Whether others are compared with it: a training without a strategy."""
         return False
+
+    @property
+    def competes(self) -> bool:
+        """Whether a ranking may have it; what does not compete is only held beside others."""
+        return True
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

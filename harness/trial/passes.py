@@ -5,7 +5,7 @@ An example is known by a digest of its input and its target.
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,12 @@ DIGEST_BYTES = 8
 
 def digests_of(x: "Array", y: "Array") -> list[int]:
     """Of each example of a batch."""
-    return [_digest(inputs.tobytes() + targets.tobytes()) for inputs, targets in zip(x, y, strict=True)]
+    return [digest_of(example) for example in zip(x, y, strict=True)]
 
 
-def _digest(data: bytes) -> int:
+def digest_of(example: "Iterable[Array | bytes]") -> int:
+    """Of one example, its parts one after the other."""
+    data = b"".join(part if isinstance(part, bytes) else part.tobytes() for part in example)
     return int.from_bytes(hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest(), "little")
 
 

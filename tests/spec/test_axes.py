@@ -30,10 +30,10 @@ from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
+from harness.spec.bases import base_of, training_base_of
 from harness.spec.cell import LATER, TrainingCell, cell_names
 from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.entry import KEEP, left_out
-from harness.spec.expand import base_of, training_base_of
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
 from harness.spec.naming import value_words
 from harness.spec.sweep import ASKED, AXES, HELP

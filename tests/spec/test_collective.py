@@ -11,9 +11,9 @@ from harness.report.words.names import names_of
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
+from harness.spec.bases import base_of
 from harness.spec.cell import Cell, cell_names, trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
-from harness.spec.expand import base_of
 from harness.spec.grouping import COMPETING, experiment
 from harness.trial.engines import catalogue_of
 from tests.axes import KEYS_OF_COLLECTIVES, collectives_of

@@ -23,6 +23,8 @@ from harness.engines.tensorflow.data.pipeline import (
     batches_ahead,
     bytes_each,
     drawn_order,
+    endless_examples,
+    options_of,
     pipeline,
     plain_pass,
 )
@@ -41,7 +43,7 @@ from harness.spec.pipeline import PipelineCell
 from harness.trial.array_cache import cached_arrays
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
-from harness.trial.passes import KnownPass, digests_of, judge_batch
+from harness.trial.passes import KnownPass, digest_of, digests_of, judge_batch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +63,7 @@ class PipelineTrial(Attempt):
 
     def _measure(self) -> None:
         check_loop(self._request.plant, None)
-        self._checks.gate = "pipeline"
+        self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
         self._enter("build")
         feed = feed_of(self._request)
         self._outcome.resources = self._resources(feed.devices)
@@ -99,7 +101,7 @@ class PipelineTrial(Attempt):
         self._outcome.trace = tracer.record if tracer else None
         self._enter("check")
         self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(names)
-        if known is not None:
+        if known is not None and not feed.cell.cut:
             self._follow_last(known, batches)
 
     def _known(self, feed: "Feed") -> KnownPass | None:
@@ -114,17 +116,28 @@ class PipelineTrial(Attempt):
 
     def _follow_first(self, feed: "Feed", known: KnownPass, batches: "Batches", first: "tuple[Array, Array]") -> None:
         """Judge the first pass, of which the first batch is drawn already."""
-        digests = self._looked_at(feed, first)
         count = len(known.digests)
-        while len(digests) < count:
-            digests += self._looked_at(feed, batches.next_arrays())
-            self._alive()
+        if feed.cell.cut:
+            digests = self._examples_of(feed, count)
+        else:
+            digests = self._looked_at(feed, first)
+            while len(digests) < count:
+                digests += self._looked_at(feed, batches.next_arrays())
+                self._alive()
         digests = digests[:count]
         self._judge("examples", known.judge(digests))
         if feed.cell.deterministic and known.order_unknown:
             self._checks.detail["order"] = known.order_unknown
         elif feed.cell.deterministic:
             self._judge("order", known.judge_order(digests, feed.order(count)))
+
+    def _examples_of(self, feed: "Feed", count: int) -> list[int]:
+        """Those of a pass of a pipeline that is cut, of whose timed steps only the last example is seen."""
+        digests = []
+        for example in feed.examples().take(count).as_numpy_iterator():
+            digests.append(digest_of(example))
+            self._alive()
+        return digests
 
     def _looked_at(self, feed: "Feed", batch: "tuple[Array, Array]") -> list[int]:
         self._judge("batches", judge_batch(*batch, feed.like, feed.cell.batch_size))
@@ -172,15 +185,20 @@ class Feed:
     vocabulary: Vocabulary | None
     stages: list[str] = field(default_factory=list)
     """Of the pipeline, once it was built."""
+    _cut_off: "tf.data.Dataset | None" = None
 
     def dataset(self) -> "tf.data.Dataset":
-        """Endless batches, each on the device before it is asked for."""
+        """Endless batches, each on the device before it is asked for. Of a pipeline that is cut, of each so many
+        examples the last: all are made, and none is copied into a batch, whose cost comes after the cut."""
+        size = self.cell.batch_size
+        if self.cell.cut:
+            return self.examples().shard(size, size - 1)
         made = pipeline(
             self.source,
             self._data_dir,
             self.input_shape,
             self.classes,
-            self.cell.batch_size,
+            size,
             self.request.seed,
             cell=self.cell,
             vocabulary=self.vocabulary,
@@ -188,6 +206,25 @@ class Feed:
         )
         self.stages[:] = stages_of(made)
         return ahead_on_device(made, self.cell.device, self.devices.names[0])
+
+    def examples(self) -> "tf.data.Dataset":
+        """What comes out where the pipeline is cut, one by one and without end."""
+        if self._cut_off is None:
+            made = endless_examples(
+                self.source,
+                self._data_dir,
+                self.input_shape,
+                self.classes,
+                self.request.seed,
+                (0, 1),
+                self.cell,
+                self.vocabulary,
+                self.request.scratch,
+                self.cell.cut,
+            )
+            self.stages[:] = stages_of(made)
+            self._cut_off = made.with_options(options_of(self.info))
+        return self._cut_off
 
     @property
     def ahead(self) -> int:
@@ -210,7 +247,9 @@ class Feed:
         return math.ceil(len(known.digests) / self.cell.batch_size)
 
     def order(self, count: int) -> list[int]:
-        """The numbers of the first pass's examples, in the order in which the seed has them."""
+        """The numbers of the first pass's examples, in the order in which the seed has them, or the source."""
+        if self.cell.cut not in ("", "shuffle"):
+            return list(range(count))
         buffer = next(int(found[1]) for stage in self.stages if (found := _SHUFFLE.fullmatch(stage)))
         numbers = drawn_order(self.info, count, buffer, self.request.seed).take(count).batch(count)
         return [int(number) for number in next(iter(numbers)).numpy()]
@@ -227,7 +266,8 @@ class Feed:
         if self.source.gives == "own":
             first, second = self._read(alive), self._read(alive)
             return KnownPass.of_two(self.source.name, first, second)
-        key = repr((self.cell.data, self.request.data_dir, self.input_shape, self.vocabulary)).encode()
+        raw = self.cell.cut == "source"
+        key = repr((self.cell.data, self.request.data_dir, self.input_shape, self.vocabulary, raw)).encode()
         arrays = cached_arrays(
             self.request.scratch,
             "pass",
@@ -239,18 +279,23 @@ class Feed:
 
     def _read(self, alive: Callable[[], None]) -> list[int]:
         digests: list[int] = []
-        for x, y in self._plain().batch(READ_AT_ONCE).as_numpy_iterator():
-            digests += digests_of(x, y)
+        raw = self.cell.cut == "source"  # pictures may differ in size
+        for found in self._plain().batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
+            digests += [digest_of([part[0] for part in found])] if raw else digests_of(*found)
             self._must_not_be_more_than(len(digests))
             alive()
         return digests
 
     def _must_not_be_more_than(self, examples: int) -> None:
-        most = min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(self._plain()))
+        known = plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
+        most = min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(known))
         if examples > most:
             raise Unprovable(f"a pass of '{self.source.name}' is longer than the {most:,} examples that are followed")
 
     def _plain(self) -> "tf.data.Dataset":
+        """What a pass should have, where the pipeline is cut if it is."""
+        if self.cell.cut == "source":
+            return self.source.examples(self._data_dir)
         return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
 
     @property

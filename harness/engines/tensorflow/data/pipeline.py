@@ -12,7 +12,7 @@ from harness.engines.tensorflow.data.images import check_input_shape, fit
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
-from harness.spec.pipeline import PipelineCell
+from harness.spec.pipeline import Cut, PipelineCell
 from harness.trial.examples import GATE_SEED, random_batch, shifted
 
 if TYPE_CHECKING:
@@ -65,20 +65,42 @@ def pipeline(
 
     if source.on_device:
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
+    asked: InputKeys = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
+    batches = _batched(source, examples, global_batch)
+    if asked.prefetch:
+        batches = batches.prefetch(asked.prefetch)
+    return batches.with_options(options_of(source.info(data_dir)))
+
+
+def endless_examples(
+    source: Source,
+    data_dir: Path,
+    input_shape: tuple[int, ...],
+    classes: int,
+    seed: int,
+    shard: tuple[int, int],
+    asked: InputKeys,
+    vocabulary: "Vocabulary | None",
+    scratch: str,
+    cut: Cut = "",
+) -> "tf.data.Dataset":
+    """The examples of `pipeline` before they are batched, pass after pass; of one that is `cut` behind a stage, what
+    comes out there."""
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
     read = source.examples(data_dir)
-    asked: InputKeys = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    if cut == "source":
+        return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
+    if cut == "decode":
+        return examples.repeat()
     own = None if info.examples is None else max(1, info.examples // of)
     room = max(1, CACHE_BYTES // bytes_each(examples))
     buffer = min(asked.shuffle_buffer or own or UNCOUNTED, own or math.inf, room)
     if asked.cache != "auto" or (own or math.inf) <= room:
-        examples = cached(examples, asked.cache, source.name, own, scratch, at_once=buffer != own)
-    batches = _batched(source, _shuffled(examples, int(buffer), seed), global_batch)
-    if asked.prefetch:
-        batches = batches.prefetch(asked.prefetch)
-    return batches.with_options(_options(info))
+        examples = cached(examples, asked.cache, source.name, own, scratch, at_once=buffer != own or bool(cut))
+    return examples.repeat() if cut == "cache" else _shuffled(examples, int(buffer), seed)
 
 
 ON_DEVICE = 2
@@ -245,7 +267,7 @@ def drawn_order(info: DataInfo, count: int, buffer: int, seed: int) -> "tf.data.
     pass after pass: its shuffling, of their numbers alone."""
     import tensorflow as tf
 
-    return _shuffled(tf.data.Dataset.range(count), buffer, seed).with_options(_options(info))
+    return _shuffled(tf.data.Dataset.range(count), buffer, seed).with_options(options_of(info))
 
 
 def _shuffled(examples: "tf.data.Dataset", buffer: int, seed: int) -> "tf.data.Dataset":
@@ -264,7 +286,7 @@ def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data
     return _of_one_shape(batches) if source.gives == "own" else batches
 
 
-def _options(info: DataInfo) -> "tf.data.Options":
+def options_of(info: DataInfo) -> "tf.data.Options":
     """What TensorFlow may change of the pipeline by itself: nothing that a timed window would notice."""
     import tensorflow as tf
 
