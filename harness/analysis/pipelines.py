@@ -10,7 +10,7 @@ from typing import Literal
 from harness.analysis.cells import Measured
 from harness.analysis.estimates.intervals import Interval, compare
 from harness.analysis.summary import CellSummary, WorkloadSummary
-from harness.spec.pipeline import AppetiteCell, PipelineCell
+from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
 
 Limit = Literal["later", "now", "undecided", "cannot_know", "not_judged"]
 
@@ -63,6 +63,37 @@ def by_cell(models: Sequence[FedModel]) -> dict[str, tuple[FedModel, FedBy]]:
     return {fed.summary.cell_id: (model, fed) for model in models for fed in model.inputs}
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What a pipeline gives that is cut off behind a stage, or all of it."""
+
+    pipeline: CellSummary
+    """All of it."""
+    cut: Cut
+    """Empty is all of it."""
+    rate: Interval
+    cpu_seconds_each: float | None
+    """Of all stages up to there."""
+
+
+def stages_of(work: WorkloadSummary) -> tuple[Stage, ...]:
+    """Of each pipeline that was measured cut off, too: behind each stage, and whole."""
+    cuts = {cell.trials.cell: cell for cell in work.cells if not cell.trials.cell.competes}
+    found = []
+    for whole in work.cells:
+        cell = whole.trials.cell
+        if isinstance(cell, PipelineCell) and cell.competes:
+            wanted = dict.fromkeys(cell.cut_behind(cut) for cut in CUTS)
+            own = [(cut.cut, cuts[cut]) for cut in wanted if cut in cuts]
+            parts = [*own, ("", whole)] if own else []
+            found += [
+                Stage(whole, cut, one.measured.throughput, one.measured.cpu_seconds_each)
+                for cut, one in parts
+                if one.measured is not None
+            ]
+    return tuple(found)
+
+
 def of_pipelines(work: WorkloadSummary) -> bool:
     """Whether a ranking is of input pipelines."""
     return any(isinstance(cell.trials.cell, PipelineCell) for cell in work.cells)
@@ -70,7 +101,7 @@ def of_pipelines(work: WorkloadSummary) -> bool:
 
 def _feeds(one: CellSummary, model: AppetiteCell) -> bool:
     cell = one.trials.cell
-    return isinstance(cell, PipelineCell) and cell.appetite == model
+    return isinstance(cell, PipelineCell) and cell.competes and cell.appetite == model
 
 
 def _fed_by(one: CellSummary, taken: Measured, judged: bool) -> FedBy | None:

@@ -262,9 +262,8 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
 def _counts(sweep: Sweep) -> dict[str, int]:
     """How many values each axis of the product has, 1 where the strategy chooses. An axis of several keys has those
     of all, and their names."""
-    axes = [axis.kinds or (key,) for key, axis in TABLE.items()] + [
-        (key,) for of in OTHER_WORKS.values() for key in of.own
-    ]
+    own = ((key,) for of in OTHER_WORKS.values() for key in of.own)
+    axes = [*(axis.kinds or (key,) for key, axis in TABLE.items()), *own]
     given = [[key for key in keys if sweep.asked(key)] for keys in axes]
     return {" and ".join(keys): sum(len(sweep.asked(key)) for key in keys) for keys in given if keys}
 

@@ -74,7 +74,7 @@ class PipelineTrial(Attempt):
         names = feed.devices.names
         self._enter("first_step")
         batches = Batches(feed)
-        first = batches.next_arrays()
+        first = [] if feed.cell.cut else self._looked_at(feed, batches.next_arrays())
         self._enter("check")
         known = self._known(feed)
         if known is not None:
@@ -114,16 +114,15 @@ class PipelineTrial(Attempt):
                 self._checks.detail["order"] = str(error)
             return None
 
-    def _follow_first(self, feed: "Feed", known: KnownPass, batches: "Batches", first: "tuple[Array, Array]") -> None:
-        """Judge the first pass, of which the first batch is drawn already."""
+    def _follow_first(self, feed: "Feed", known: KnownPass, batches: "Batches", digests: list[int]) -> None:
+        """Judge the first pass, of which the first batch has `digests`. Of a pipeline that is cut no step is taken
+        before: another reader of the same examples has another order."""
         count = len(known.digests)
         if feed.cell.cut:
             digests = self._examples_of(feed, count)
-        else:
-            digests = self._looked_at(feed, first)
-            while len(digests) < count:
-                digests += self._looked_at(feed, batches.next_arrays())
-                self._alive()
+        while len(digests) < count:
+            digests += self._looked_at(feed, batches.next_arrays())
+            self._alive()
         digests = digests[:count]
         self._judge("examples", known.judge(digests))
         if feed.cell.deterministic and known.order_unknown:
@@ -324,7 +323,8 @@ class Batches:
     """The pipeline's batches, one after the other."""
 
     def __init__(self, feed: Feed) -> None:
-        self._batches: Iterator[tuple[Any, Any]] = iter(feed.dataset())
+        self._dataset = feed.dataset()
+        self._batches: Iterator[tuple[Any, Any]] | None = None
         self._size = feed.cell.batch_size
         self._accelerated = any("CPU" not in name for name in feed.devices.names)
         self._last: tuple[Any, Any] | None = None
@@ -337,8 +337,9 @@ class Batches:
 
     def draw(self, count: int) -> None:
         """So many batches, of which the last is kept."""
+        batches = self._batches = self._batches or iter(self._dataset)
         for _ in range(count):
-            self._last = next(self._batches)
+            self._last = next(batches)
         self._drawn += count
 
     def next_arrays(self) -> "tuple[Array, Array]":

@@ -12,6 +12,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
 from harness.report.tables.engines import differing_lines
+from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
@@ -105,7 +106,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
         chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
-        tables += [_noted(chosen, note, width), *_unproved(work, width)]
+        tables += [_noted(chosen, note, width), *_beside(stages_table(work), width), *_unproved(work, width)]
     return tables
 
 
@@ -123,7 +124,11 @@ def _head(name: str, work: WorkloadSummary) -> str:
 
 def _unproved(work: WorkloadSummary, width: int) -> list[Table]:
     """What the ranking leaves out; nothing where it leaves out nothing."""
-    table = unproved_table(work)
+    return _beside(unproved_table(work), width)
+
+
+def _beside(table: Table, width: int) -> list[Table]:
+    """A table that stands by a ranking; nothing where it has no rows."""
     return [_noted(table, table.note, width)] if table.rows else []
 
 

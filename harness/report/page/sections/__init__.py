@@ -7,7 +7,6 @@ from harness.report.page.sections.figures import (
     collectives,
     network,
     ops,
-    pipelines,
     ranking,
     scaling,
     time,
@@ -20,7 +19,6 @@ from harness.report.page.sections.wrong import left_out, problems
 SECTIONS: tuple[Make, ...] = (
     base_run,
     collectives,
-    pipelines,
     ranking,
     scaling,
     time,
