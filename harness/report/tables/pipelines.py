@@ -7,9 +7,9 @@ from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, seconds, si
 from harness.visible import printable
 
 NOTE = (
-    "Each row is the pipeline cut off behind that stage, and the processor time up to there, in passes after the first: "
-    "what a cache holds is not made again. Stages work at the same time, so no time of one alone is told: the slowest "
-    "sets the rate, and processor time adds up. What is cut off hands on examples one by one, without a batch."
+    "Each row is the pipeline cut off behind that stage, and the processor time up to there, in passes after the "
+    "first: what a cache holds is not made again. Stages work at the same time, so no time of one alone is told: the "
+    "slowest sets the rate, and processor time adds up. What is cut off hands on examples one by one, without a batch."
 )
 
 

@@ -10,7 +10,7 @@ from harness.analysis.pipelines import FedModel, fed_models
 from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
 from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
 from harness.report.words.over import has_whole_machine
-from harness.report.words.pipelines import limit_words, lines_of, model_figures, tightest
+from harness.report.words.pipelines import headline_of, lines_of, model_figures
 from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
     STATUS_WORDS,
@@ -19,7 +19,6 @@ from harness.report.words.text import (
     listed,
     plus_minus_now,
     ratio,
-    sentence,
     shortened,
     significant,
 )
@@ -173,7 +172,7 @@ def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: 
     tied, (first, *more) = rivals(work), lines_of(work)
     return AnswerText(
         workload=work.workload.label,
-        headline=sentence(f"{limit_words(tightest(models).fastest)}."),
+        headline=headline_of(models),
         fastest=first,
         verdict="",
         sentences=tuple(filter(None, (*more, left_out_words(work)))),

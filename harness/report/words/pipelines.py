@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.analysis import Interval, RunSummary, WorkloadSummary
 from harness.analysis.pipelines import FedBy, FedModel, fed_models
 from harness.report.words.caveats import is_virtual
-from harness.report.words.text import listed, plus_minus, ratio, significant
+from harness.report.words.text import listed, plus_minus, ratio, sentence, significant
 from harness.visible import plural, printable
 
 IS_LIMIT = "input is the limit"
@@ -80,6 +80,12 @@ def others_words(model: FedModel) -> str:
         if labels
     ]
     return f"Of its {count} inputs: {', '.join(told)}." if told else ""
+
+
+def headline_of(models: tuple[FedModel, ...]) -> str:
+    """Of the model whose input leaves it the least room."""
+    model = tightest(models)
+    return f"{sentence(limit_words(model.fastest))}: {name_of(model)}, {model.fastest.summary.label}."
 
 
 def model_figures(models: tuple[FedModel, ...]) -> Iterator[tuple[str, str, str]]:
