@@ -12,7 +12,7 @@ from harness.analysis.estimates.intervals import Interval, compare
 from harness.analysis.summary import CellSummary, WorkloadSummary
 from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
 
-Limit = Literal["later", "now", "undecided", "cannot_know", "not_judged"]
+InputLimit = Literal["later", "now", "undecided", "cannot_know", "not_judged"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FedBy:
     """That ÷ what the model takes."""
     processors: float | None
     """What it would use to feed the model at the model's own rate."""
-    limit: Limit
+    limit: InputLimit
     """Whether input is the limit `now`, or `later`, once the model takes `headroom` times as much."""
 
 
@@ -113,7 +113,7 @@ def _fed_by(one: CellSummary, taken: Measured, judged: bool) -> FedBy | None:
     return FedBy(one, one.measured.throughput, headroom, processors, _limit(headroom) if judged else "not_judged")
 
 
-def _limit(headroom: Interval) -> Limit:
+def _limit(headroom: Interval) -> InputLimit:
     if headroom.low is None or headroom.high is None:
         return "cannot_know"
     if headroom.low > 1:

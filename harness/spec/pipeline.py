@@ -191,10 +191,3 @@ class PipelineCell(_OfModel, _Input):
 def appetites_of(cells: Iterable[PipelineCell]) -> tuple[AppetiteCell, ...]:
     """Of each model, batch and number of threads once."""
     return tuple(dict.fromkeys(cell.appetite for cell in cells))
-
-
-def appetite_of(cell: Cell) -> AppetiteCell:
-    """The cell as that of a model's appetite; TypeError for other work."""
-    if isinstance(cell, AppetiteCell):
-        return cell
-    raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no model's appetite")

@@ -23,11 +23,9 @@ from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Report, Request
-from harness.record.explain import NO_INPUT
 from harness.spec.collective import COLLECTIVE
-from harness.spec.pipeline import APPETITE, PIPELINE, appetite_of
+from harness.spec.pipeline import APPETITE, PIPELINE
 from harness.spec.work import OWN_STEP, TRAINING
-from harness.trial.trial import Trial
 
 
 def _prepare(request: Request, channel: Channel) -> Outcome:
@@ -112,14 +110,6 @@ def _pipeline(request: Request, channel: Channel) -> Outcome:
     return PipelineTrial(request, channel, classify).run()
 
 
-def _appetite(request: Request, channel: Channel) -> Outcome:
-    """A trial of a training whose step, once its first updates are proved, has batches that lie on the device."""
-    from harness.engines.tensorflow.engine import ENGINE
-
-    training = appetite_of(request.cell).training
-    return Trial(request.model_copy(update={"cell": training, "instrument": NO_INPUT}), channel, ENGINE).run()
-
-
 LOADED: dict[str, Callable[[Request, Callable[[], None]], object]] = {
     TRAINING: _load_training,
     OWN_STEP: lambda request, _: build_step(request.cell.subject),
@@ -138,6 +128,5 @@ TASKS: dict[str, Task] = {
     "own_step": _own_step,
     "collective": _collective,
     "pipeline": _pipeline,
-    "appetite": _appetite,
 }
 """By `Request.task`."""
