@@ -7,6 +7,7 @@ from harness.cli._completion import told_names
 from harness.cli._options import NAMES_MARK
 from harness.spec.axes import SETTINGS, TABLE, Settings
 from harness.spec.collective import OF_COLLECTIVE
+from harness.spec.pipeline import OF_PIPELINE
 from harness.spec.text import text_of
 
 PAGE = Path(__file__).with_name("records.md")
@@ -23,7 +24,8 @@ def tables() -> Mapping[str, str]:
         spelled = {name: asked.help for name, asked in axis.kinds.items()}
         help_ = "; ".join([_told(key, axis.help), *(f"in a spec `{name}`: {words}" for name, words in spelled.items())])
         axes.append((f"`{key}`", help_, _listed(axis.asked)))
-    axes += [(f"`{key}`", _told(key, asked.help), _listed(asked.values)) for key, asked in OF_COLLECTIVE.items()]
+    for key, asked in (OF_COLLECTIVE | OF_PIPELINE).items():
+        axes.append((f"`{key}`", _told(key, asked.help), _listed(asked.values)))
     settings = []
     for key, setting in SETTINGS.items():
         default = Settings.model_fields[key].get_default(call_default_factory=True)

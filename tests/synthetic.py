@@ -13,8 +13,8 @@ from typing import Any
 from harness.record.checks import Checks
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.trial import PHASE_NAMES, Executed, Phases, Resources, TrialRecord, Windows
+from harness.spec.bases import base_of
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import base_of
 from harness.spec.sweep import Sweep
 
 RUN_ID = "20261121T012345Z-default-a1b2"

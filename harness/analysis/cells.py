@@ -113,7 +113,9 @@ class CellTrials:
 
     @property
     def unproved(self) -> str | None:
-        """What was left unproved in a trial; None where nothing was."""
+        """What was left unproved in a trial; None where nothing was, and of what is no rival of others."""
+        if not self.cell.competes:
+            return None
         return next((problem.reason for problem in self.problems if problem.status == "unproved"), None)
 
     @property
@@ -178,7 +180,7 @@ def status_of(counts: Mapping[Status, int]) -> CellStatus:
 
 def marked(words: str, cell: CellTrials) -> str:
     """`words` of a cell, with a mark where it is unproved."""
-    return f"{words} (unproved)" if cell.status == "unproved" else words
+    return f"{words} (unproved)" if cell.unproved is not None else words
 
 
 def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None, trend: float | None) -> Measured:

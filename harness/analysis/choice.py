@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from harness.analysis.summary import CellSummary, RunSummary
 from harness.errors import UsageError
 from harness.spec.axes import TABLE
+from harness.spec.bases import training_base_of
 from harness.spec.cell import Cell, TrainingCell, trained
-from harness.spec.expand import training_base_of
 from harness.spec.grouping import SIDE_BY_SIDE
 
 FASTEST, DISTRIBUTED = "the fastest", "the fastest on several replicas"

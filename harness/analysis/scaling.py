@@ -19,8 +19,8 @@ from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
+from harness.spec.bases import base_of
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import base_of
 from harness.spec.grouping import lies_on_curve
 
 BaseKind = Literal["no_strategy", "own"]
@@ -104,6 +104,6 @@ def both_bases(
     """(against no strategy, against the strategy's own smallest replica count)."""
     none, own = no_strategy_base(cell.cell, cells), own_base(cell.cell, family)
     return (
-        relate(cell, none, "no_strategy", references) if none else None,
+        relate(cell, none, "no_strategy", references) if none and none.cell.competes else None,
         relate(cell, own, "own", references) if own else None,
     )

@@ -82,7 +82,8 @@ class WorkloadSummary:
     @property
     def unranked(self) -> tuple[CellSummary, ...]:
         """The measured cells that no ranking takes in, because they are unproved."""
-        return tuple(cell for cell in self.cells if cell.place is None and cell.measured is not None)
+        left_out = (cell for cell in self.cells if cell.place is None and cell.measured is not None)
+        return tuple(cell for cell in left_out if cell.trials.cell.competes)
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,8 @@ def _summarise_workload(
     for cell in members:
         families[family(cell.cell)].append(cell)
     references = references_of(members)
-    ranked = [cell for cell in members if cell.measured is not None and (cell.status == "ok" or rank_unproved)]
+    competing = [cell for cell in members if cell.measured is not None and cell.cell.competes]
+    ranked = [cell for cell in competing if cell.status == "ok" or rank_unproved]
     places = rank((cell.cell_id for cell in ranked), layout, judged)
     place_of = {place.cell_id: place for place in places}
     twins = _same_experiments(members)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from harness.record.manifest import PlanRecord
+from harness.spec.bases import BasesOf, base_of, known_bases
 from harness.spec.cell import Cell
-from harness.spec.expand import BasesOf, base_of, known_bases
 from harness.spec.grouping import THREADS, apart, turn_takers
 
 MAX_LIVE = 64

@@ -220,7 +220,7 @@ class Engine(Protocol):
 
     def tasks(self) -> Mapping[str, Task]:
         """What a process may be asked besides a trial, by `Request.task`; `own_step` is a user's own training step,
-        `collective` a collective by itself.
+        `collective` a collective by itself, `pipeline` an input pipeline by itself.
 
         Where there is no `prepare` or `preflight`, nothing is to be prepared or tried beforehand.
         """

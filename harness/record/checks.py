@@ -1,20 +1,29 @@
 """The record of a trial's correctness gate: what was checked, what was found, and what could not be proved."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from harness.record.bounds import Whole
 from harness.record.model import RecordModel
 from harness.spec.collective import COLLECTIVE
+from harness.spec.pipeline import APPETITE, PIPELINE
 from harness.spec.work import OWN_STEP, TRAINING
 
 ErrorRatio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Of what is allowed."""
 
-GateName = Literal["full", "own_step", "collective", "instrument"]
-GATES: dict[str, GateName] = {TRAINING: "full", OWN_STEP: "own_step", COLLECTIVE: "collective"}
+GateName = Literal["full", "own_step", "collective", "pipeline", "instrument"]
+GATES: dict[str, GateName] = {
+    TRAINING: "full",
+    OWN_STEP: "own_step",
+    COLLECTIVE: "collective",
+    PIPELINE: "pipeline",
+    APPETITE: "instrument",
+}
 """The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
+INSTRUMENTED = (TRAINING, PIPELINE)
+"""Kinds of work of which something may be left out; the gate is then an instrument's."""
 NEEDED = {
     "reduction": "sums over replicas were not checked",
     "update": "no update was held against a reference",
@@ -26,6 +35,14 @@ NEEDED = {
     "loss": "the reported loss was not held against the mean over the global batch",
 }
 """What the full gate must have shown of a trial that is `ok`, and what is said where it did not."""
+NEEDED_OF_INPUT = {
+    "batches": "no batch was looked at",
+    "examples": "no pass was followed",
+    "late": "no pass after the last window was followed",
+}
+"""The same of an input pipeline by itself."""
+OF_INPUT = ("batches", "examples", "order")
+"""Checks that only an input pipeline by itself has."""
 FAULTS = {
     "missing": "a missing replica",
     "delayed": "a gradient that comes an update late",
@@ -42,8 +59,10 @@ class Checks(RecordModel):
     be made is None, with the reason in `detail`. `own_step` is that of a user's own training step, which shows its
     losses and nothing else: they are finite, and, where each is not None, `losses_agree` and `own_check`; the checks of
     the full gate are None. `collective` is that of a collective by itself: every element that any replica received was
-    exact before the first window (`reduction`) and after the last (`late`), and all else is None. `instrument` is that
-    of a step with something left out (`harness.record.explain`), whose first updates were whole.
+    exact before the first window (`reduction`) and after the last (`late`), and all else is None. `pipeline` is that of
+    an input by itself: `batches`, `examples`, `order` and `late`, and all else is None. `instrument` is that
+    of a step with something left out (`harness.record.explain`), whose first updates were whole, or of a pipeline that
+    is cut off, of which a pass was followed.
     """
 
     gate: GateName = "full"
@@ -66,7 +85,19 @@ class Checks(RecordModel):
     """Own step: its first losses are those of the same step built anew from the same seed and run uncompiled."""
     own_check: bool | None = None
     """What the user's own check said, at each time that it was asked; None where there is none."""
+    batches: bool | None = None
+    """Input: batches of a pass are of the size asked for, and of the shapes and types that the model takes."""
+    examples: bool | None = None
+    """Input: a pass had each example of the source once, unchanged; `late` is that of a pass after the last window."""
+    order: bool | None = None
+    """Input: they came in the order that the seed gives; None where any order was asked for."""
     detail: dict[str, str] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_those_of_an_input(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Where they were not made: records from before there were such have no such keys."""
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if value is not None or key not in OF_INPUT}
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -81,6 +112,9 @@ class Checks(RecordModel):
             "loss": self.loss,
             "losses_agree": self.losses_agree,
             "own_check": self.own_check,
+            "batches": self.batches,
+            "examples": self.examples,
+            "order": self.order,
         }
         return tuple(name for name, passed in named.items() if passed is False)
 
@@ -98,7 +132,10 @@ class Checks(RecordModel):
             return None if self.late else "what was received after the last window was not looked at"
         if self.gate == "instrument":
             return "an instrument: something is left out of its step"
-        found = [f"{name}: {self.detail.get(name, why)}" for name, why in NEEDED.items() if getattr(self, name) is None]
+        needed = NEEDED
+        if self.gate == "pipeline":
+            needed = NEEDED_OF_INPUT | {name: said for name, said in self.detail.items() if name == "order"}
+        found = [f"{name}: {self.detail.get(name, why)}" for name, why in needed.items() if getattr(self, name) is None]
         return "; ".join([*found, *self._unseen]) or None
 
     @property
@@ -119,5 +156,7 @@ class Checks(RecordModel):
             return self.loss_finite is True
         if self.gate == "collective":
             return self.reduction is True and self.late is True
+        if self.gate == "pipeline":
+            return self.unproved is None
         made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
         return all(made) and self.updates_applied is not None

@@ -18,6 +18,7 @@ from harness.record.proof import ProofRecord
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_PROCESS
 from harness.spec.collective import COLLECTIVE
+from harness.spec.pipeline import PIPELINE
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
 
 FOLDER = Path(__file__).with_name("schema")
@@ -57,6 +58,30 @@ _COLLECTIVES_GATE = _checks(
     reduction=_PASSED,
     late=_PASSED,
 )
+_INPUTS_GATE = _checks(
+    ["gate", "batches", "examples", "late"],
+    gate={"const": "pipeline"},
+    batches=_PASSED,
+    examples=_PASSED,
+    order=_NOT_FAILED,
+    late=_PASSED,
+)
+
+
+def _gate_of_work() -> dict[str, Any]:
+    """What the checks must say whose gate is passed, by the kind of work."""
+    own_step = {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}
+    gates = (
+        (own_step, _OWN_STEPS_GATE),
+        (_has(TAG, COLLECTIVE), _COLLECTIVES_GATE),
+        (_has(TAG, PIPELINE), _INPUTS_GATE),
+    )
+    found = _FULL_GATE
+    for kind, gate in reversed(gates):
+        found = {"if": {"properties": {"cell": kind}}, "then": gate, "else": found}
+    return found
+
+
 _MEASURED_HAS_FIGURES: dict[str, Any] = {
     "if": {"properties": {"status": {"enum": list(MEASURED)}}},
     "then": {
@@ -65,15 +90,7 @@ _MEASURED_HAS_FIGURES: dict[str, Any] = {
         "anyOf": [{"properties": {key: {"type": "number"}}, "required": [key]} for key, _ in RATE_KEYS.values()],
         "if": {"properties": {"status": {"const": "unproved"}}},
         "then": {"properties": {"reason": {"type": "string", "minLength": 1}}, "required": ["reason"]},
-        "else": {
-            "if": {"properties": {"cell": {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}}},
-            "then": _OWN_STEPS_GATE,
-            "else": {
-                "if": {"properties": {"cell": _has(TAG, COLLECTIVE)}},
-                "then": _COLLECTIVES_GATE,
-                "else": _FULL_GATE,
-            },
-        },
+        "else": _gate_of_work(),
     },
     "else": {"properties": {key: {"type": "null"} for key, _ in RATE_KEYS.values()}},
 }

@@ -62,6 +62,9 @@ SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 COLLECTIVES = ("collective",)
+PIPELINES = ("pipeline",)
+FEEDING = (*PIPELINES, "appetite")
+"""An input pipeline by itself, and the model that it is held against."""
 INPUT = ("executed.input",)
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
@@ -100,7 +103,7 @@ class Axes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     device: Annotated[str, Axis(
-        works=COLLECTIVES,
+        works=(*COLLECTIVES, *FEEDING),
         help="device kinds: {names}", asked=("virtual-cpu",), choices="devices", depth=0,
         apart="another kind of device is another machine", later=False, label=left_out, always=True,
         tried=("virtual-cpu", "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
@@ -125,6 +128,7 @@ class Axes(BaseModel):
         shown_by=("cluster.members",),
     )] = 1
     batch_size: Annotated[Positive, Axis(
+        works=FEEDING,
         help="batch sizes, per replica or global as batch_scope says", asked=(64,), value=Count, depth=3,
         later=False, competes=True, in_program=True, label=in_the_head, named=False, always=True, tried=(8, 16),
         shown_by=PROGRAM,
@@ -163,12 +167,14 @@ class Axes(BaseModel):
         shown_by=(*PROGRAM, "executed.packs"),
     )] = "default"
     model: Annotated[str, Axis(
+        works=FEEDING,
         help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "
         "your own as package.module:function", asked=("mnist_cnn",), choices="models", own=OWN_MODEL,
         spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work", later=False,
         in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
+        works=FEEDING,
         help="{names}, photographs:NUMBER, tfds:NAME, or your own as package.module:function", asked=("digits",),
         choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
         always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
@@ -231,34 +237,39 @@ class Axes(BaseModel):
         shown_by=("executed.layouts", "resources.logical_devices"),
     )] = ""
     intra_op_threads: Annotated[Whole, Axis(
-        works=COLLECTIVES,
+        works=(*COLLECTIVES, *FEEDING),
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
+        works=PIPELINES,
         help="batches that the input pipeline makes ahead, besides the two between it and the step; "
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, tried=(2, 4), shown_by=INPUT,
     )] = 2
     cache: Annotated[Cache, Axis(
+        works=PIPELINES,
         help="where examples are kept once they are decoded: {names}; auto is memory, where all fit into 1 GiB",
         asked=("auto",), competes=True, tried=("auto", "none"), shown_by=INPUT,
     )] = "auto"
     parallel_calls: Annotated[Whole, Axis(
+        works=PIPELINES,
         help="examples, or blocks of them, that are decoded at a time; 0 is TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, tried=(0, 1), shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
+        works=PIPELINES,
         help="examples to draw the next one from; 1 keeps the order, 0 is all of them, as far as 1 GiB holds them",
         asked=(0,), value=Natural, competes=True, tried=(0, 64), shown_by=INPUT,
     )] = 0
     deterministic: Annotated[bool, Axis(
+        works=PIPELINES,
         help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
         label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False), shown_by=INPUT,
     )] = True
     engine: Annotated[str, Axis(
-        works=COLLECTIVES,
+        works=(*COLLECTIVES, *FEEDING),
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "
         "it has", asked=(ENGINE,), registry=("harness.engines", "ENGINE"), depth=1, competes=True, of_process=True,
         label=lambda cell: cell.engine if cell.engine != ENGINE else "",
@@ -335,8 +346,9 @@ class Settings(BaseModel):
         help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
         of_sides="a comparison takes no traces; python -m harness sweep --trace does",
     )] = False
-    work: Annotated[Literal["training", "collective"], Setting(
-        help="what is measured: training, or collective, which is all-reduce and the like by itself",
+    work: Annotated[Literal["training", "collective", "pipeline"], Setting(
+        help="what is measured: training; collective, which is all-reduce and the like by itself; or pipeline, the "
+        "input of a model by itself, beside what the model takes",
     )] = "training"
     step: Annotated[str, Setting(
         help="a training step of your own, package.module:function, in place of model, data and strategy",

@@ -91,6 +91,10 @@ def _nothing_known(_name: str) -> ModelTraits:
     return ModelTraits()
 
 
+def _none_has(_name: str) -> bool:
+    return False
+
+
 def _may_exist(_name: str, _folder: Path) -> str | None:
     return None
 
@@ -131,6 +135,8 @@ class Catalogue:
     """What a model takes and is counted in."""
     data_gives: Callable[[str], str] = _anything
     """The kind of a data set's examples; `anything` fits every model."""
+    has_pipeline: Callable[[str], bool] = _none_has
+    """Whether a data set has an input pipeline, which can be measured by itself."""
     model_text: Callable[[str], str] = _model_without_sizes
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
     optimizer_text: Callable[[str], str] = _optimizer_without_parameters

@@ -10,7 +10,7 @@ from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partit
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
-from harness.spec.work import EXAMPLES, TOKENS, TRAINING, Cell, DistributedCell, Shape, Work, kind_of_work
+from harness.spec.work import TRAINING, Cell, DistributedCell, Shape, Work, kind_of_work, of_examples
 from harness.visible import plural
 
 __all__ = [
@@ -35,6 +35,12 @@ LATER = {
 is the same cell in a run of then and in one of now."""
 
 
+def without_defaults(cell: Cell) -> dict[str, Any]:
+    """Every key of the cell and its value, but those of LATER at their defaults."""
+    values = cell.model_dump(mode="json")
+    return {key: value for key, value in values.items() if key not in LATER or value != LATER[key]}
+
+
 @kind_of_work(TRAINING)
 class TrainingCell(Axes, DistributedCell):
     """One configuration of a training. `global_batch_size` G = n·b is stored so that no reader has to derive it.
@@ -57,11 +63,7 @@ class TrainingCell(Axes, DistributedCell):
     @property
     def work(self) -> Work:
         """A step trains on G examples, or on all of their tokens."""
-        return (
-            Work(TOKENS, self.global_batch_size * self.tokens)
-            if self.tokens
-            else Work(EXAMPLES, self.global_batch_size)
-        )
+        return of_examples(self.global_batch_size, self.tokens)
 
     @property
     def subject(self) -> str:
@@ -105,11 +107,7 @@ class TrainingCell(Axes, DistributedCell):
 
     def identity(self) -> dict[str, Any]:
         """Every key and its value, but those of LATER at their defaults."""
-        values = self.model_dump(mode="json")
-        for key, default in LATER.items():
-            if values[key] == default:
-                del values[key]
-        return values
+        return without_defaults(self)
 
     @property
     def model_shards(self) -> int:

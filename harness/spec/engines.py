@@ -7,9 +7,8 @@ from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import trained
-from harness.spec.collective import COLLECTIVE
 from harness.spec.expand import Matrix, by_table, must_be_known
-from harness.spec.sweep import Sweep
+from harness.spec.sweep import OTHER_WORKS, Sweep
 
 
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
@@ -20,7 +19,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
-    if sweep.step or sweep.work == COLLECTIVE:
+    if sweep.step or sweep.work in OTHER_WORKS:
         raise UsageError(f"engine: given {', '.join(catalogues)}, expected one: several train the same models only")
     keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
     names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}

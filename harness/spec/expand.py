@@ -8,21 +8,19 @@ from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
+from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
-from harness.spec.entry import KEEP
-from harness.spec.grouping import THREADS, apart
 from harness.spec.mesh import Mesh
+from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import EXAMPLES, DistributedCell, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
-BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
-"""What a base case has, whatever the cell."""
-_Expanded = TypeVar("_Expanded", bound=DistributedCell)
+_Expanded = TypeVar("_Expanded", bound=Cell)
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
-    if sweep.work == COLLECTIVE:
-        return _collectives(sweep, catalogue)
+    if sweep.work in OF_OTHER_WORK:
+        return OF_OTHER_WORK[sweep.work](sweep, catalogue)
     if sweep.step:
         return Matrix((OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=sweep.quantity or EXAMPLES.many),))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
@@ -55,9 +53,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         )
     sweep = _with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
-    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text}
-    spelt = {key: list(dict.fromkeys(text(name) for name in sweep.asked(key))) for key, text in texts.items()}
-    sweep = sweep.model_copy(update=spelt)
+    sweep = _with_texts(sweep, catalogue)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     asked, left_out = _sorted_out(_trainings(sweep, catalogue))
@@ -133,6 +129,41 @@ def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
     return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table(cell))
 
 
+def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
+    """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
+    _known_names(sweep, catalogue)
+    if not any(map(catalogue.has_pipeline, catalogue.data)):
+        raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
+    cells, left_out = _sorted_out(_inputs(_with_texts(sweep, catalogue), catalogue))
+    appetites = sorted(appetites_of(cells), key=by_table)
+    return Matrix((*appetites, *sorted(cells, key=by_table)), left_out, frozenset(cell.cell_id for cell in appetites))
+
+
+def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftOut]:
+    for point in _product(PipelineCell.model_fields, sweep, catalogue):
+        model, data = point["model"], point["data"]
+        if (misfit := _misfit(catalogue, model, data)) is not None:
+            yield misfit
+        elif not catalogue.has_pipeline(data):
+            reason = f"data: '{data}' stays on the device, without a pipeline: give other data"
+            yield LeftOut(f"{model} on {data}", reason)
+        else:
+            whole = PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
+            yield whole
+            yield from map(whole.cut_behind, sweep.asked("cut"))
+
+
+OF_OTHER_WORK: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
+"""The matrix of each kind of work that a spec asks for by `work`, but of trainings."""
+
+
+def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
+    """The same with models and optimizers in their one spelling."""
+    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text}
+    spelt = {key: list(dict.fromkeys(text(name) for name in sweep.asked(key))) for key, text in texts.items()}
+    return sweep.model_copy(update=spelt)
+
+
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     """Where nobody asked for names and an engine lacks the defaults: as many of its own, its first."""
     own: dict[str, list[str]] = {}
@@ -150,53 +181,6 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
             must_be_known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
 
 
-def training_base_of(cell: TrainingCell) -> TrainingCell:
-    """The base case *no strategy, one device* at the same batch: b for weak scaling, G for strong."""
-    return cell.model_copy(update={**BASE, "global_batch_size": cell.batch_size})
-
-
-def base_of(cell: Cell) -> Cell:
-    """The cell that `cell` is compared with first: `training_base_of` of a training, of other work the cell itself."""
-    return training_base_of(cell) if isinstance(cell, TrainingCell) else cell
-
-
-def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[TrainingCell, ...]:
-    """*No strategy, one device*, then *no strategy on the whole machine* where `cell` distributes over less than that.
-
-    What anybody would run instead of virtual replicas is one process with all of their cores.
-    """
-    base, cores = training_base_of(cell), catalogue.devices[cell.device].cores or 1
-    if cell.devices_in_sync == 1 or max(1, base.intra_op_threads) >= cores:
-        return (base,)
-    return base, base.model_copy(update={"intra_op_threads": cores})
-
-
-def bases_of(cell: Cell, catalogue: Catalogue) -> tuple[Cell, ...]:
-    """`training_bases_of` of a training, of other work the cell itself."""
-    return training_bases_of(cell, catalogue) if isinstance(cell, TrainingCell) else (cell,)
-
-
-BasesOf = Callable[[Cell], tuple[str, ...]]
-
-
-def known_bases(cells: Iterable[Cell]) -> BasesOf:
-    """Of a cell the ids of its base cases among `cells`: `base_of`, and the same with the most threads there."""
-    ids: set[str] = set()
-    widest: dict[tuple[object, ...], TrainingCell] = {}
-    for other in cells:
-        ids.add(other.cell_id)
-        if isinstance(other, TrainingCell) and other.is_base:
-            alike = apart(other, THREADS)
-            widest[alike] = max(other, widest.get(alike, other), key=lambda base: base.intra_op_threads)
-
-    def of(cell: Cell) -> tuple[str, ...]:
-        base = base_of(cell)
-        found = (base,) if base == cell else (base, widest.get(apart(base, THREADS), base))
-        return tuple(dict.fromkeys(one.cell_id for one in found if one.cell_id in ids))
-
-    return of
-
-
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
     """The product of the axes among the keys of a kind of cell: before it is known what makes sense, unchecked.
 
@@ -205,10 +189,10 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
     keys = [key for key in OUTER_FIRST if key in cell_keys and key in ASKED and ASKED[key].values]
     for values in itertools.product(*(sweep.asked(key) for key in keys)):
         point = dict(zip(keys, values, strict=True))
-        traits = catalogue.strategies[point["strategy"]]
-        for key, axis in TABLE.items():
-            if axis.takers is not None and axis.takers.dropped and not axis.takers.are(traits):
-                point.pop(key, None)
+        for key, axis in ((key, TABLE[key]) for key in keys if key in TABLE):
+            takers = axis.takers
+            if takers is not None and takers.dropped and not takers.are(catalogue.strategies[point["strategy"]]):
+                point.pop(key)
         if "model" in point and "data" not in sweep.model_fields_set:
             point["data"] = catalogue.model_traits(point["model"]).data or point["data"]
         yield point
@@ -217,7 +201,7 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
 def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
     for point in _product(TrainingCell.model_fields, sweep, catalogue):
         at = TrainingCell.model_construct(**point)
-        reason = _misfit(catalogue, at) or _nonsense(catalogue, at) or _undivided(at)
+        reason = _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at)
         if reason is not None:
             yield reason
             continue
@@ -286,14 +270,14 @@ def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
     return known.strategies if known is not None else _able(catalogue, lambda traits: traits.takes_own_op)
 
 
-def _misfit(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
+def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
     """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
-    combination = f"{at.model} on {at.data}"
-    if is_own_code(at.data) and not is_own_code(at.model):
+    combination = f"{model} on {data}"
+    if is_own_code(data) and not is_own_code(model):
         return LeftOut(combination, OWN_DATA_ALONE)
-    takes = catalogue.model_traits(at.model).takes
+    takes = catalogue.model_traits(model).takes
     fitting = (*takes, "anything")
-    if not takes or catalogue.data_gives(at.data) in fitting:
+    if not takes or catalogue.data_gives(data) in fitting:
         return None
     names = [name for name in catalogue.data if catalogue.data_gives(name) in fitting]
     return LeftOut(combination, f"it takes {' or '.join(takes)}: --data {' or '.join(names)}")
@@ -367,6 +351,6 @@ def must_be_known(key: str, given: Iterable[str], valid: list[str], or_like: str
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
 
 
-def by_table(cell: DistributedCell) -> tuple[Any, ...]:
+def by_table(cell: Cell) -> tuple[Any, ...]:
     keys = type(cell).model_fields
     return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST if key in keys)

@@ -48,7 +48,8 @@ IDLE_SOMEWHERE = keys_of(lambda axis: axis.idle)
 
 def turn_takers(cell: Cell) -> tuple[object, ...]:
     """What cells share that may be alive together and take turns."""
-    return apart(cell, TAKING_TURNS | cell.TAKING_TURNS)
+    name, *shared = apart(cell, TAKING_TURNS | cell.TAKING_TURNS)
+    return (cell.COMPANY or name, *shared)
 
 
 def family(cell: BaseModel) -> tuple[object, ...]:

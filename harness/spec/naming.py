@@ -20,7 +20,7 @@ SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis
 """Keys that full names have as KEY=VALUE, where they are not at their default."""
 
 
-def head(cell: Axes) -> str:
+def head(cell: Any) -> str:
     """`mlp on digits, virtual-cpu`: what names of rankings and series begin with."""
     return f"{cell.model} on {cell.data}, {cell.device}"
 

@@ -5,6 +5,7 @@ from typing import Any
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import OF_COLLECTIVE
+from harness.spec.pipeline import OF_PIPELINE
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of
 
@@ -14,12 +15,13 @@ _DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
 
 
 def keys_of(cell: Cell, sweep: Sweep) -> list[KeyValue]:
-    """What makes the cell: its axes, the buffer of a collective, or the user's own step."""
+    """What makes the cell: its axes, the buffer of a collective, where a pipeline is cut, or the user's own step."""
     fields = type(cell).model_fields
-    collective = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in OF_COLLECTIVE if key in fields]
+    named = [key for key in (*OF_COLLECTIVE, *OF_PIPELINE) if cell.get(key)]
+    own = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in named]
     given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
     step = [(key, text_of(key, value), value) for key, value in given]
-    return [*collective, *step, *_axes(cell), *_once_settings(cell, sweep)]
+    return [*own, *step, *_axes(cell), *_once_settings(cell, sweep)]
 
 
 def _axes(cell: Cell) -> list[KeyValue]:

@@ -1,12 +1,13 @@
 """A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
 
+import itertools
 import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
@@ -19,6 +20,7 @@ from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
+from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.visible import quoted
 
 
@@ -39,7 +41,7 @@ def _least(key: str) -> str:
     return "".join(f", at least {value}" for value in least if value not in (0, 1))
 
 
-ASKED = _asked() | OF_COLLECTIVE
+ASKED = _asked() | OF_COLLECTIVE | OF_PIPELINE
 """Axes of a spec, by key."""
 AXES: frozenset[str] = frozenset(ASKED)
 """Keys whose value is a list."""
@@ -62,7 +64,7 @@ SPELLINGS: dict[str, Spelling] = {key: of.spelling for key, of in ASKED.items() 
 
 OF_STEP = ("step", "amount", "quantity")
 """Keys of a training step of the user's own, whose cell has them."""
-OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_STEP)
+OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
@@ -154,28 +156,50 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     return sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS})
 
 
-_AXES_OF_COLLECTIVE = frozenset(
-    kind for key, axis in TABLE.items() if COLLECTIVE in axis.works for kind in axis.kinds or (key,)
-).union(OF_COLLECTIVE)
+class OtherWork(NamedTuple):
+    """A kind of work that a spec asks for by `work`, and that is no training."""
+
+    own: Collection[str]
+    """Keys that only it has."""
+    unasked: Mapping[str, Sequence[Any]]
+    """What it has of keys that are not given, where a training has something else."""
+    does: str
+    """What it does in place of training."""
 
 
-def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
-    """`sweep`; of collectives it has the axes of their cells, and of those that are not given the values of UNASKED."""
-    if sweep.work != COLLECTIVE:
-        for key in OF_COLLECTIVE:
-            if key in values:
-                raise UsageError(f"{source}: {key}: belongs to collectives: give work, too (--work {COLLECTIVE})")
+OTHER_WORKS = {
+    COLLECTIVE: OtherWork(OF_COLLECTIVE, UNASKED, "sends buffers and trains nothing"),
+    PIPELINE: OtherWork(OF_PIPELINE, {}, "draws batches in one process and trains nothing"),
+}
+"""By the value of `work`."""
+
+
+def _axes_of(work: str) -> frozenset[str]:
+    """The keys of a spec whose values make the cells of a kind of work that is no training."""
+    of_table = (axis.kinds or (key,) for key, axis in TABLE.items() if work in axis.works)
+    return frozenset(itertools.chain(*of_table)).union(OTHER_WORKS[work].own)
+
+
+def _of_work(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
+    """`sweep`; of work that is no training it has the axes of that work's cells alone."""
+    for name, of in OTHER_WORKS.items():
+        for key in of.own:
+            if key in values and sweep.work != name:
+                raise UsageError(f"{source}: {key}: belongs to {name}s: give work, too (--work {name})")
+    other = OTHER_WORKS.get(sweep.work)
+    if other is None:
         return sweep
+    axes = _axes_of(sweep.work)
     for key in values:
-        if key in AXES - _AXES_OF_COLLECTIVE or key in (*OF_STEP, "check"):
+        if key in AXES - axes or key in (*OF_STEP, "check"):
             raise UsageError(
-                f"{source}: {key}: belongs to a training, and work is '{COLLECTIVE}', which sends buffers and trains "
-                "nothing; leave one of them out"
+                f"{source}: {key}: belongs to a training, and work is '{sweep.work}', which {other.does}; "
+                "leave one of them out"
             )
-    unasked = {key: list(of) for key, of in UNASKED.items() if not values.get(key)}
+    unasked = {key: list(of) for key, of in other.unasked.items() if not values.get(key)}
     if "workers" in values and "replicas" in unasked:
         unasked["replicas"] = [1]
-    return sweep.model_copy(update={axis: [] for axis in AXES - _AXES_OF_COLLECTIVE} | unasked)
+    return sweep.model_copy(update={axis: [] for axis in AXES - axes} | unasked)
 
 
 DEFAULT_SPEC = Path(__file__).parent / "default.toml"
@@ -228,7 +252,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
     if sweep.time and sweep.half_width:
         raise UsageError(f"{source}: time: a sweep with half_width is as long as its spread asks for; leave one out")
-    sweep = _of_own_step(_of_collective(sweep, values, source), values, source)
+    sweep = _of_own_step(_of_work(sweep, values, source), values, source)
     counts = _counts(sweep)
     check_product(source, counts, "combinations", MOST_COMBINATIONS)
     check_product(source, {**counts, "trials": sweep.trials}, "trials", MOST_TRIALS)
@@ -238,7 +262,8 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
 def _counts(sweep: Sweep) -> dict[str, int]:
     """How many values each axis of the product has, 1 where the strategy chooses. An axis of several keys has those
     of all, and their names."""
-    axes = [axis.kinds or (key,) for key, axis in TABLE.items()] + [(key,) for key in OF_COLLECTIVE]
+    own = ((key,) for of in OTHER_WORKS.values() for key in of.own)
+    axes = [*(axis.kinds or (key,) for key, axis in TABLE.items()), *own]
     given = [[key for key in keys if sweep.asked(key)] for keys in axes]
     return {" and ".join(keys): sum(len(sweep.asked(key)) for key in keys) for keys in given if keys}
 

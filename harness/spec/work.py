@@ -89,6 +89,11 @@ class Work:
         return self.amount / step_time_s
 
 
+def of_examples(count: int, tokens: int) -> Work:
+    """So many examples, or all of their tokens where a model's work is counted in those."""
+    return Work(TOKENS, count * tokens) if tokens else Work(EXAMPLES, count)
+
+
 @dataclass(frozen=True)
 class Shape:
     """What a trial takes: its processes, and what each of them has."""
@@ -118,6 +123,8 @@ class Cell(BaseModel, ABC):
     """The kind's name, set by `kind_of_work`."""
     TAKING_TURNS: ClassVar[frozenset[str]] = frozenset()
     """Keys beside the table's in which cells of the kind may differ that are alive together and take turns."""
+    COMPANY: ClassVar[str] = ""
+    """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
 
     @property
     @abstractmethod
@@ -213,6 +220,11 @@ class Cell(BaseModel, ABC):
     def is_base(self) -> bool:
         """Whether others are compared with it: a training without a strategy."""
         return False
+
+    @property
+    def competes(self) -> bool:
+        """Whether a ranking may have it; what does not compete is only held beside others."""
+        return True
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -42,7 +42,8 @@ class Clock:
 
     As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
     nothing. So many steps come before the first window, and where they are faster than those of the pilot, before each:
-    what is timed is the input's own pace.
+    what is timed is the input's own pace. Steps that are nothing but their input wait for it, whatever the pilot sees
+    (`waits`).
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Clock:
         tracer: Tracer | None = None,
         prove: Callable[[], None] | None = None,
         ahead: Callable[[], int] = int,
+        waits: bool = False,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -69,6 +71,7 @@ class Clock:
         self._prove = prove
         self._tracing = self._finished = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
+        self._waits = waits
         self._untimed: list[int] = []
         """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
         self._probing = False
@@ -173,7 +176,7 @@ class Clock:
 
     def _needed(self, waiting: float) -> int:
         """Steps after which no batch waits any more: while they use up what is ready, more is made."""
-        return math.ceil(self._ahead / waiting) if waiting > WAITING else 0
+        return math.ceil(self._ahead / max(waiting, WAITING)) if self._waits or waiting > WAITING else 0
 
     def _after_the_last_window(self) -> int:
         self._finished = True

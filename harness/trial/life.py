@@ -9,6 +9,8 @@ from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Engine
 from harness.protocol.messages import Membership, Outcome, Report, Request
+from harness.record.explain import NO_INPUT
+from harness.spec.pipeline import AppetiteCell
 from harness.spec.work import TRAINING
 from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
@@ -49,7 +51,10 @@ def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
 
 
 def _trial(request: Request, channel: Channel, engine: Engine) -> Outcome:
-    """A trial of the work that the cell is; other work than a training is a task of the engine."""
+    """A trial of the work that the cell is; other work than a training is a task of the engine, but for what a model
+    takes: that is its training, which goes on without its input once its first updates are proved."""
+    if isinstance(request.cell, AppetiteCell):
+        request = request.model_copy(update={"cell": request.cell.training, "instrument": NO_INPUT})
     if request.cell.tag == TRAINING:
         return Trial(request, channel, engine).run()
     return _task(request.cell.tag, request, channel, engine)

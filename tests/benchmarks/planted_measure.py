@@ -14,7 +14,7 @@ from typing import Any
 from harness.errors import Interrupted, StorageError
 from harness.record.reading import Run
 from harness.spec import Cell, Sweep
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from tests.synthetic import failed, make_run
 
 

@@ -12,7 +12,7 @@ from harness.plan import beside_bases, make_plan, missing_groups
 from harness.plan.blocks import MAX_LIVE
 from harness.record.manifest import PlanRecord
 from harness.spec import Cell
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from tests.record.examples import cell
 
 

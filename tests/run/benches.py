@@ -25,8 +25,9 @@ from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.network import NetworkError
 from harness.run.progress.base import Quiet
 from harness.spec import Sweep
+from harness.spec.bases import base_of
 from harness.spec.cell import trained
-from harness.spec.expand import Matrix, base_of
+from harness.spec.expand import Matrix
 from harness.spec.faults import faults_from
 from tests.comparisons import FACTS
 from tests.record.examples import cell

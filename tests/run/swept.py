@@ -1,6 +1,6 @@
 """The cells of sweeps on a fake zygote: two that compete, and their base case."""
 
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from tests.record.examples import cell
 
 TWO, THREE = cell(), cell(replicas=3, global_batch_size=96)

@@ -18,7 +18,7 @@ from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.progress.base import Progress, Quiet
 from harness.run.resume import resume
 from harness.spec import Cell, Sweep
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from harness.trial.delay import PLACEBO
 from tests.comparisons import FACTS
 from tests.run.fakes import FakeZygote, Play, Plays

@@ -30,13 +30,12 @@ from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
+from harness.spec.bases import base_of, training_base_of
 from harness.spec.cell import LATER, TrainingCell, cell_names
-from harness.spec.collective import OF_COLLECTIVE
 from harness.spec.entry import KEEP, left_out
-from harness.spec.expand import base_of, training_base_of
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
 from harness.spec.naming import value_words
-from harness.spec.sweep import ASKED, AXES, HELP
+from harness.spec.sweep import ASKED, AXES, HELP, OF_OTHER_WORK
 from harness.spec.text import text_of
 from harness.spec.text import value_from as read
 from tests.axes import only_cell, pair_of, spec_of
@@ -288,7 +287,7 @@ def test_the_command_to_repeat_a_cell_gives_that_cell(key: str) -> None:
         assert only_cell(sweep_from(values)).cell_id == cell.cell_id
 
 
-@pytest.mark.parametrize("key", [key for key in ASKED if key not in OF_COLLECTIVE])
+@pytest.mark.parametrize("key", [key for key in ASKED if key not in OF_OTHER_WORK])
 def test_a_key_of_a_spec_has_a_flag_with_help_whose_text_is_read_back(key: str) -> None:
     assert key in AXES
     assert HELP[key]

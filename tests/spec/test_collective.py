@@ -11,9 +11,9 @@ from harness.report.words.names import names_of
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
+from harness.spec.bases import base_of
 from harness.spec.cell import Cell, cell_names, trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
-from harness.spec.expand import base_of
 from harness.spec.grouping import COMPETING, experiment
 from harness.trial.engines import catalogue_of
 from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
@@ -212,7 +212,7 @@ def test_two_ops_can_be_compared_as_the_sides_of_a_decision() -> None:
         ({"collective": ["all_sum"]}, "collective: given 'all_sum', .*did you mean 'all_reduce'"),
         ({"cross_device_op": ["ring"]}, "'ring' is an op of multi_worker_mirrored"),
         ({"work": "training", "size": [4]}, "size: belongs to collectives: give work, too"),
-        ({"work": "dance"}, "work: given 'dance', expected 'training' or 'collective'"),
+        ({"work": "dance"}, "work: given 'dance', expected 'training', 'collective' or 'pipeline'"),
     ],
 )
 def test_what_a_collective_cannot_have_is_refused_in_one_line_that_names_the_key(

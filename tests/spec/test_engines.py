@@ -7,8 +7,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec.bases import base_of
 from harness.spec.engines import each_engine, merged
-from harness.spec.expand import base_of
 
 CATALOGUE = Catalogue(
     devices={"virtual-cpu": DeviceTraits("virtual-cpu", "")},

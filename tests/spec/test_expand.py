@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec.bases import base_of
 from harness.spec.catalogue import ModelTraits
-from harness.spec.expand import base_of
 
 CATALOGUE = Catalogue(
     devices={name: DeviceTraits(name, "") for name in ("virtual-cpu", "gpu", "tpu")},

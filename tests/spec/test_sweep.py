@@ -136,7 +136,9 @@ def test_an_unknown_key_is_answered_with_the_nearest_one() -> None:
 
 @pytest.mark.parametrize("key", sorted(AXES))
 def test_a_value_that_is_listed_twice_is_refused(key: str) -> None:
-    first = getattr(Sweep(), key) or [{"mesh": "batch:1", "collective": "broadcast", "size": 4}.get(key, 1)]
+    first = getattr(Sweep(), key) or [
+        {"mesh": "batch:1", "collective": "broadcast", "size": 4, "cut": "source"}.get(key, 1)
+    ]
     assert f"{key}: " in error_of(**{key: [first[0], first[0]]})
     assert "a value is listed twice" in error_of(**{key: [first[0], first[0]]})
 

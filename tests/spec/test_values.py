@@ -68,6 +68,8 @@ STEP = {"step": "mine.train:make_step", "amount": "4096", "quantity": "tokens"}
 """A step of one's own has no axes, so its keys go with none of FLAGS that is an axis."""
 COLLECTIVE = {"work": "collective", "collective": "all_reduce,broadcast", "size": "4,65536,16MiB"}
 """Collectives have few axes, too."""
+PIPELINE = {"work": "pipeline", "cut": "source,decode", "cache": "none,file"}
+"""So have input pipelines."""
 TIME = {"time": "90"}
 """A limit on time goes with no half-width."""
 TOML = """
@@ -129,12 +131,15 @@ def sweep_of_flags(flags: dict[str, str]) -> Sweep:
 
 
 def test_every_key_has_both_spellings_and_they_mean_the_same() -> None:
-    assert FLAGS.keys() | STEP.keys() | COLLECTIVE.keys() | TIME.keys() == Sweep.model_fields.keys()
+    every = FLAGS.keys() | STEP.keys() | COLLECTIVE.keys() | PIPELINE.keys() | TIME.keys()
+    assert every == Sweep.model_fields.keys()
     assert sweep_of_flags(FLAGS) == sweep_from(tomllib.loads(TOML))
     assert sweep_of_flags(TIME) == sweep_from({"time": 90})
     assert sweep_of_flags(STEP) == sweep_from({**STEP, "amount": 4096})
     written = {"work": "collective", "collective": ["all_reduce", "broadcast"], "size": [4, "64KiB", 16777216]}
     assert sweep_of_flags(COLLECTIVE) == sweep_from(written)
+    written = {"work": "pipeline", "cut": ["source", "decode"], "cache": ["none", "file"]}
+    assert sweep_of_flags(PIPELINE) == sweep_from(written)
 
 
 @given(st.sampled_from(sorted(FLAGS)), st.data())

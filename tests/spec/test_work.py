@@ -57,7 +57,9 @@ def test_every_kind_is_read_back_as_what_was_written_even_where_defaults_are_lef
 
 
 def test_a_cell_of_a_kind_that_there_is_not_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValidationError, match="expected a kind of work: own_step, training, collective"):
+    with pytest.raises(
+        ValidationError, match="expected a kind of work: own_step, training, appetite, pipeline, collective"
+    ):
         Holder.model_validate({"cell": {"kind": "dance", "step": "a.b:c"}})
 
 

@@ -1,7 +1,7 @@
 """Every registered name, for the parent: importing this imports no TensorFlow."""
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
-from harness.engines.tensorflow.data import data_gives, sources, unknown
+from harness.engines.tensorflow.data import data_gives, has_pipeline, sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
@@ -28,4 +28,5 @@ def load_catalogue() -> Catalogue:
         optimizer_text=optimizer_text,
         model_traits=model_traits,
         data_gives=data_gives,
+        has_pipeline=has_pipeline,
     )

@@ -15,6 +15,7 @@ from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
 from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
+from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import check_targets, load_workload, loss_of, shapes_of
@@ -23,6 +24,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Report, Request
 from harness.spec.collective import COLLECTIVE
+from harness.spec.pipeline import APPETITE, PIPELINE
 from harness.spec.work import OWN_STEP, TRAINING
 
 
@@ -72,9 +74,13 @@ def _preflight(request: Request, channel: Channel) -> Outcome:
 def _load_training(request: Request, builds: Callable[[], None]) -> None:
     """Load op and model, and try data where these are the user's own."""
     build_op(request.training)
-    workload = load_workload(request.training.model)
+    _load_model(request, builds)
+
+
+def _load_model(request: Request, builds: Callable[[], None]) -> None:
+    workload = load_workload(request.cell.subject)
     if workload.input_shape is None:
-        source = load_source(request.training.data)
+        source = load_source(request.cell.data_set or "")
         builds()
         _try_data(request, workload.build((), 0), source)
 
@@ -99,10 +105,17 @@ def _collective(request: Request, channel: Channel) -> Outcome:
     return CollectiveTrial(request, channel, classify).run()
 
 
+def _pipeline(request: Request, channel: Channel) -> Outcome:
+    """A trial of an input pipeline by itself."""
+    return PipelineTrial(request, channel, classify).run()
+
+
 LOADED: dict[str, Callable[[Request, Callable[[], None]], object]] = {
     TRAINING: _load_training,
     OWN_STEP: lambda request, _: build_step(request.cell.subject),
     COLLECTIVE: lambda request, _: build_op(collective_of(request.cell)),
+    PIPELINE: _load_model,
+    APPETITE: _load_model,
 }
 """Loads what may be the user's own, by the cell's tag, and calls what it is given before it builds a model; a
 HarnessError says what is wrong with it."""
@@ -114,5 +127,6 @@ TASKS: dict[str, Task] = {
     "limits": run_limits,
     "own_step": _own_step,
     "collective": _collective,
+    "pipeline": _pipeline,
 }
 """By `Request.task`."""

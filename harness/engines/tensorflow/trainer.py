@@ -68,7 +68,8 @@ class TensorFlowTrainer:
     def ahead(self) -> int:
         """Of the input pipeline, on the host and on the device."""
         training = self._training
-        return batches_ahead(training.source, training.cell, training.input_shape, training.input)
+        batch = training.cell.global_batch_size / training.cell.workers
+        return batches_ahead(training.source, training.cell, training.input_shape, training.input, batch)
 
     def check_reduction(self) -> str | None:
         """Known values through the strategy, in the shapes of the model's gradients."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
-from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.data.text import BYTES
@@ -133,9 +133,7 @@ class Training:
         """Global batches in the parts of this process's replicas, each on its device before the step asks for it."""
         if self.cell.strategy != "none":
             return self.strategy.experimental_distribute_dataset(dataset)
-        if self.cell.device == "tpu":
-            return dataset  # TensorFlow's prefetching to a device knows processors and GPUs
-        return ahead_on_device(dataset, self.devices.names[0])
+        return ahead_on_device(dataset, self.cell.device, self.devices.names[0])
 
 
 def build(request: Request) -> Training:
@@ -148,19 +146,12 @@ def build(request: Request) -> Training:
     kind = strategies()[cell.strategy]
     strategy = kind.build(cell, devices, build_op(cell))
     devices = kind.devices_of(strategy, devices)
-    workload = load_workload(cell.model)
     source = load_source(cell.data)
-    data_dir = Path(request.data_dir)
-    info = source.info(data_dir)
-    workload = _for_data(workload, source.gives, info.shape)
+    workload, info = workload_for(cell.model, source, Path(request.data_dir))
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
-    input_shape, output_shape = shapes_of(model)
-    classes = output_shape[-1]
-    vocabulary = workload.vocabulary
-    if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
-        vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
+    input_shape, classes, vocabulary = taken_by(model, workload, source)
     batches = _gate_batches(request, source, input_shape, classes, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, batches[0][1])
@@ -172,10 +163,22 @@ def build(request: Request) -> Training:
     return Training(*known, vocabulary=vocabulary)
 
 
-def _for_data(workload: Workload, gives: str, shape: tuple[int | None, ...]) -> Workload:
-    """`workload` with inputs of the data's shape, where that is not the model's to choose: a table has its columns."""
-    known = tuple(size for size in shape if size is not None)
-    return replace(workload, input_shape=known) if gives == "table" and workload.input_shape else workload
+def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
+    """The model by its name, with inputs of the data's shape where that is not its own to choose: a table has its
+    columns. And what the data are."""
+    workload, info = load_workload(model), source.info(data_dir)
+    if source.gives != "table" or not workload.input_shape:
+        return workload, info
+    return replace(workload, input_shape=tuple(size for size in info.shape if size is not None)), info
+
+
+def taken_by(model: Any, workload: Workload, source: Source) -> tuple[tuple[int, ...], int, Vocabulary | None]:
+    """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens."""
+    input_shape, output_shape = shapes_of(model)
+    vocabulary = workload.vocabulary
+    if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
+        vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
+    return input_shape, output_shape[-1], vocabulary
 
 
 def _without_state(

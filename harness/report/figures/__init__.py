@@ -6,6 +6,7 @@ from harness.report.figures.curves import efficiency_figure, throughput_figure
 from harness.report.figures.network import network_figure
 from harness.report.figures.ops import ops_figure
 from harness.report.figures.phases import phases_figure
+from harness.report.figures.pipelines import pipelines_figure
 from harness.report.figures.ranking import ranking_figure
 from harness.report.figures.steps import steps_figure, workers_figure
 from harness.report.figures.svg import Picture
@@ -18,6 +19,7 @@ __all__ = [
     "network_figure",
     "ops_figure",
     "phases_figure",
+    "pipelines_figure",
     "ranking_figure",
     "steps_figure",
     "throughput_figure",

@@ -27,8 +27,8 @@ from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
 from harness.report.words.text import described, listed, share_of, shortened, significant
 from harness.spec.axes import TABLE
+from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
-from harness.spec.expand import training_base_of
 from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from harness.analysis import CellSummary, Interval, WorkloadSummary
+from harness.analysis.pipelines import fed_models
 from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
+from harness.report.figures.pipelines import pipelines_figure
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, shortened, significant
 from harness.spec.work import quantity_of
@@ -35,6 +37,11 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
 
 
 def glance_figure(summary: WorkloadSummary, name: str) -> Picture | None:
+    """What stands beside the answer: of input pipelines what they give of what is taken, else the best cells."""
+    return pipelines_figure(fed_models(summary), name) or _best_figure(summary, name)
+
+
+def _best_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     """The same of the best cell of each strategy and the next fastest; None where there is nothing to compare."""
     chosen = _at_a_glance(summary.ranking)
     if len(chosen) < 2:

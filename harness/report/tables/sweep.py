@@ -7,6 +7,7 @@ from harness.analysis.batch import BatchCurve
 from harness.analysis.cells import marked
 from harness.analysis.estimates.verdict import EPSILON, Margins
 from harness.analysis.ops import judge_ops
+from harness.analysis.pipelines import FedBy, FedModel, by_cell, fed_models, of_pipelines
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import TF32, Executed
@@ -15,6 +16,7 @@ from harness.report.tables.table import Head, Table
 from harness.report.tables.validation import turn_words
 from harness.report.words.exactness import ranking_note
 from harness.report.words.over import base_case, has_whole_machine, over_base
+from harness.report.words.pipelines import IS_LIMIT, LIMITS
 from harness.report.words.text import (
     NOT_JUDGED,
     NOTHING,
@@ -47,7 +49,7 @@ def ranking_table(work: WorkloadSummary, noise: Noise, validation: ValidationRec
         (quantity.unit, True, _throughput),
         (OWN_INTERVAL, True, _throughput_bounds),
         ("% of fastest", True, _against_best),
-        (over_base(work), True, _speed_up),
+        *_compared(work),
         ("step", True, lambda cell: seconds(cell.measured.step_time_s.value) if cell.measured else NOTHING),
         (f"CPU/{quantity.one}", True, lambda cell: seconds(cell.measured.cpu_seconds_each) if cell.measured else ""),
         ("peak memory", True, lambda cell: size(cell.measured.peak_memory_bytes) if cell.measured else NOTHING),
@@ -59,6 +61,27 @@ def ranking_table(work: WorkloadSummary, noise: Noise, validation: ValidationRec
     marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
     found = turn_words(validation) if validation is not None and validation.turns else ""
     return _table(work.workload.label, fields, ranking, ranking_note(work, noise, found), marked)
+
+
+def _compared(work: WorkloadSummary) -> tuple[Field, ...]:
+    """What is told of a ranked cell beside its base case; of an input pipeline, beside the model that it feeds."""
+    if not of_pipelines(work):
+        return ((over_base(work), True, _speed_up),)
+    fed = by_cell(fed_models(work))
+
+    def told(words: Callable[[FedModel, FedBy], str]) -> Callable[[CellSummary], str]:
+        return lambda cell: words(*fed[cell.cell_id]) if cell.cell_id in fed else NOTHING
+
+    return (
+        ("model takes", True, told(lambda model, _: significant(model.appetite.value))),
+        (over_base(work), True, told(lambda _, one: f"{significant(one.headroom.value)}× {plus_minus(one.headroom)}")),
+        (IS_LIMIT, False, told(lambda _, one: LIMITS.get(one.limit, NOTHING))),
+        ("processors to feed it", True, told(lambda _, one: _processors(one))),
+    )
+
+
+def _processors(one: FedBy) -> str:
+    return NOTHING if one.processors is None else significant(one.processors, 2)
 
 
 def unproved_table(work: WorkloadSummary) -> Table:

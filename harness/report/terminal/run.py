@@ -12,13 +12,15 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
 from harness.report.tables.engines import differing_lines
+from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines, run_sentences
-from harness.report.words.collectives import collective_lines
 from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
+from harness.report.words.own import own_lines
+from harness.report.words.pipelines import IS_LIMIT
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import OWN_INTERVAL, listed, sentence, significant
@@ -29,8 +31,8 @@ _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _ROOM = (
     (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, "windows")),
-    (88, ("#", "cell", EXAMPLES.unit, OVER, "windows")),
+    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT, "windows")),
+    (88, ("#", "cell", EXAMPLES.unit, OVER, IS_LIMIT, "windows")),
     (0, ("cell", EXAMPLES.unit, "windows")),
 )
 """From how many columns of the terminal which columns of the table have room; None is all."""
@@ -56,10 +58,9 @@ def run_text(
 
 
 def _answer(summary: RunSummary) -> Sequence[str]:
-    """The answer of each ranking; of collectives that of all sizes together."""
-    if not all(map(of_collectives, summary.workloads)):
-        return answer_lines(summary)
-    return [*collective_lines(summary), *run_sentences(summary)]
+    """The answer of each ranking, or what is told of all work together."""
+    own = own_lines(summary)
+    return answer_lines(summary) if own is None else [*own, *run_sentences(summary)]
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
@@ -105,7 +106,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
         chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
-        tables += [_noted(chosen, note, width), *_unproved(work, width)]
+        tables += [_noted(chosen, note, width), *_beside(stages_table(work), width), *_unproved(work, width)]
     return tables
 
 
@@ -123,7 +124,11 @@ def _head(name: str, work: WorkloadSummary) -> str:
 
 def _unproved(work: WorkloadSummary, width: int) -> list[Table]:
     """What the ranking leaves out; nothing where it leaves out nothing."""
-    table = unproved_table(work)
+    return _beside(unproved_table(work), width)
+
+
+def _beside(table: Table, width: int) -> list[Table]:
+    """A table that stands by a ranking; nothing where it has no rows."""
     return [_noted(table, table.note, width)] if table.rows else []
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
+from harness.analysis.pipelines import FedModel, fed_models
 from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
 from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
 from harness.report.words.over import has_whole_machine
+from harness.report.words.pipelines import headline_of, lines_of, model_figures
 from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
     STATUS_WORDS,
@@ -146,6 +148,8 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
             return AnswerText(work.workload.label, said, "", "", (left_out_words(work),))
         none = f"none of {count}" if len(work.cells) > 1 else "its only cell has not"
         return AnswerText(work.workload.label, f"Nothing was measured: {none} ended well.", "", "", ())
+    if models := fed_models(work):
+        return _of_pipelines(work, models, block_s)
     tied = rivals(work)
     return AnswerText(
         workload=work.workload.label,
@@ -158,6 +162,22 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         ),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),
+        rivals=tied,
+        separation=separation_words(tied, block_s),
+    )
+
+
+def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: float | None) -> AnswerText:
+    """What the input of each model leaves it, the tightest first."""
+    tied, (first, *more) = rivals(work), lines_of(work)
+    return AnswerText(
+        workload=work.workload.label,
+        headline=headline_of(models),
+        fastest=first,
+        verdict="",
+        sentences=tuple(filter(None, (*more, left_out_words(work)))),
+        ties=ties_words(work),
+        figures=tuple(Figure(*figure) for figure in model_figures(models)),
         rivals=tied,
         separation=separation_words(tied, block_s),
     )

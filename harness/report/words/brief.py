@@ -6,11 +6,10 @@ from pathlib import Path
 
 from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.analysis.collectives import of_collectives
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
 from harness.report.words.caveats import useless_words
-from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
+from harness.report.words.own import own_lines
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
 from harness.visible import plural, printable
 
@@ -43,9 +42,9 @@ def brief_lines(summary: RunSummary) -> tuple[str, ...]:
 
 
 def _lines(summary: RunSummary) -> Iterable[str]:
-    """The answers: of collectives a line for all sizes of each."""
-    if all(map(of_collectives, summary.workloads)):
-        return _few(collective_lines(summary))
+    """The answers, or what is told of all work together."""
+    if (own := own_lines(summary)) is not None:
+        return _few(own)
     texts = answers(summary)
     return _several(summary, texts) if len(texts) > 1 else _told(summary.workloads[0], texts[0])
 

@@ -1,9 +1,11 @@
 """What ratios are over: no strategy on one device, named so where the whole machine is a base case too."""
 
 from harness.analysis import WorkloadSummary
+from harness.analysis.pipelines import of_pipelines
 
 OVER = "× no strategy"
 """The head of their column, where there is one base case without a strategy at a batch."""
+OVER_MODEL = "× the model"
 
 
 def has_whole_machine(work: WorkloadSummary) -> bool:
@@ -12,7 +14,9 @@ def has_whole_machine(work: WorkloadSummary) -> bool:
 
 
 def over_base(work: WorkloadSummary) -> str:
-    """The head of the column of speed-ups at the same batch."""
+    """The head of the column of speed-ups at the same batch; of input pipelines, of what they give to what is taken."""
+    if of_pipelines(work):
+        return OVER_MODEL
     return "× one device" if has_whole_machine(work) else OVER
 
 

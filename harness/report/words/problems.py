@@ -139,7 +139,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
         )
         yield words, f"{significant(lasts, 2)} times as long{_one_step(cell, lasts)}", "use a larger --window"
     for problem in cell.trials.problems:
-        if problem.status == "unproved":
+        if problem.status == "unproved" and cell.trials.unproved is not None:
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"
             yield words, _of_trials(problem.trials, cell), remedy(problem)
     if lost := sum(problem.trials for problem in cell.trials.problems if problem.status != "unproved"):

@@ -28,9 +28,9 @@ from harness.run.progress.base import Progress, Quiet
 from harness.run.request import only_engine_of
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
+from harness.spec.bases import training_base_of
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import training_base_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of, engines_that
 

@@ -12,8 +12,9 @@ from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import asked_matrix, engine_for
 from harness.run.runner import begin, new_manifest
+from harness.spec.bases import bases_of
 from harness.spec.cell import Cell
-from harness.spec.expand import Matrix, bases_of
+from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 

@@ -17,7 +17,7 @@ from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of

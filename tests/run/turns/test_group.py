@@ -10,7 +10,7 @@ from harness.record import load_run
 from harness.run.progress.base import Quiet
 from harness.run.turns import group as turns
 from harness.spec import Cell
-from harness.spec.expand import base_of
+from harness.spec.bases import base_of
 from tests.record.examples import cell
 from tests.run.fakes import PROVED, Actor, Bench, Play, all_play, only
 

@@ -12,7 +12,7 @@ from harness.errors import not_one_of
 from harness.registry import registered
 from harness.spec.axes import PHOTOGRAPHS, is_own_code
 
-__all__ = ["PRELOAD", "DataInfo", "Source", "data_gives", "load_source", "sources", "unknown"]
+__all__ = ["PRELOAD", "DataInfo", "Source", "data_gives", "has_pipeline", "load_source", "sources", "unknown"]
 
 PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.reader")
 """Modules that reading imports: worth importing once before trials fork. They start no threads and no runtime."""
@@ -27,6 +27,12 @@ def data_gives(name: str) -> str:
     """The kind of examples of a data set (`Source.gives`), without importing a user's own."""
     known = sources()
     return known[name].gives if name in known else (OwnSource if is_own_code(name) else TfdsSource).gives
+
+
+def has_pipeline(name: str) -> bool:
+    """Whether examples of a data set come through an input pipeline, and not as a batch that stays on the device."""
+    known = sources()
+    return name not in known or not known[name].on_device
 
 
 def load_source(name: str) -> Source:

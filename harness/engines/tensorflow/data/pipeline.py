@@ -12,6 +12,7 @@ from harness.engines.tensorflow.data.images import check_input_shape, fit
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
+from harness.spec.pipeline import Cut, PipelineCell
 from harness.trial.examples import GATE_SEED, random_batch, shifted
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
+InputKeys = Axes | PipelineCell
+"""What has the axes of the input."""
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
 
@@ -44,7 +47,7 @@ def pipeline(
     global_batch: int,
     seed: int,
     shard: tuple[int, int] = (0, 1),
-    cell: Axes | None = None,
+    cell: InputKeys | None = None,
     vocabulary: "Vocabulary | None" = None,
     scratch: str = "",
 ) -> "tf.data.Dataset":
@@ -62,29 +65,53 @@ def pipeline(
 
     if source.on_device:
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
+    asked: InputKeys = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
+    batches = _batched(source, examples, global_batch)
+    if asked.prefetch:
+        batches = batches.prefetch(asked.prefetch)
+    return batches.with_options(options_of(source.info(data_dir)))
+
+
+def endless_examples(
+    source: Source,
+    data_dir: Path,
+    input_shape: tuple[int, ...],
+    classes: int,
+    seed: int,
+    shard: tuple[int, int],
+    asked: InputKeys,
+    vocabulary: "Vocabulary | None",
+    scratch: str,
+    cut: Cut = "",
+) -> "tf.data.Dataset":
+    """The examples of `pipeline` before they are batched, pass after pass; of one that is `cut` behind a stage, what
+    comes out there."""
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
     read = source.examples(data_dir)
-    asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    if cut == "source":
+        return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
+    if cut == "decode":
+        return examples.repeat()
     own = None if info.examples is None else max(1, info.examples // of)
-    room = max(1, CACHE_BYTES // _bytes_each(examples))
+    room = max(1, CACHE_BYTES // bytes_each(examples))
     buffer = min(asked.shuffle_buffer or own or UNCOUNTED, own or math.inf, room)
     if asked.cache != "auto" or (own or math.inf) <= room:
-        examples = cached(examples, asked.cache, source.name, own, scratch, at_once=buffer != own)
-    shuffled = examples.shuffle(int(buffer), seed=seed, reshuffle_each_iteration=True).repeat()
-    batches = _batched(source, shuffled, global_batch)
-    if asked.prefetch:
-        batches = batches.prefetch(asked.prefetch)
-    return batches.with_options(_options(info))
+        examples = cached(examples, asked.cache, source.name, own, scratch, at_once=buffer != own or bool(cut))
+    return examples.repeat() if cut == "cache" else _shuffled(examples, int(buffer), seed)
 
 
 ON_DEVICE = 2
 """Batches between the pipeline and the step, on the host and on the device (`ahead_on_device`)."""
 
 
-def batches_ahead(source: Source, cell: Axes, input_shape: tuple[int, ...], stages: Sequence[str]) -> int:
-    """Batches that may be ready before a step asks: those that wait, and what parallel calls hold of more.
+def batches_ahead(
+    source: Source, cell: InputKeys, input_shape: tuple[int, ...], stages: Sequence[str], batch: float
+) -> int:
+    """Batches, of so many examples, that may be ready before a step asks: those that wait, and what parallel calls hold
+    of more.
 
     In `stages` without a cache `parallel_calls` of them, or as many as there are processors, hold an example each, or a
     block.
@@ -94,17 +121,20 @@ def batches_ahead(source: Source, cell: Axes, input_shape: tuple[int, ...], stag
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = 1 if source.encoded else _block(input_shape)
-    return cell.prefetch + ON_DEVICE + math.ceil(calls * each * cell.workers / cell.global_batch_size)
+    return cell.prefetch + ON_DEVICE + math.ceil(calls * each / batch)
 
 
-def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
-    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them.
+def ahead_on_device(dataset: "tf.data.Dataset", kind: str, device: str) -> "tf.data.Dataset":
+    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them. For
+    a TPU, a `kind` that TensorFlow's prefetching does not know, it stays as it is.
 
     On the host's own processor both lie in its memory and nothing is copied. A step whose arguments came by such a
     copy was seen to take the memory of its activations from the system anew each time, for twice its processor time.
     """
     import tensorflow as tf
 
+    if kind == "tpu":
+        return dataset
     if device.endswith(HOST):
         return dataset.prefetch(ON_DEVICE)
     return dataset.prefetch(1).apply(tf.data.experimental.prefetch_to_device(device, buffer_size=1))
@@ -177,7 +207,7 @@ def _checked(
     return info
 
 
-def _bytes_each(examples: "tf.data.Dataset") -> int:
+def bytes_each(examples: "tf.data.Dataset") -> int:
     """What an example takes in memory, its input and its target."""
     return max(1, sum(int(spec.dtype.size * spec.shape.num_elements()) for spec in examples.element_spec))
 
@@ -205,7 +235,7 @@ def _fitted(
     examples: "tf.data.Dataset",
     input_shape: tuple[int, ...],
     vocabulary: "Vocabulary | None",
-    asked: Axes,
+    asked: InputKeys,
 ) -> "tf.data.Dataset":
     """The examples as the model wants them, one by one; those of the user's own as they are."""
     import tensorflow as tf
@@ -224,6 +254,27 @@ def _fitted(
     return mapped(examples.batch(_block(input_shape))).unbatch()
 
 
+def plain_pass(
+    source: Source, data_dir: Path, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+) -> "tf.data.Dataset":
+    """The examples as the model wants them, one by one in the source's order, made by nothing but one plain map."""
+    examples = source.examples(data_dir)
+    return examples if source.gives == "own" else examples.map(_fitting(source, input_shape, vocabulary))
+
+
+def drawn_order(info: DataInfo, count: int, buffer: int, seed: int) -> "tf.data.Dataset":
+    """The numbers of a pass's examples in the order in which the pipeline draws them by a shuffle buffer of this size,
+    pass after pass: its shuffling, of their numbers alone."""
+    import tensorflow as tf
+
+    return _shuffled(tf.data.Dataset.range(count), buffer, seed).with_options(options_of(info))
+
+
+def _shuffled(examples: "tf.data.Dataset", buffer: int, seed: int) -> "tf.data.Dataset":
+    """Passes without end, each whole, in an order of its own."""
+    return examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
+
+
 def _block(input_shape: tuple[int, ...]) -> int:
     """Examples of one operation."""
     return max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
@@ -235,7 +286,7 @@ def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data
     return _of_one_shape(batches) if source.gives == "own" else batches
 
 
-def _options(info: DataInfo) -> "tf.data.Options":
+def options_of(info: DataInfo) -> "tf.data.Options":
     """What TensorFlow may change of the pipeline by itself: nothing that a timed window would notice."""
     import tensorflow as tf
 

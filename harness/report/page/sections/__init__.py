@@ -2,7 +2,15 @@
 
 from harness.report.page.sections.against import base_run
 from harness.report.page.sections.base import Make, PageSource, Part, Section
-from harness.report.page.sections.figures import batch, collectives, network, ops, ranking, scaling, time
+from harness.report.page.sections.figures import (
+    batch,
+    collectives,
+    network,
+    ops,
+    ranking,
+    scaling,
+    time,
+)
 from harness.report.page.sections.method import environment, method
 from harness.report.page.sections.traces import traces
 from harness.report.page.sections.trials import trials

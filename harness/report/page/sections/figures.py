@@ -7,6 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.pipelines import of_pipelines
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.errors import UsageError
@@ -29,6 +30,7 @@ from harness.report.page.sections.base import PageSource, Part, Section, by_work
 from harness.report.tables.collectives import group_table, group_title, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.network import network_table
+from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import (
     batch_table,
     ops_table,
@@ -52,9 +54,10 @@ def ranking(source: PageSource) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         ranked = ranking_table(work, source.summary.noise, source.validation)
-        tables = ranked, engines_table(work), unproved_table(work)
-        # of so few cells the figure beside the answer has all
-        figure = ranking_figure(work, slug) if len(work.ranking) > GLANCE or len(work.ranking) == 1 else None
+        tables = ranked, stages_table(work), engines_table(work), unproved_table(work)
+        # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
+        few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
+        figure = None if few else ranking_figure(work, slug)
         return _part(slug, (figure,), *tables, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)

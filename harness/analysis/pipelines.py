@@ -1,0 +1,121 @@
+"""Input pipelines beside what their models take: at which rate of the model its input would be the limit.
+
+`docs/protocol.md#input-pipelines` defines the figures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis.cells import Measured
+from harness.analysis.estimates.intervals import Interval, compare
+from harness.analysis.summary import CellSummary, WorkloadSummary
+from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
+
+InputLimit = Literal["later", "now", "undecided", "cannot_know", "not_judged"]
+
+
+@dataclass(frozen=True)
+class FedBy:
+    """A pipeline that was measured, beside the model that it feeds."""
+
+    summary: CellSummary
+    rate: Interval
+    """What it gives, in the unit of the cell's work."""
+    headroom: Interval
+    """That ÷ what the model takes."""
+    processors: float | None
+    """What it would use to feed the model at the model's own rate."""
+    limit: InputLimit
+    """Whether input is the limit `now`, or `later`, once the model takes `headroom` times as much."""
+
+
+@dataclass(frozen=True)
+class FedModel:
+    """A model at one batch and number of threads, and its pipelines that were measured, the fastest first."""
+
+    cell: AppetiteCell
+    appetite: Interval
+    inputs: tuple[FedBy, ...]
+
+    @property
+    def fastest(self) -> FedBy:
+        """Of those that are ranked, where one is."""
+        return next((one for one in self.inputs if one.summary.place is not None), self.inputs[0])
+
+
+def fed_models(work: WorkloadSummary) -> tuple[FedModel, ...]:
+    """Every model of which it was measured what it takes, and an input; nothing of other work."""
+    found = []
+    for taker in work.cells:
+        cell, taken = taker.trials.cell, taker.measured
+        if isinstance(cell, AppetiteCell) and taken is not None:
+            own = [one for one in work.cells if _feeds(one, cell)]
+            inputs = [fed for one in own if (fed := _fed_by(one, taken, work.judged)) is not None]
+            if inputs:
+                ordered = tuple(sorted(inputs, key=lambda one: -one.rate.value))
+                found.append(FedModel(cell, taken.throughput, ordered))
+    return tuple(found)
+
+
+def by_cell(models: Sequence[FedModel]) -> dict[str, tuple[FedModel, FedBy]]:
+    """Each pipeline with its model, by the pipeline's cell."""
+    return {fed.summary.cell_id: (model, fed) for model in models for fed in model.inputs}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a pipeline gives that is cut off behind a stage, or all of it."""
+
+    pipeline: CellSummary
+    """All of it."""
+    cut: Cut
+    """Empty is all of it."""
+    rate: Interval
+    cpu_seconds_each: float | None
+    """Of all stages up to there."""
+
+
+def stages_of(work: WorkloadSummary) -> tuple[Stage, ...]:
+    """Of each pipeline that was measured cut off, too: behind each stage, and whole."""
+    cuts = {cell.trials.cell: cell for cell in work.cells if not cell.trials.cell.competes}
+    found = []
+    for whole in work.cells:
+        cell = whole.trials.cell
+        if isinstance(cell, PipelineCell) and cell.competes:
+            wanted = dict.fromkeys(cell.cut_behind(cut) for cut in CUTS)
+            own = [(cut.cut, cuts[cut]) for cut in wanted if cut in cuts]
+            parts = [*own, ("", whole)] if own else []
+            found += [
+                Stage(whole, cut, one.measured.throughput, one.measured.cpu_seconds_each)
+                for cut, one in parts
+                if one.measured is not None
+            ]
+    return tuple(found)
+
+
+def of_pipelines(work: WorkloadSummary) -> bool:
+    """Whether a ranking is of input pipelines."""
+    return any(isinstance(cell.trials.cell, PipelineCell) for cell in work.cells)
+
+
+def _feeds(one: CellSummary, model: AppetiteCell) -> bool:
+    cell = one.trials.cell
+    return isinstance(cell, PipelineCell) and cell.competes and cell.appetite == model
+
+
+def _fed_by(one: CellSummary, taken: Measured, judged: bool) -> FedBy | None:
+    if one.measured is None:
+        return None
+    headroom = compare(one.measured.sample, taken.sample).interval()
+    each = one.measured.cpu_seconds_each
+    processors = None if each is None else each * taken.throughput.value
+    return FedBy(one, one.measured.throughput, headroom, processors, _limit(headroom) if judged else "not_judged")
+
+
+def _limit(headroom: Interval) -> InputLimit:
+    if headroom.low is None or headroom.high is None:
+        return "cannot_know"
+    if headroom.low > 1:
+        return "later"
+    return "now" if headroom.high < 1 else "undecided"

@@ -1,0 +1,360 @@
+"""A trial of an input pipeline by itself: the one that a training without a strategy reads, proved and timed.
+
+A step draws one batch, to where the training's step would find it. Before the first window a whole pass is followed,
+example by example: it is held against the source's examples, read once more by one plain map, and, where the order is
+to repeat itself, against the order in which the same shuffling draws their numbers. A pass after the last window is
+followed, too: an example that a timed step lost or doubled would have moved where passes begin.
+"""
+
+import gc
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.cards import cards_in_use
+from harness.engines.tensorflow.data import DataInfo, Source, load_source
+from harness.engines.tensorflow.data.pipeline import (
+    CACHE_BYTES,
+    ahead_on_device,
+    batches_ahead,
+    bytes_each,
+    drawn_order,
+    endless_examples,
+    options_of,
+    pipeline,
+    plain_pass,
+)
+from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.devices import Devices, device_kinds
+from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
+from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.trace import tracer_of
+from harness.engines.tensorflow.training import taken_by, workload_for
+from harness.engines.tensorflow.workloads import Vocabulary
+from harness.errors import Unprovable
+from harness.protocol.messages import Request
+from harness.record.trial import Executed, Resources
+from harness.spec.cell import Cell
+from harness.spec.pipeline import PipelineCell
+from harness.trial.array_cache import cached_arrays
+from harness.trial.attempt import Attempt
+from harness.trial.clock import Clock
+from harness.trial.passes import KnownPass, digest_of, digests_of, judge_batch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    Array = np.ndarray[Any, Any]
+
+MOST_EXAMPLES = 100_000
+"""Of a pass that is followed; and it has at most `CACHE_BYTES`."""
+SIGN_OF_LIFE_S = 1.0
+READ_AT_ONCE = 32
+_SHUFFLE = re.compile(r"Shuffle\((\d+)\)")
+
+
+class PipelineTrial(Attempt):
+    """A trial of a `PipelineCell`."""
+
+    def _measure(self) -> None:
+        check_loop(self._request.plant, None)
+        self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
+        self._enter("build")
+        feed = feed_of(self._request)
+        self._outcome.resources = self._resources(feed.devices)
+        with feed.source.reading():
+            self._prove_and_time(feed)
+
+    def _prove_and_time(self, feed: "Feed") -> None:
+        names = feed.devices.names
+        self._enter("first_step")
+        batches = Batches(feed)
+        first = [] if feed.cell.cut else self._looked_at(feed, batches.next_arrays())
+        self._enter("check")
+        known = self._known(feed)
+        if known is not None:
+            self._follow_first(feed, known, batches, first)
+        self._outcome.executed = Executed(input=feed.stages)
+        gc.enable()
+        forget_peak(names)
+        self._enter("warmup")
+        tracer = tracer_of(self._request, leads=True)
+        clock = Clock(
+            self._channel,
+            batches.synchronise,
+            self._request.window_s,
+            0,
+            lambda _: None,
+            least_steps=feed.least_steps(known),
+            tracer=tracer,
+            ahead=lambda: feed.ahead,
+            waits=True,
+        )
+        while steps := clock.begin():
+            batches.draw(steps)
+            clock.end(0.0)  # there is no loss
+        self._outcome.trace = tracer.record if tracer else None
+        self._enter("check")
+        self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(names)
+        if known is not None and not feed.cell.cut:
+            self._follow_last(known, batches)
+
+    def _known(self, feed: "Feed") -> KnownPass | None:
+        """The source's examples; None where they cannot be known, which is written down."""
+        try:
+            return feed.known(self._alive)
+        except Unprovable as error:
+            self._checks.detail |= dict.fromkeys(("examples", "late"), str(error))
+            if feed.cell.deterministic:
+                self._checks.detail["order"] = str(error)
+            return None
+
+    def _follow_first(self, feed: "Feed", known: KnownPass, batches: "Batches", digests: list[int]) -> None:
+        """Judge the first pass, of which the first batch has `digests`. Of a pipeline that is cut no step is taken
+        before: another reader of the same examples has another order."""
+        count = len(known.digests)
+        if feed.cell.cut:
+            digests = self._examples_of(feed, count)
+        while len(digests) < count:
+            digests += self._looked_at(feed, batches.next_arrays())
+            self._alive()
+        digests = digests[:count]
+        self._judge("examples", known.judge(digests))
+        if feed.cell.deterministic and known.order_unknown:
+            self._checks.detail["order"] = known.order_unknown
+        elif feed.cell.deterministic:
+            self._judge("order", known.judge_order(digests, feed.order(count)))
+
+    def _examples_of(self, feed: "Feed", count: int) -> list[int]:
+        """Those of a pass of a pipeline that is cut, of whose timed steps only the last example is seen."""
+        digests = []
+        for example in feed.examples().take(count).as_numpy_iterator():
+            digests.append(digest_of(example))
+            self._alive()
+        return digests
+
+    def _looked_at(self, feed: "Feed", batch: "tuple[Array, Array]") -> list[int]:
+        self._judge("batches", judge_batch(*batch, feed.like, feed.cell.batch_size))
+        return digests_of(*batch)
+
+    def _follow_last(self, known: KnownPass, batches: "Batches") -> None:
+        """Judge the next whole pass, from where it begins if every step before had each example in its place."""
+        count = len(known.digests)
+        left_of_pass = -batches.examples % count
+        digests: list[int] = []
+        while len(digests) < left_of_pass + count:
+            digests += digests_of(*batches.next_arrays())
+            self._alive()
+        self._judge("late", known.judge(digests[left_of_pass : left_of_pass + count]))
+
+    def _alive(self) -> None:
+        """Tell now and then that what takes long goes on."""
+        now = time.monotonic()
+        if now - getattr(self, "_told_alive", 0.0) > SIGN_OF_LIFE_S:
+            self._told_alive = now
+            self._enter("check")
+
+    def _resources(self, devices: Devices) -> Resources:
+        return Resources(
+            logical_devices=list(devices.names),
+            physical_devices=devices.physical,
+            shared=devices.shared,
+            intra_op_threads=self._request.intra_op_threads,
+            inter_op_threads=self._request.inter_op_threads,
+            gpus=cards_in_use(devices.names),
+        )
+
+
+@dataclass
+class Feed:
+    """What feeds a model, as its training without a strategy builds it."""
+
+    request: Request
+    cell: PipelineCell
+    devices: Devices
+    source: Source
+    info: DataInfo
+    input_shape: tuple[int, ...]
+    classes: int
+    vocabulary: Vocabulary | None
+    stages: list[str] = field(default_factory=list)
+    """Of the pipeline, once it was built."""
+    _cut_off: "tf.data.Dataset | None" = None
+
+    def dataset(self) -> "tf.data.Dataset":
+        """Endless batches, each on the device before it is asked for. Of a pipeline that is cut, of each so many
+        examples the last: all are made, and none is copied into a batch, whose cost comes after the cut."""
+        size = self.cell.batch_size
+        if self.cell.cut:
+            return self.examples().shard(size, size - 1)
+        made = pipeline(
+            self.source,
+            self._data_dir,
+            self.input_shape,
+            self.classes,
+            size,
+            self.request.seed,
+            cell=self.cell,
+            vocabulary=self.vocabulary,
+            scratch=self.request.scratch,
+        )
+        self.stages[:] = stages_of(made)
+        return ahead_on_device(made, self.cell.device, self.devices.names[0])
+
+    def examples(self) -> "tf.data.Dataset":
+        """What comes out where the pipeline is cut, one by one and without end."""
+        if self._cut_off is None:
+            made = endless_examples(
+                self.source,
+                self._data_dir,
+                self.input_shape,
+                self.classes,
+                self.request.seed,
+                (0, 1),
+                self.cell,
+                self.vocabulary,
+                self.request.scratch,
+                self.cell.cut,
+            )
+            self.stages[:] = stages_of(made)
+            self._cut_off = made.with_options(options_of(self.info))
+        return self._cut_off
+
+    @property
+    def ahead(self) -> int:
+        """Batches that may wait before a step asks for one."""
+        return batches_ahead(self.source, self.cell, self.input_shape, self.stages, self.cell.batch_size)
+
+    @property
+    def like(self) -> "tuple[Array, Array]":
+        """An example of zeros, of the shapes and types that a training reads."""
+        import numpy as np
+
+        x, y = self._plain().element_spec
+        return np.zeros(self.input_shape, x.dtype.as_numpy_dtype), np.zeros(tuple(y.shape), y.dtype.as_numpy_dtype)
+
+    def least_steps(self, known: KnownPass | None) -> int:
+        """Where a pass has to end before the next is begun, so that all of it is shuffled at its beginning, a window
+        has one at least."""
+        if known is None or self.info.examples is not None:
+            return 1
+        return math.ceil(len(known.digests) / self.cell.batch_size)
+
+    def order(self, count: int) -> list[int]:
+        """The numbers of the first pass's examples, in the order in which the seed has them, or the source."""
+        if self.cell.cut not in ("", "shuffle"):
+            return list(range(count))
+        buffer = next(int(found[1]) for stage in self.stages if (found := _SHUFFLE.fullmatch(stage)))
+        numbers = drawn_order(self.info, count, buffer, self.request.seed).take(count).batch(count)
+        return [int(number) for number in next(iter(numbers)).numpy()]
+
+    def known(self, alive: Callable[[], None]) -> KnownPass:
+        """The examples of a pass, read from the source; Unprovable where they are too many, or others each time.
+
+        A registered source has the same ones each time, and is read once a sweep.
+        """
+        import numpy as np
+
+        if self.info.examples is not None:
+            self._must_not_be_more_than(self.info.examples)
+        if self.source.gives == "own":
+            first, second = self._read(alive), self._read(alive)
+            return KnownPass.of_two(self.source.name, first, second)
+        raw = self.cell.cut == "source"
+        key = repr((self.cell.data, self.request.data_dir, self.input_shape, self.vocabulary, raw)).encode()
+        arrays = cached_arrays(
+            self.request.scratch,
+            "pass",
+            key,
+            lambda: {"digests": np.array(self._read(alive), np.uint64)},
+            self.request.others_limit_s,
+        )
+        return KnownPass(arrays["digests"].tolist())
+
+    def _read(self, alive: Callable[[], None]) -> list[int]:
+        digests: list[int] = []
+        raw = self.cell.cut == "source"  # pictures may differ in size
+        for found in self._plain().batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
+            digests += [digest_of([part[0] for part in found])] if raw else digests_of(*found)
+            self._must_not_be_more_than(len(digests))
+            alive()
+        return digests
+
+    def _must_not_be_more_than(self, examples: int) -> None:
+        known = plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
+        most = min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(known))
+        if examples > most:
+            raise Unprovable(f"a pass of '{self.source.name}' is longer than the {most:,} examples that are followed")
+
+    def _plain(self) -> "tf.data.Dataset":
+        """What a pass should have, where the pipeline is cut if it is."""
+        if self.cell.cut == "source":
+            return self.source.examples(self._data_dir)
+        return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
+
+    @property
+    def _data_dir(self) -> Path:
+        return Path(self.request.data_dir)
+
+
+def feed_of(request: Request) -> Feed:
+    """The feed of the cell of `request`; raises Unsupported or HarnessError with the reason."""
+    cell = pipeline_of(request.cell)
+    devices = device_kinds()[cell.device].set_up(request)
+    source = load_source(cell.data)
+    workload, info = workload_for(cell.model, source, Path(request.data_dir))
+    model = workload.build(workload.input_shape or (), info.classes)
+    return Feed(request, cell, devices, source, info, *taken_by(model, workload, source))
+
+
+def pipeline_of(cell: Cell) -> PipelineCell:
+    """The cell as that of a pipeline; TypeError for other work."""
+    if isinstance(cell, PipelineCell):
+        return cell
+    raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no input pipeline")
+
+
+class Batches:
+    """The pipeline's batches, one after the other."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._dataset = feed.dataset()
+        self._batches: Iterator[tuple[Any, Any]] | None = None
+        self._size = feed.cell.batch_size
+        self._accelerated = any("CPU" not in name for name in feed.devices.names)
+        self._last: tuple[Any, Any] | None = None
+        self._drawn = 0
+
+    @property
+    def examples(self) -> int:
+        """Drawn so far."""
+        return self._drawn * self._size
+
+    def draw(self, count: int) -> None:
+        """So many batches, of which the last is kept."""
+        batches = self._batches = self._batches or iter(self._dataset)
+        for _ in range(count):
+            self._last = next(batches)
+        self._drawn += count
+
+    def next_arrays(self) -> "tuple[Array, Array]":
+        """The next batch, on the host."""
+        self.draw(1)
+        assert self._last is not None
+        x, y = self._last
+        return x.numpy(), y.numpy()
+
+    def synchronise(self) -> None:
+        """Return once the last batch lies on its device."""
+        import tensorflow as tf
+
+        if self._accelerated:
+            tf.test.experimental.sync_devices()
+        if self._last is not None:
+            for part in self._last:
+                tf.reshape(part, [-1])[0].numpy()

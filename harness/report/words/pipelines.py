@@ -1,0 +1,106 @@
+"""What a run of input pipelines comes to: of each model, at which rate its input would be the limit."""
+
+from collections.abc import Iterator
+
+from harness.analysis import Interval, RunSummary, WorkloadSummary
+from harness.analysis.pipelines import FedBy, FedModel, fed_models
+from harness.report.words.caveats import is_virtual
+from harness.report.words.text import listed, plus_minus, ratio, sentence, significant
+from harness.visible import plural, printable
+
+IS_LIMIT = "input is the limit"
+"""The head of the column that says whether it is."""
+LIMITS = {"later": "no", "now": "yes", "undecided": "undecided"}
+"""Whether input is the limit, in a word."""
+
+
+def pipeline_lines(summary: RunSummary) -> tuple[str, ...]:
+    """Of each model what it takes, what its fastest input gives, and what the others come to."""
+    return tuple(printable(line) for work in summary.workloads for line in lines_of(work))
+
+
+def lines_of(work: WorkloadSummary) -> Iterator[str]:
+    """The same of one ranking; nothing where no input was measured beside what its model takes."""
+    models = fed_models(work)
+    for model in models:
+        yield beside_words(model)
+        if others := others_words(model):
+            yield others
+    if models and is_virtual(work):
+        yield (
+            "Both were measured alone. In a training on the processor the two share its cores: what the input needs to "
+            "feed the model is the step's loss."
+        )
+
+
+def beside_words(model: FedModel) -> str:
+    """`mnist_cnn at batch 128 takes 11,000 examples/s …; its input b128 gives 25,000: input is the limit at 2.3× [2.2 –
+    2.4] the current rate.`"""
+    fed, unit = model.fastest, model.cell.work.quantity.unit
+    label = fed.summary.label
+    which = f"its fastest, {label}," if len(model.inputs) > 1 else f"its {label}"
+    takes = f"{name_of(model)} takes {significant(model.appetite.value)} {unit} from batches that wait on its device"
+    return f"{takes}; {which} gives {significant(fed.rate.value)}: {limit_words(fed)}."
+
+
+def name_of(model: FedModel) -> str:
+    """`mnist_cnn at batch 64`, with the threads where they were chosen."""
+    threads = f" with {plural(model.cell.intra_op_threads, 'thread')}" if model.cell.intra_op_threads else ""
+    return f"{model.cell.model} at batch {model.cell.batch_size}{threads}"
+
+
+def limit_words(fed: FedBy) -> str:
+    """At which rate of the model its input is the limit."""
+    size = ratio(fed.headroom)
+    match fed.limit:
+        case "later":
+            return f"input is the limit at {size} the current rate"
+        case "now":
+            return f"input is the limit now, at {size} what the model takes"
+        case "undecided":
+            return f"these trials cannot tell whether input is the limit, {size} what the model takes"
+        case "cannot_know":
+            return f"{size} what the model takes; one trial cannot tell whether input is the limit: use --trials 4"
+        case _:
+            return f"{size} what the model takes so far"
+
+
+def others_words(model: FedModel) -> str:
+    """How many of several inputs are the limit, and which; empty of one input, and where nothing is judged."""
+    if len(model.inputs) < 2 or model.fastest.limit == "not_judged":
+        return ""
+    count = len(model.inputs)
+    counted = {limit: [one.summary.label for one in model.inputs if one.limit == limit] for limit in LIMITS}
+    if len(counted["later"]) == count:
+        return f"None of its {count} inputs is the limit."
+    words = {"later": "not the limit", "now": "the limit now", "undecided": "undecided"}
+    told = [
+        f"{len(labels)} {words[limit]}" + (f" ({listed(labels)})" if limit != "later" else "")
+        for limit, labels in counted.items()
+        if labels
+    ]
+    return f"Of its {count} inputs: {', '.join(told)}." if told else ""
+
+
+def headline_of(models: tuple[FedModel, ...]) -> str:
+    """Of the model whose input leaves it the least room."""
+    model = tightest(models)
+    return f"{sentence(limit_words(model.fastest))}: {name_of(model)}, {model.fastest.summary.label}."
+
+
+def model_figures(models: tuple[FedModel, ...]) -> Iterator[tuple[str, str, str]]:
+    """What is set large of the model whose input leaves it the least room: (name, value, certainty)."""
+    model = tightest(models)
+    fed, unit = model.fastest, model.cell.work.quantity.unit
+    yield f"{unit}, what {name_of(model)} takes", *_value(model.appetite)
+    yield f"{unit}, {fed.summary.label}", *_value(fed.rate)
+    yield "input over what the model takes", f"{significant(fed.headroom.value)}×", plus_minus(fed.headroom)
+
+
+def tightest(models: tuple[FedModel, ...]) -> FedModel:
+    """The model whose fastest input leaves it the least room."""
+    return min(models, key=lambda model: model.fastest.headroom.value)
+
+
+def _value(interval: Interval) -> tuple[str, str]:
+    return significant(interval.value), plus_minus(interval)

@@ -1,0 +1,193 @@
+"""An input pipeline by itself, as a kind of work, and the appetite of the model that it feeds, which is held beside it.
+
+A pipeline yields what a model takes, so its cell names the model. The appetite is the rate of that model's own training
+step on batches that lie on its device already: by it a pipeline is the limit or is not.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import Field, create_model
+
+from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, Axes, Cache, is_own_code
+from harness.spec.cell import TrainingCell, without_defaults
+from harness.spec.entry import Asked
+from harness.spec.grouping import COMPETING
+from harness.spec.naming import head, sayings
+from harness.spec.work import TAG, Cell, Shape, Work, fields_of, kind_of_work, of_examples
+
+[PIPELINE] = PIPELINES
+APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)
+Cut = Literal["", "source", "decode", "cache", "shuffle"]
+CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
+"""Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
+_NEEDED_BY: Mapping[Cut, frozenset[str]] = {
+    "source": frozenset(),
+    "decode": frozenset({"parallel_calls", "deterministic"}),
+    "cache": frozenset({"parallel_calls", "deterministic", "cache"}),
+    "shuffle": frozenset({"parallel_calls", "deterministic", "cache", "shuffle_buffer"}),
+}
+"""Axes of the input that make what lies before a cut."""
+OF_PIPELINE = {
+    "cut": Asked(
+        kind=Literal[CUTS],
+        values=(),
+        help="of --work pipeline: stages behind which each pipeline is also measured cut off, to see what each takes: "
+        "{names}",
+    ),
+}
+"""The key of a spec that makes a pipeline's cell beside those of the table."""
+Tokens = Annotated[int, Field(ge=0, le=MOST)]
+
+if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
+
+    class _Fed(Cell):
+        device: str
+        batch_size: int
+        model: str
+        data: str
+        tokens: int = 0
+        intra_op_threads: int = 0
+        engine: str = ""
+
+    class _Input(_Fed):
+        prefetch: int = 0
+        cache: Cache = "auto"
+        parallel_calls: int = 0
+        shuffle_buffer: int = 0
+        deterministic: bool = True
+else:
+    _Fed = create_model("_Fed", __base__=Cell, **fields_of(APPETITE), tokens=(Tokens, 0))
+    _Input = create_model("_Input", __base__=_Fed, **fields_of(PIPELINE))
+
+
+class _OfModel(_Fed):
+    """What a pipeline and the model that it feeds have in common: one process with one device, and a batch a step."""
+
+    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({TAG, "cut"})
+    COMPANY: ClassVar[str] = PIPELINE
+
+    @property
+    def work(self) -> Work:
+        """A step is one batch, counted as a training counts it."""
+        return of_examples(self.batch_size, self.tokens)
+
+    @property
+    def subject(self) -> str:
+        """The model that is fed."""
+        return self.model
+
+    @property
+    def shape(self) -> Shape:
+        """One process with one device."""
+        return Shape(device=self.device)
+
+    @property
+    def data_set(self) -> str:
+        """What is read."""
+        return self.data
+
+    def identity(self) -> dict[str, Any]:
+        """Every key and its value, but those at their defaults that trainings leave out there, too."""
+        return without_defaults(self)
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """That the work is a model's input, and every key but those whose values compete."""
+        keys = type(self).model_fields
+        return {TAG: PIPELINE, **{key: self.get(key) for key in OUTER_FIRST if key in keys and key not in COMPETING}}
+
+    def scope_label(self, ranked: Sequence[Cell]) -> str:
+        """`input of mnist_cnn on digits, virtual-cpu`."""
+        return f"input of {head(self)}"
+
+    def in_words(self, all_cores: int = 0) -> str:
+        """`the input, batch 64, cache none`."""
+        return ", ".join([f"the {self._what}", f"batch {self.batch_size}", *sayings(self, in_words=True)])
+
+    @property
+    def label(self) -> str:
+        """`input b64 cache none`."""
+        return " ".join([self._what, f"b{self.batch_size}", *sayings(self)])
+
+    @property
+    def full_name(self) -> str:
+        """`mnist_cnn on digits, virtual-cpu: input b64 cache none`."""
+        return f"{head(self)}: {self.label}"
+
+    @property
+    def short_name(self) -> str:
+        """`input-64-cache-none`."""
+        return "-".join([self._what, str(self.batch_size), *sayings(self)]).replace(" ", "-")
+
+    @property
+    @abstractmethod
+    def _what(self) -> str:
+        """What of the model's is measured, in a word."""
+
+
+@kind_of_work(APPETITE)
+class AppetiteCell(_OfModel):
+    """A model's training step without a strategy, on batches that lie on its device already."""
+
+    kind: Literal["appetite"] = "appetite"
+
+    @property
+    def competes(self) -> bool:
+        """It is no input: what competes is compared with it."""
+        return False
+
+    @property
+    def training(self) -> TrainingCell:
+        """The training whose step it is."""
+        keys = {key: self.get(key) for key in type(self).model_fields if key != TAG}
+        alone = {"strategy": "none", "replicas": 1, "batch_scope": "per_replica", "cross_device_op": "auto"}
+        return TrainingCell(**keys, **alone, global_batch_size=self.batch_size)
+
+    @property
+    def _what(self) -> str:
+        return "appetite"
+
+
+@kind_of_work(PIPELINE)
+class PipelineCell(_OfModel, _Input):
+    """The input pipeline of a training without a strategy, by itself: a step draws one batch of `batch_size`."""
+
+    kind: Literal["pipeline"] = "pipeline"
+    cut: Cut = ""
+    """The stage behind which it is cut off: a step then draws as many examples, and no batch. Empty is all of it."""
+
+    @property
+    def competes(self) -> bool:
+        """What is cut off is no input of a training."""
+        return not self.cut
+
+    def identity(self) -> dict[str, Any]:
+        """As of all of this company; where nothing is cut off, that is not said."""
+        values = super().identity()
+        return values if self.cut else {key: value for key, value in values.items() if key != "cut"}
+
+    def cut_behind(self, cut: Cut) -> "PipelineCell":
+        """The same up to a stage, with the axes of what comes after at their defaults. Without a cache there is nothing
+        between decoding and shuffling, and data of one's own come decoded."""
+        if cut == "cache" and self.cache == "none":
+            cut = "decode"
+        if cut == "decode" and is_own_code(self.data):
+            cut = "source"
+        later = set(_Input.model_fields) - set(_Fed.model_fields) - _NEEDED_BY[cut]
+        return self.model_copy(update={"cut": cut, **{key: Axes.model_fields[key].default for key in later}})
+
+    @property
+    def appetite(self) -> AppetiteCell:
+        """The model that it feeds."""
+        return AppetiteCell(**{key: self.get(key) for key in AppetiteCell.model_fields if key != TAG})
+
+    @property
+    def _what(self) -> str:
+        return f"input until {self.cut}" if self.cut else "input"
+
+
+def appetites_of(cells: Iterable[PipelineCell]) -> tuple[AppetiteCell, ...]:
+    """Of each model, batch and number of threads once."""
+    return tuple(dict.fromkeys(cell.appetite for cell in cells))

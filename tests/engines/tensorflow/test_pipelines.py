@@ -1,0 +1,188 @@
+"""Input pipelines by themselves under TensorFlow: what is right is timed, what loses or changes examples is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from harness.record import TrialRecord, schema
+from harness.record.checks import Checks
+from harness.run.kinds.measure import measure
+from harness.spec import sweep_from
+from harness.spec.pipeline import CUTS, PipelineCell
+from tests.engines.tensorflow.own_inputs import DECODED_S
+from tests.preloaded import handed_in
+
+KEYS = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.01}
+SMALL = sweep_from({"work": "pipeline", "timeout": 60.0, **KEYS})
+CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=48)
+PICTURES = CELL.model_copy(update={"model": "mnist_cnn", "data": "photographs:64", "batch_size": 24})
+FAULTS = "tests.engines.tensorflow.own_inputs"
+OWN = CELL.model_copy(update={"model": f"{FAULTS}:model", "data": f"{FAULTS}:right", "batch_size": 4})
+
+
+def own(name: str, **keys: Any) -> PipelineCell:
+    """The pipeline of one of `own_inputs`."""
+    return OWN.model_copy(update={"data": f"{FAULTS}:{name}", **keys})
+
+
+RIGHT = {
+    "kept in memory": CELL,
+    "in a file": CELL.model_copy(update={"cache": "file", "shuffle_buffer": 100}),
+    "not kept": CELL.model_copy(update={"cache": "none", "parallel_calls": 1, "prefetch": 0}),
+    "in the order of the source": CELL.model_copy(update={"cache": "none", "shuffle_buffer": 1}),
+    "more than there are": CELL.model_copy(update={"batch_size": 2000}),
+    "pictures": PICTURES.model_copy(update={"cache": "none"}),
+    "any order": PICTURES.model_copy(update={"cache": "none", "deterministic": False}),
+    "tokens": CELL.model_copy(update={"model": "lstm", "data": "text", "batch_size": 8, "tokens": 40}),
+    "a table": CELL.model_copy(update={"data": "wine", "batch_size": 16}),
+    "own": own("right"),
+    "own, uncounted": own("uncounted"),
+}
+UNPROVED = {
+    "random": (own("random"), "have other examples, as of data that are random in each"),
+    "turned": (own("turned"), "have their examples in another order each"),
+    "endless": (own("endless", cache="none"), "is longer than the 100,000 examples that are followed"),
+}
+WRONG = {name: own(name) for name in ("drops", "doubles")}
+CRASHED = {
+    "reshaped": (own("reshaped", cache="none"), "an example cannot be read"),
+    "raises": (own("raises"), "the table is gone"),
+    "ends": (own("ends"), "ended before its time"),
+}
+CUT = {f"until {cut}": PICTURES.cut_behind(cut) for cut in CUTS}
+ALL: dict[str, PipelineCell] = {
+    **RIGHT,
+    **CUT,
+    **WRONG,
+    **{name: cell for of in (UNPROVED, CRASHED) for name, (cell, _) in of.items()},
+    "slow": own("slow", cache="none"),
+}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]:
+    """One trial of each of these cells, by name, and of what each of their models takes."""
+    with handed_in():
+        run = measure(SMALL, list(ALL.values()), tmp_path_factory.mktemp("results"))
+    by_cell = {record.cell_id: record for record in run.trials}
+    taken = {f"appetite of {name}": by_cell[cell.appetite.cell_id] for name, cell in ALL.items()}
+    return {**{name: by_cell[cell.cell_id] for name, cell in ALL.items()}, **taken}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_pipeline_is_timed_and_every_example_of_a_pass_followed(
+    measured: dict[str, TrialRecord], name: str
+) -> None:
+    record, cell = measured[name], RIGHT[name]
+    assert record.status == "ok", record.reason
+    checks = record.checks
+    assert (checks.gate, checks.batches, checks.examples, checks.late) == ("pipeline", True, True, True)
+    assert checks.order is (True if cell.deterministic else None)
+    assert record.throughput == pytest.approx(cell.work.amount / (record.step_time_s or 0))
+    assert record.final_loss is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNPROVED)
+def test_what_cannot_be_proved_is_unproved_with_the_reason(measured: dict[str, TrialRecord], name: str) -> None:
+    record = measured[name]
+    assert record.status == "unproved", record.reason
+    assert UNPROVED[name][1] in (record.reason or "")
+    assert record.checks.batches is True
+    assert record.throughput is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONG)
+def test_what_loses_or_doubles_examples_is_wrong_and_has_no_rate(measured: dict[str, TrialRecord], name: str) -> None:
+    record = measured[name]
+    assert (record.status, record.throughput) == ("wrong_result", None), record.reason
+    assert "is missing (first number 1)" in (record.reason or "") or "of no example" in (record.reason or "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CRASHED)
+def test_data_that_cannot_be_read_end_the_trial_in_one_line(measured: dict[str, TrialRecord], name: str) -> None:
+    record = measured[name]
+    assert record.status == "crashed"
+    assert CRASHED[name][1] in (record.reason or "")
+    assert (record.reason or "").startswith(f"data: '{FAULTS}:{name}'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CUT)
+def test_a_pipeline_that_is_cut_off_is_an_instrument_whose_pass_was_followed(
+    measured: dict[str, TrialRecord], name: str
+) -> None:
+    record = measured[name]
+    assert (record.status, record.checks.gate) == ("unproved", "instrument"), record.reason
+    assert (record.checks.examples, record.checks.order) == (True, True)
+    stages = {"source": "Map", "decode": "ParallelMap", "cache": "Cache", "shuffle": "Shuffle(64)"}
+    assert record.executed.input[-2:] == [stages[CUT[name].cut], "Repeat"]
+
+
+@pytest.mark.slow
+def test_what_a_model_takes_is_timed_once_its_first_updates_are_proved(measured: dict[str, TrialRecord]) -> None:
+    for name in ("kept in memory", "pictures", "tokens", "own"):
+        record = measured[f"appetite of {name}"]
+        assert (record.status, record.checks.gate) == ("unproved", "instrument"), record.reason
+        assert (record.checks.update, record.checks.loss_finite) == (True, True)
+        assert record.cell.work == RIGHT[name].work
+
+
+@pytest.mark.slow
+def test_a_planted_cost_of_decoding_is_the_rate(measured: dict[str, TrialRecord]) -> None:
+    record = measured["slow"]
+    assert record.status == "ok", record.reason
+    assert record.windows is not None
+    assert record.step_time_s is not None
+    assert record.step_time_s >= 0.98 * OWN.batch_size * DECODED_S  # windows begin and end within an example
+    assert record.cpu_seconds_per_example is not None
+    assert record.cpu_seconds_per_example >= 0.9 * DECODED_S
+
+
+@pytest.mark.slow
+def test_a_function_that_hangs_is_a_timeout_with_its_phase(tmp_path: Path) -> None:
+    with handed_in():
+        run = measure(sweep_from({"work": "pipeline", "timeout": 3.0, **KEYS}), [own("hangs")], tmp_path)
+    [record] = [record for record in run.trials if isinstance(record.cell, PipelineCell)]
+    assert record.status == "timeout"
+    assert record.phase in ("first_step", "check")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complete", "said"),
+    [
+        ({}, True, None),
+        ({"order": None}, True, None),
+        ({"order": None, "detail": {"order": "its order is random"}}, False, "order: its order is random"),
+        ({"order": False}, False, None),
+        ({"late": None}, False, "late: no pass after the last window was followed"),
+        ({"examples": None, "detail": {"examples": "too long"}}, False, "examples: too long"),
+    ],
+)
+def test_what_the_gate_must_have_shown(changes: dict[str, Any], complete: bool, said: str | None) -> None:
+    passed = {"gate": "pipeline", "batches": True, "examples": True, "order": True, "late": True}
+    checks = Checks.model_validate({**passed, **changes})
+    assert checks.complete is complete
+    assert checks.unproved == said
+
+
+def test_records_of_other_work_have_no_key_of_a_pipelines_gate() -> None:
+    assert not {"batches", "examples", "order"} & Checks().model_dump().keys()
+    assert Checks(gate="pipeline", batches=True).model_dump()["batches"] is True
+
+
+@pytest.mark.slow
+def test_every_record_is_of_the_published_schema(measured: dict[str, TrialRecord]) -> None:
+    published = schema.schemas()["trial-1.json"]
+    for record in measured.values():
+        jsonschema.validate(json.loads(record.model_dump_json()), published)
+    false = json.loads(measured["own"].model_dump_json())
+    false["checks"]["examples"] = None
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(false, published)

@@ -1,0 +1,145 @@
+"""Input pipelines as a kind of work: what a spec comes to, what cells are called, and what is refused in one line."""
+
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.plan.blocks import make_plan
+from harness.run.kinds.one_cell import one_cell
+from harness.spec import Matrix, expand, sweep_from
+from harness.spec.axes import TABLE
+from harness.spec.bases import base_of
+from harness.spec.cell import trained
+from harness.spec.pipeline import CUTS, PIPELINE, AppetiteCell, Cut, PipelineCell
+from harness.spec.work import cell_from
+from harness.trial.engines import catalogue_of
+
+CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=8)
+OF_INPUT = [key for key, axis in TABLE.items() if PIPELINE in axis.works]
+
+
+def planned(**keys: Any) -> Matrix:
+    """The matrix of a sweep of pipelines."""
+    return expand(sweep_from({"work": "pipeline", **keys}), catalogue_of())
+
+
+def inputs_of(matrix: Matrix) -> list[PipelineCell]:
+    return [cell for cell in matrix.cells if isinstance(cell, PipelineCell)]
+
+
+def test_a_sweep_of_pipelines_is_every_combination_and_what_each_model_takes_at_each_batch() -> None:
+    matrix = planned(model=["mlp", "mnist_cnn"], batch_size=[8, 16], cache=["none", "memory"], prefetch=[0, 2])
+    assert len(inputs_of(matrix)) == 2 * 2 * 2 * 2
+    taken = [cell for cell in matrix.cells if isinstance(cell, AppetiteCell)]
+    assert {(cell.model, cell.batch_size) for cell in taken} == {(m, b) for m in ("mlp", "mnist_cnn") for b in (8, 16)}
+    assert matrix.added_base == {cell.cell_id for cell in taken}
+    assert len({cell.full_name for cell in matrix.cells}) == len({cell.cell_id for cell in matrix.cells}) == 20
+
+
+def test_a_pipeline_takes_turns_with_what_its_model_takes() -> None:
+    matrix = planned(cache=["none", "memory"], batch_size=[8, 16], cut=["source"])
+    plan = make_plan(matrix.cells, 2, seed=1, live={})
+    assert [sorted(group) for block in plan.blocks for group in block] == [
+        sorted(cell.cell_id for cell in matrix.cells) for _ in range(2)
+    ]
+    few = make_plan(matrix.cells, 1, seed=1, live={"virtual-cpu": 2})
+    cells = {cell.cell_id: cell for cell in matrix.cells}
+    assert all(base_of(cells[one]).cell_id in group for group in few.blocks[0] for one in group)
+
+
+def test_what_a_model_takes_is_its_training_without_a_strategy() -> None:
+    training = trained(CELL.appetite.training)
+    assert training.label == "none ×1 b8"
+    assert (training.model, training.data, training.global_batch_size) == ("mlp", "digits", 8)
+    assert not CELL.appetite.competes
+    assert CELL.competes
+
+
+def test_a_model_of_text_brings_its_data_and_is_counted_in_tokens() -> None:
+    [cell] = inputs_of(planned(model=["gpt"], batch_size=[4]))
+    assert cell.data == "text"
+    assert cell.work.quantity.many == "tokens"
+    assert cell.work.amount == 4 * cell.tokens == trained(cell.appetite.training).work.amount
+
+
+@pytest.mark.parametrize("key", [key for key in OF_INPUT if key not in ("device", "engine", "data", "model")])
+def test_every_axis_of_the_input_keeps_pipelines_apart_and_is_told(key: str) -> None:
+    [a], [b] = (inputs_of(planned(**{key: [value]})) for value in TABLE[key].tried)
+    assert a.cell_id != b.cell_id
+    assert a.label != b.label
+    assert a.scope == b.scope
+
+
+def test_at_their_defaults_axes_that_come_later_are_no_part_of_the_identity() -> None:
+    kept = {"kind", "device", "model", "data", "batch_size"}
+    assert set(CELL.identity()) == set(CELL.appetite.identity()) == kept
+    assert set(CELL.cut_behind("decode").identity()) == kept | {"cut"}
+
+
+def test_a_cell_is_read_back_as_it_was_written() -> None:
+    for cell in (CELL, CELL.cut_behind("source"), CELL.appetite):
+        assert cell_from(cell.model_dump(mode="json")) == cell
+
+
+@pytest.mark.parametrize(
+    ("cut", "keeps"),
+    [
+        ("source", {}),
+        ("decode", {"parallel_calls": 3}),
+        ("cache", {"parallel_calls": 3, "cache": "file"}),
+        ("shuffle", {"parallel_calls": 3, "cache": "file", "shuffle_buffer": 5}),
+    ],
+)
+def test_what_is_cut_off_is_the_same_whatever_comes_after_the_cut(cut: Cut, keeps: dict[str, Any]) -> None:
+    of = {"parallel_calls": 3, "cache": "file", "shuffle_buffer": 5, "prefetch": 7}
+    cell = CELL.model_copy(update=of).cut_behind(cut)
+    assert cell == CELL.model_copy(update={"cut": cut, **keeps})
+    assert not cell.competes
+
+
+def test_a_stage_that_a_pipeline_has_not_is_not_measured_twice() -> None:
+    own = CELL.model_copy(update={"data": "mine:examples", "cache": "none"})
+    assert [own.cut_behind(cut).cut for cut in CUTS] == ["source", "source", "source", "shuffle"]
+    matrix = planned(cache=["none"], cut=[*CUTS])
+    assert sorted(cell.cut for cell in inputs_of(matrix)) == ["", "decode", "shuffle", "source"]
+
+
+def test_a_side_of_a_comparison_is_one_pipeline() -> None:
+    _, cell = one_cell("a", {"work": "pipeline", "model": ["mlp"]}, {"cache": "none"})
+    assert cell == PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=64, cache="none")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"strategy": ["none"]}, "strategy: belongs to a training, and work is 'pipeline', which draws batches"),
+        ({"replicas": [2]}, "replicas: belongs to a training"),
+        ({"optimizer": ["sgd"]}, "optimizer: belongs to a training"),
+        ({"size": [4]}, "size: belongs to collectives: give work, too"),
+        ({"step": "mine:make"}, "step: belongs to a training"),
+        ({"check": "mine:moves"}, "check: belongs to a training"),
+        ({"data": ["synthetic"]}, "data: 'synthetic' stays on the device, without a pipeline: give other data"),
+        ({"data": ["text"]}, "mnist_cnn on text: it takes images"),
+        ({"data": ["mine:examples"]}, "data of your own go with a model of your own"),
+        ({"cut": ["batch"]}, "cut: given 'batch', expected 'source', 'decode', 'cache' or 'shuffle'"),
+        ({"cache": ["disk"]}, "cache: given 'disk', expected"),
+        ({"work": "training", "cut": ["source"]}, "cut: belongs to pipelines: give work, too"),
+        ({"batch_size": []}, "batch_size: expected at least one value"),
+    ],
+)
+def test_what_a_pipeline_cannot_have_is_refused_in_one_line_that_names_the_key(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        planned(**keys)
+    assert "\n" not in str(error.value)
+
+
+def test_data_that_stay_on_the_device_are_left_out_beside_others() -> None:
+    matrix = planned(data=["digits", "synthetic"])
+    assert [cell.data for cell in inputs_of(matrix)] == ["digits"]
+    assert [item.combination for item in matrix.left_out] == ["mnist_cnn on synthetic"]
+
+
+def test_an_engine_without_pipelines_of_its_own_is_refused() -> None:
+    with pytest.raises(UsageError, match="engine: it has no input pipeline that is measured by itself"):
+        expand(sweep_from({"work": "pipeline", "engine": ["torch"]}), catalogue_of("torch"))
