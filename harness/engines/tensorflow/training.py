@@ -11,7 +11,6 @@ from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.data.text import BYTES
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
@@ -160,7 +159,7 @@ def build(request: Request) -> Training:
     classes = output_shape[-1]
     vocabulary = workload.vocabulary
     if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
-        vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
+        vocabulary = Vocabulary(info.vocabulary, next_token=len(output_shape) > 1)
     batches = _gate_batches(request, source, input_shape, classes, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, batches[0][1])

@@ -64,8 +64,9 @@ def pipeline(
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
-    read = source.examples(data_dir)
     asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    many, in_order = asked.interleave, asked.deterministic
+    read = source.interleaved(data_dir, many, in_order) if many > 1 else source.examples(data_dir)
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
     own = None if info.examples is None else max(1, info.examples // of)
     room = max(1, CACHE_BYTES // _bytes_each(examples))
@@ -140,7 +141,9 @@ def gate_batches(
             )
     else:
         known = needed if info.examples is None else min(needed, info.examples)
-        x, y = _shifted(source, data_dir, needed, *_first(source, data_dir, input_shape, known, vocabulary))
+        with source.reading():
+            few = _first(source, data_dir, input_shape, known, vocabulary)
+        x, y = _shifted(source, data_dir, needed, *few)
     return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
 
 
@@ -165,7 +168,7 @@ def _checked(
                 "expected examples one by one, each of the model's shape"
             )
     elif vocabulary is not None:
-        check_tokens(input_shape, vocabulary)
+        check_tokens(source.name, info, input_shape, vocabulary)
     else:
         check_input_shape(input_shape)
     labels = max(classes, 2)  # one output is a binary classifier
