@@ -1,5 +1,6 @@
 """What TFRecord files hold: the features.json beside them, which `harness prepare` writes, or who has files already."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,7 +13,7 @@ FEATURES = "features.json"
 Encoding = Literal["image", "raw", "int64", "float"]
 Compression = Literal["none", "gzip", "zlib"]
 Number = Literal[
-    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "float64"
 ]
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
@@ -58,9 +59,23 @@ class Shard(RecordModel):
     sha256: str
 
 
-class ReadingSpeed(RecordModel):
-    """Examples a second that one process read and decoded, in turns with the other way of reading them."""
+class WrittenShard(Shard):
+    """One that was written and is not yet in a features.json: kept in a file of its own beside it."""
 
+    bytes_in: Whole
+    """Of its examples as the source gives them."""
+
+
+def side_file(folder: Path, file: str) -> Path:
+    """Where the WrittenShard of a file is kept until all are written."""
+    return folder / f".{file}.json"
+
+
+class ReadingSpeed(RecordModel):
+    """What one process read and decoded, in turns with the other way of reading the same examples."""
+
+    examples: Count
+    """Of each turn, the first ones of the data set."""
     examples_per_s: list[float]
     """Of each turn."""
 
@@ -128,6 +143,8 @@ class Features(RecordModel):
             raise ValueError(f"text is whole numbers, and '{self.input.feature}' is {self.input.dtype}")
         if self.kind == "own" and None in self.input.shape:
             raise ValueError(f"'{self.input.feature}' has a size that is not known, which only images may")
+        if self.target is not None and self.target.feature == self.input.feature:
+            raise ValueError(f"input and target are the same feature '{self.input.feature}'")
         if self.target is None and self.kind != "text":
             raise ValueError("target is missing, the feature that holds the class")
         if (

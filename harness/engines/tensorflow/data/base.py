@@ -62,6 +62,10 @@ class Source(ABC):
         Images of an integer type fill its range; those of a floating type are used as they are.
         """
 
+    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
+        """The `count` examples from number `first` on; those before are read, where a source knows no better."""
+        return self.examples(data_dir).skip(first).take(count)
+
     def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
         """`examples` from so many files read side by side, one of each in turn, or where not `in_order` of any that has
         one. Raises Unsupported where they are in no files of which several could be read."""

@@ -82,6 +82,7 @@ def fault_of(file: str, compression: str) -> str | None:
             looks = MAGIC.get(stream.read(2), "none")
         if count == 0 and looks != (compression.lower() or "none") and "none" in (looks, compression.lower() or "none"):
             return f"'{file}' is no such file: its compression is {looks}, and its features.json says otherwise"
-        told = WHERE.sub("", BEHIND.sub("", error.message)).strip()
-        return f"'{file}' is cut short or damaged: {told}, after {count:,} whole records; get or prepare it again"
+        where = re.search(r"(\w+) record at (\d+)", error.message)
+        told = f"{where[1]} record at byte {int(where[2]):,}" if where else WHERE.sub("", BEHIND.sub("", error.message))
+        return f"'{file}' is cut short or damaged: {told}, after {count:,} whole ones; get or prepare it again"
     return None

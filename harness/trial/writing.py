@@ -1,0 +1,83 @@
+"""A process of `prepare`: writes TFRecord files itself, or has Dask or Apache Beam start others that do."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from harness.errors import HarnessError
+from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, Preparer
+from harness.trial.engines import DEFAULT, engine_of
+from harness.trial.parent import die_with_parent
+
+
+def carry_out(text: str) -> None:
+    """Do what the order `text`, as JSON, asks for in this process, and leave the answer or the fault in its folder.
+
+    Raises the HarnessError too, so that who called this process stops the others.
+    """
+    order = PrepareOrder.model_validate_json(text)
+    with _fault_kept(Path(order.scratch)):
+        answer = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
+        if answer is not None:
+            (Path(order.scratch) / ANSWER).write_text(answer.model_dump_json(), encoding="utf-8")
+
+
+def carry_out_for_another(text: str) -> None:
+    """The same in a process that Dask or Beam has started, which ends with it."""
+    die_with_parent(os.getppid())
+    carry_out(text)
+
+
+@contextlib.contextmanager
+def _fault_kept(scratch: Path) -> Iterator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        with contextlib.suppress(OSError):
+            (scratch / FAULT).write_text(f"{error.exit_code} {error}", encoding="utf-8")
+        raise
+
+
+def _by_dask(orders: Sequence[str]) -> None:
+    """Each in a process of Dask's scheduler of this machine."""
+    import dask
+
+    tasks = [dask.delayed(carry_out_for_another)(order) for order in orders]
+    dask.compute(*tasks, scheduler="processes", num_workers=len(tasks))
+
+
+def _by_beam(orders: Sequence[str]) -> None:
+    """Each in a worker of Beam's runner of this machine, which is written in Python: another one is downloaded."""
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+    options = PipelineOptions(["--direct_running_mode=multi_processing", f"--direct_num_workers={len(orders)}"])
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another)
+
+
+DRIVERS = {"dask": _by_dask, "beam": _by_beam}
+"""Run orders of one group each, side by side, until all have ended; they raise what one of them did."""
+
+
+def main() -> None:
+    """Carry out the order on standard input; the exit status is 1 where that raised a HarnessError."""
+    text = sys.stdin.read()
+    order = PrepareOrder.model_validate_json(text)
+    die_with_parent(order.parent)
+    driver = DRIVERS.get(order.by)
+    try:
+        if driver is None or order.do != "write":
+            carry_out(text)
+        else:
+            driver([order.model_copy(update={"groups": (group,)}).model_dump_json() for group in order.groups])
+    except HarnessError:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
