@@ -17,28 +17,36 @@ class FileLines(Listener):
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._moves = out, heeds_control(out)
-        self._files = self._done = self._examples = self._written = 0
-        self._since = time.monotonic()
+        self._files = self._done = 0
+        self._ended: list[tuple[float, int]] = []
+        """When files were whole, and their examples."""
 
     def begun(self, examples: int, files: int, whole: int) -> None:
         """Say what there is to do."""
-        self._files, self._done, self._examples = files, whole, examples
-        self._left, self._since = files - whole, time.monotonic()
+        self._files, self._done = files, whole
         before = f", {whole} of them whole already" if whole else ""
         self.said(f"{plural(examples, 'example')} in {plural(files, 'file')}{before}")
 
     def file(self, shard: WrittenShard) -> None:
         """One more."""
-        self._done, self._written = self._done + 1, self._written + shard.examples
-        took = time.monotonic() - self._since
+        self._done += 1
+        self._ended.append((time.monotonic(), shard.examples))
         rest = self._files - self._done
-        left = f", about {duration(took / (self._left - rest) * rest)} left" if rest else ""
-        text = f"[{self._done}/{self._files}] {self._written / took:,.0f} examples/s{left}"
+        text = f"[{self._done}/{self._files}]{self._speed(rest)}"
         if not self._moves:
             say_line(text, self._out)
             return
         end = "\n" if not rest else ""
         self._raw(f"\r\x1b[2K{one_line(text)}{end}")
+
+    def _speed(self, rest: int) -> str:
+        """Of the files after the first, since that one waited for processes to start; and how long `rest` will take."""
+        (first, _), *later = self._ended
+        took = later[-1][0] - first if later else 0.0
+        if not took:
+            return ""
+        left = f", about {duration(took / len(later) * rest)} left" if rest else ""
+        return f" {sum(examples for _, examples in later) / took:,.0f} examples/s{left}"
 
     def said(self, words: str) -> None:
         """A line of its own."""
@@ -56,7 +64,7 @@ def end_lines(target: Path, features: Features, wrote: bool) -> list[str]:
     """What is there now, what it took, whether reading is faster for it, and how to train on it."""
     size = sum(shard.bytes for shard in features.shards)
     files, examples = plural(len(features.shards), "file"), features.examples or 0
-    lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, sha256 {features.digest}"]
+    lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, digest {features.digest}"]
     if (of := features.preparation) is not None and wrote:
         lines += [_took(of), *_pays(of, examples)]
     elif not wrote:

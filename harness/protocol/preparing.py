@@ -5,8 +5,9 @@ from typing import Literal, Protocol
 from harness.protocol.messages import Message
 from harness.record.tfrecords import Features, ReadingSpeed
 
-ANSWER, FAULT = "answer.json", "fault.txt"
-"""Names in an order's scratch folder: what was asked for, or in one line why it could not be had."""
+ANSWER, FAULT = "answer-{}.json", "fault.txt"
+"""Names in an order's scratch folder: what was asked for, by the order's number, or in one line why it could not be
+had."""
 
 
 class ShardPlan(Message):
@@ -20,17 +21,16 @@ class ShardPlan(Message):
 class PrepareOrder(Message):
     """What one process, or one driver of several, is to do.
 
-    `describe` makes the source ready and says what its examples are; `write` writes files; `compare` reads the source
-    and the files in turns.
+    `import` takes the time to import what is needed, as others do something else; `describe` makes the source ready and
+    says what its examples are; `write` writes files; `compare` reads the source and the files in turns.
     """
 
-    do: Literal["describe", "write", "compare"]
+    number: int
+    do: Literal["import", "describe", "write", "compare"]
     source: str
     data_dir: str
     scratch: str
     """A folder for the answer."""
-    parent: int
-    """The process that is not to be outlived."""
     target: str = ""
     features: Features | None = None
     """Of `write`: what `describe` has found, with the compression asked for."""
@@ -57,4 +57,4 @@ class Preparer(Protocol):
     """An engine that writes TFRecord files."""
 
     def prepare_files(self, order: PrepareOrder) -> Described | Compared | None:
-        """Do what is asked for, in this process; None where files were to be written. Raises HarnessError."""
+        """Do what is asked for, in this process; None where that has no answer. Raises HarnessError."""

@@ -22,13 +22,21 @@ def carry_out(text: str) -> None:
     with _fault_kept(Path(order.scratch)):
         answer = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
         if answer is not None:
-            (Path(order.scratch) / ANSWER).write_text(answer.model_dump_json(), encoding="utf-8")
+            _answer(order, answer.model_dump_json())
 
 
 def carry_out_for_another(text: str) -> None:
     """The same in a process that Dask or Beam has started, which ends with it."""
     die_with_parent(os.getppid())
     carry_out(text)
+
+
+def _answer(order: PrepareOrder, text: str = "null") -> None:
+    """Seen whole or not at all."""
+    path = Path(order.scratch) / ANSWER.format(order.number)
+    half = path.with_suffix(".part")
+    half.write_text(text, encoding="utf-8")
+    half.replace(path)
 
 
 @contextlib.contextmanager
@@ -65,16 +73,19 @@ DRIVERS = {"dask": _by_dask, "beam": _by_beam}
 
 
 def main() -> None:
-    """Carry out the order on standard input; the exit status is 1 where that raised a HarnessError."""
-    text = sys.stdin.read()
-    order = PrepareOrder.model_validate_json(text)
-    die_with_parent(order.parent)
-    driver = DRIVERS.get(order.by)
+    """Carry out the orders on standard input, a line each, until it ends; the exit status is 1 where one raised a
+    HarnessError."""
+    die_with_parent(int(sys.argv[1]))
     try:
-        if driver is None or order.do != "write":
-            carry_out(text)
-        else:
-            driver([order.model_copy(update={"groups": (group,)}).model_dump_json() for group in order.groups])
+        for text in sys.stdin:
+            order = PrepareOrder.model_validate_json(text)
+            if order.by in DRIVERS and order.do == "write":
+                alone = [order.model_copy(update={"groups": (group,)}) for group in order.groups]
+                DRIVERS[order.by]([one.model_dump_json() for one in alone])
+            else:
+                carry_out(text)
+            if not (Path(order.scratch) / ANSWER.format(order.number)).exists():
+                _answer(order)
     except HarnessError:
         sys.exit(1)
 

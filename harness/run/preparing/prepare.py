@@ -8,10 +8,8 @@ import contextlib
 import datetime
 import hashlib
 import importlib.util
-import resource
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import StorageError, UsageError, not_one_of
@@ -28,45 +26,41 @@ from harness.trial.engines import catalogue_of
 from harness.version import __version__
 
 
-@dataclass
-class _Cost:
-    """Wall and processor seconds from its making on: of this process, and of others once they have ended."""
-
-    wall: float = field(default_factory=time.monotonic)
-    cpu: float = field(default_factory=lambda: _cpu_s())
-
-    def taken(self) -> tuple[float, float]:
-        return time.monotonic() - self.wall, _cpu_s() - self.cpu
-
-
-def _cpu_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
 def prepare(asked: Asked, listener: Listener) -> tuple[Features, bool]:
     """Write what is missing; what there is then, and whether anything was missing.
 
     Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
     """
     _check(asked)
-    with _locked(asked.target), contextlib.closing(Scratch()) as scratch, Interrupts() as interrupts:
-        cost, work = _Cost(), Writers(asked, scratch.path, interrupts)
-        described = Described.model_validate_json(work.answer("describe")).features
-        plan = plan_for(asked, described)
-        shards = shards_of(plan)
-        whole = whole_files(asked, shards, listener)
-        missing = [one for one in shards if one.file not in whole]
-        listener.begun(described.examples or 0, len(shards), len(whole))
-        if not missing:
-            return kept_at(asked.target / FEATURES, Features) or _finish(asked, plan, whole, [], cost), False
-        with _storage(asked.target):
-            replace_file(asked.target / PLAN, to_json(plan, indent=1))
-        work.write(plan, missing, listener)
-        written = {one.file: written_file(asked.target, one.file) for one in missing}
-        features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
-        compared = Compared.model_validate_json(work.answer("compare"))
-        return _keep(asked.target, features, compared), True
+    with (
+        _locked(asked.target),
+        contextlib.closing(Scratch()) as scratch,
+        Interrupts() as interrupts,
+        contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
+    ):
+        return _prepare(asked, work, listener)
+
+
+def _prepare(asked: Asked, work: Writers, listener: Listener) -> tuple[Features, bool]:
+    began, own = time.monotonic(), time.process_time()
+    if not (asked.target / FEATURES).exists():
+        work.warm_up()
+    described = Described.model_validate_json(work.answer("describe")).features
+    plan = plan_for(asked, described)
+    shards = shards_of(plan)
+    whole = whole_files(asked, shards, listener)
+    missing = [one for one in shards if one.file not in whole]
+    listener.begun(described.examples or 0, len(shards), len(whole))
+    if not missing:
+        return kept_at(asked.target / FEATURES, Features) or _finish(asked, plan, whole, [], (0.0, 0.0)), False
+    with _storage(asked.target):
+        replace_file(asked.target / PLAN, to_json(plan, indent=1))
+    work.write(plan, missing, listener)
+    written = {one.file: written_file(asked.target, one.file) for one in missing}
+    cost = time.monotonic() - began, time.process_time() - own + work.cpu_s()
+    features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
+    compared = Compared.model_validate_json(work.answer("compare"))
+    return _keep(asked.target, features, compared), True
 
 
 def _check(asked: Asked) -> None:
@@ -107,12 +101,17 @@ def _locked(target: Path) -> Iterator[None]:
 
 
 def _finish(
-    asked: Asked, plan: PreparePlan, shards: dict[str, Shard], written: Sequence[WrittenShard], cost: _Cost
+    asked: Asked,
+    plan: PreparePlan,
+    shards: dict[str, Shard],
+    written: Sequence[WrittenShard],
+    cost: tuple[float, float],
 ) -> Features:
-    """The features.json of a data set whose files are all there; side files and plan have done their service."""
+    """The features.json of a data set whose files are all there, after so many wall and processor seconds.
+
+    Side files and plan have done their service."""
     every = [Shard(**shards[one.file].model_dump(include=set(Shard.model_fields))) for one in shards_of(plan)]
     listing = "".join(f"{shard.sha256}  {shard.file}\n" for shard in every)
-    wall_s, cpu_s = cost.taken()
     preparation = Preparation(
         source=asked.source,
         harness_version=__version__,
@@ -120,8 +119,8 @@ def _finish(
         processes=asked.processes,
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         written=sum(shard.examples for shard in written),
-        wall_s=wall_s,
-        cpu_s=cpu_s,
+        wall_s=cost[0],
+        cpu_s=cost[1],
         bytes_in=sum(shard.bytes_in for shard in written),
         bytes_out=sum(shard.bytes for shard in written),
     )

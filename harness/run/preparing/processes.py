@@ -1,7 +1,9 @@
 """The processes that write files: each carries out an order (`harness.trial.writing`), and none outlives the call."""
 
 import contextlib
+import itertools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,13 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import HarnessError, Interrupted, StorageError, UsageError
+import psutil
+
+from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import read_end
 from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, ShardPlan
 from harness.record.tfrecords import Features, WrittenShard, side_file
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import Asked, Listener
-from harness.run.preparing.plan import PreparePlan, kept_at
+from harness.run.preparing.plan import SHARDS, PreparePlan, kept_at
 from harness.visible import plural
 
 LOOK_S = 0.1
@@ -23,15 +27,46 @@ LOG = "log.txt"
 
 
 class Writers:
-    """Processes that carry out orders for one call, none of which outlives it."""
+    """Processes that carry out one order after the other, until the call is over. The first also answers."""
 
     def __init__(self, asked: Asked, scratch: Path, interrupts: Interrupts) -> None:
         self._asked, self._scratch, self._interrupts = asked, scratch, interrupts
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._numbers = itertools.count()
+        self._log = (scratch / LOG).open("wb")
+
+    def close(self) -> None:
+        """End them, and those that they have started, which are of their sessions."""
+        for process in self._processes:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            assert process.stdin is not None
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        self._log.close()
+
+    def warm_up(self) -> None:
+        """Have the others import TensorFlow while the first one describes the source, where they are not Dask's."""
+        if self._asked.by == "local":
+            for place in range(1, min(self._asked.processes, self._asked.shards or SHARDS)):
+                self._send(place, self._order("import"))
+
+    def cpu_s(self) -> float:
+        """Processor seconds of all that are alive, and of what they have started."""
+        used = 0.0
+        for process in self._processes:
+            with contextlib.suppress(psutil.Error):
+                first = psutil.Process(process.pid)
+                used += sum(first.cpu_times()[:4])  # with those of its children that have ended
+                used += sum(sum(child.cpu_times()[:4]) for child in first.children(recursive=True))
+        return used
 
     def answer(self, do: Literal["describe", "compare"]) -> bytes:
-        """What one process answers."""
-        self._run([self._order(do)], lambda: None)
-        return (self._scratch / ANSWER).read_bytes()
+        """What the first process answers."""
+        number = self._send(0, self._order(do))
+        self._wait([number], lambda: None)
+        return self._path_of(number).read_bytes()
 
     def write(self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: Listener) -> None:
         """Write the missing files, each process some that follow one another."""
@@ -39,7 +74,6 @@ class Writers:
         bounds = [len(missing) * number // count for number in range(count + 1)]
         groups = [tuple(missing[bounds[k] : bounds[k + 1]]) for k in range(count)]
         features = Features(**plan.model_dump(include=set(Features.model_fields)))
-        order = self._order("write").model_copy(update={"features": features, "by": self._asked.by})
         sets = [(group,) for group in groups] if self._asked.by == "local" else [tuple(groups)]
         waiting = [one.file for one in missing]
 
@@ -50,53 +84,54 @@ class Writers:
                     listener.file(shard)
 
         try:
-            self._run([order.model_copy(update={"groups": groups}) for groups in sets], look)
+            of_all = {"features": features, "by": self._asked.by}
+            orders = [self._order("write").model_copy(update={**of_all, "groups": groups}) for groups in sets]
+            self._wait([self._send(place, order) for place, order in enumerate(orders)], look)
         except HarnessError as error:
-            whole = plan.count - len(waiting)
-            text = (
-                f"{error}; {whole} of {plural(plan.count, 'file')} are whole, and the same command goes on from there"
-            )
-            raise type(error)(text) from None
+            done = f"{plan.count - len(waiting)} of {plural(plan.count, 'file')} are whole"
+            raise type(error)(f"{error}; {done}, and the same command goes on from there") from None
 
-    def _order(self, do: Literal["describe", "write", "compare"]) -> PrepareOrder:
+    def _order(self, do: Literal["import", "describe", "write", "compare"]) -> PrepareOrder:
         return PrepareOrder(
+            number=next(self._numbers),
             do=do,
             source=self._asked.source,
             data_dir=str(self._asked.data_dir),
             scratch=str(self._scratch),
-            parent=os.getpid(),
             target=str(self._asked.target),
         )
 
-    def _run(self, orders: Sequence[PrepareOrder], look: Callable[[], None]) -> None:
-        """A process for each order, until all have ended well. Of one that does not, the fault is raised."""
-        with (self._scratch / LOG).open("wb") as log, contextlib.ExitStack() as stack:
-            processes = [self._start(order, log.fileno()) for order in orders]
-            for process in processes:
-                stack.callback(_end, process)
-            while any(process.poll() is None for process in processes):
-                look()
-                if any(process.poll() for process in processes):
-                    break
-                if self._interrupts.asked:
-                    raise Interrupted("interrupted")
-                time.sleep(LOOK_S)
-            look()
-            if any(process.poll() for process in processes):
-                raise self._fault(next(process.returncode for process in processes if process.poll()))
+    def _send(self, place: int, order: PrepareOrder) -> int:
+        """Give an order to the process of that place, which is started where there is none; the order's number."""
+        while len(self._processes) <= place:
+            self._processes.append(self._start())
+        stdin = self._processes[place].stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # one that is gone is seen by who waits
+            stdin.write(order.model_dump_json().encode() + b"\n")
+            stdin.flush()
+        return order.number
 
-    def _start(self, order: PrepareOrder, log: int) -> "subprocess.Popen[bytes]":
+    def _start(self) -> "subprocess.Popen[bytes]":
+        log = self._log.fileno()
         variables = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", **os.environ}
-        command = [sys.executable, "-m", "harness.trial.writing"]
-        process = subprocess.Popen(
+        command = [sys.executable, "-m", "harness.trial.writing", str(os.getpid())]
+        return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=variables, start_new_session=True
         )
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(order.model_dump_json().encode())
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        return process
+
+    def _path_of(self, number: int) -> Path:
+        return self._scratch / ANSWER.format(number)
+
+    def _wait(self, numbers: Sequence[int], look: Callable[[], None]) -> None:
+        """Until the orders of these numbers are carried out; the fault of a process that has ended is raised."""
+        while not all(self._path_of(number).exists() for number in numbers):
+            look()
+            self._interrupts.check()
+            if ended := [process for process in self._processes if process.poll() is not None]:
+                raise self._fault(ended[0].returncode)
+            time.sleep(LOOK_S)
+        look()
 
     def _fault(self, status: int) -> HarnessError:
         """What a process that ended badly has left: its line, or the last one of what it printed."""
@@ -107,10 +142,3 @@ class Writers:
         lines = [line for line in read_end(self._scratch / LOG).splitlines() if line.strip()]
         how = f"was ended by signal {-status}" if status < 0 else f"ended with exit status {status}"
         return HarnessError(f"prepare: a process {how}: {lines[-1] if lines else 'it said nothing'}")
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The process and those that it has started, which are of its session."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, 9)
-    process.wait()

@@ -26,9 +26,9 @@ LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "floa
 """Types of numbers that an example has a list for; others are kept as bytes."""
 RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
 NAMES = {"images": "image", "text": "tokens", "table": "row", "own": "input"}
-TURNS = 3
+TURNS = 5
 """Of each way of reading, in turns."""
-TURN_S = 0.5
+TURN_S = 0.3
 """About what a turn takes."""
 BLOCK = 2**22
 
@@ -37,6 +37,8 @@ def prepare_files(order: PrepareOrder) -> Described | Compared | None:
     """See `harness.protocol.preparing.Preparer`."""
     import tensorflow as tf
 
+    if order.do == "import":
+        return None
     source, data_dir = load_source(order.source), Path(order.data_dir)
     with tf.device("CPU:0"), source.reading():
         if order.do == "describe":
