@@ -11,6 +11,9 @@ from harness.run.preparing.asked import Listener
 from harness.run.progress.base import duration, say_line
 from harness.visible import one_line, plural
 
+LEAST_S = 0.5
+"""No speed is told of files that took less together: whole ones are looked for ten times a second."""
+
 
 class FileLines(Listener):
     """Files, examples a second and the time left."""
@@ -43,7 +46,7 @@ class FileLines(Listener):
         """Of the files after the first, since that one waited for processes to start; and how long `rest` will take."""
         (first, _), *later = self._ended
         took = later[-1][0] - first if later else 0.0
-        if not took:
+        if took < LEAST_S:
             return ""
         left = f", about {duration(took / len(later) * rest)} left" if rest else ""
         return f" {sum(examples for _, examples in later) / took:,.0f} examples/s{left}"

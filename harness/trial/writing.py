@@ -3,14 +3,20 @@
 import contextlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
+
+import psutil
 
 from harness.errors import HarnessError
 from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, Preparer
 from harness.trial.engines import DEFAULT, engine_of
 from harness.trial.parent import die_with_parent
+
+LOOK_S = 0.2
 
 
 def carry_out(text: str) -> None:
@@ -25,9 +31,19 @@ def carry_out(text: str) -> None:
             _answer(order, answer.model_dump_json())
 
 
-def carry_out_for_another(text: str) -> None:
-    """The same in a process that Dask or Beam has started, which ends with it."""
-    die_with_parent(os.getppid())
+def carry_out_for_another(text: str, driver: int) -> None:
+    """The same in a process that Dask or Beam has started for the process `driver`, and that ends with it.
+
+    Between the two there may be others, such as a shell: the kernel would tell of their end only.
+    """
+    of = psutil.Process(driver)
+
+    def watch() -> None:
+        while of.is_running():
+            time.sleep(LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
     carry_out(text)
 
 
@@ -50,11 +66,11 @@ def _fault_kept(scratch: Path) -> Iterator[None]:
 
 
 def _by_dask(orders: Sequence[str]) -> None:
-    """Each in a process of Dask's scheduler of this machine."""
+    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
     import dask
 
-    tasks = [dask.delayed(carry_out_for_another)(order) for order in orders]
-    dask.compute(*tasks, scheduler="processes", num_workers=len(tasks))
+    tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
+    dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
 
 
 def _by_beam(orders: Sequence[str]) -> None:
@@ -65,7 +81,7 @@ def _by_beam(orders: Sequence[str]) -> None:
 
     options = PipelineOptions(["--direct_running_mode=multi_processing", f"--direct_num_workers={len(orders)}"])
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another)
+        _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another, os.getpid())
 
 
 DRIVERS = {"dask": _by_dask, "beam": _by_beam}

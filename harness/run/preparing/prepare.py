@@ -88,6 +88,7 @@ def _storage(target: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(target: Path) -> Iterator[None]:
     """The target is made, and is this call's alone. What a killed one has left half-written is removed."""
+    new = not target.exists()
     with _storage(target):
         target.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(target)
@@ -98,6 +99,9 @@ def _locked(target: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+        if new:
+            with contextlib.suppress(OSError):  # it has files now, but after what could not be asked
+                target.rmdir()
 
 
 def _finish(
