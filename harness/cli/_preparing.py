@@ -7,7 +7,7 @@ from typing import TextIO
 
 from harness.cli._terminal import heeds_control
 from harness.record.tfrecords import Features, Preparation, WrittenShard
-from harness.run.preparing.asked import Listener
+from harness.run.preparing.asked import FilesListener
 from harness.run.progress.base import duration, say_line
 from harness.visible import one_line, plural
 
@@ -15,7 +15,7 @@ LEAST_S = 0.5
 """No speed is told of files that took less together: whole ones are looked for ten times a second."""
 
 
-class FileLines(Listener):
+class FileLines(FilesListener):
     """Files, examples a second and the time left."""
 
     def __init__(self, out: TextIO) -> None:

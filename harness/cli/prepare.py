@@ -11,7 +11,7 @@ from harness.errors import not_one_of
 from harness.visible import json_text
 
 if TYPE_CHECKING:
-    from harness.run.preparing.asked import Listener
+    from harness.run.preparing.asked import FilesListener
 
 VERB = "prepare"
 HELP = (
@@ -59,7 +59,7 @@ def command(
     """Run the verb."""
     from harness.cli._preparing import end_lines
     from harness.environment import usable_cores
-    from harness.run.preparing.asked import Asked
+    from harness.run.preparing.asked import AskedFiles
     from harness.run.preparing.prepare import prepare
     from harness.run.request import data_dir_of
     from harness.spec.sweep import Sweep
@@ -70,7 +70,7 @@ def command(
     folder = data_dir_of(Sweep(data_dir=data_dir))
     asked: dict[str, Any] = {"compression": compression, "by": by, "processes": processes or usable_cores()}
     told = _listener(quiet or json_out)
-    features, written = prepare(Asked(source, target, folder, shards, **asked), told)
+    features, written = prepare(AskedFiles(source, target, folder, shards, **asked), told)
     if json_out:
         print(json_text({"path": str(target), **features.model_dump(mode="json")}), end="")
     else:
@@ -78,8 +78,8 @@ def command(
     return 0
 
 
-def _listener(quiet: bool) -> "Listener":
+def _listener(quiet: bool) -> "FilesListener":
     from harness.cli._preparing import FileLines
-    from harness.run.preparing.asked import Listener
+    from harness.run.preparing.asked import FilesListener
 
-    return Listener() if quiet else FileLines(sys.stderr)
+    return FilesListener() if quiet else FileLines(sys.stderr)

@@ -46,7 +46,7 @@ class Described(Message):
     features: Features
 
 
-class Compared(Message):
+class ReadingCompared(Message):
     """The answer to `compare`: the first examples of both, read and decoded in turns."""
 
     source: ReadingSpeed
@@ -56,5 +56,5 @@ class Compared(Message):
 class Preparer(Protocol):
     """An engine that writes TFRecord files."""
 
-    def prepare_files(self, order: PrepareOrder) -> Described | Compared | None:
+    def prepare_files(self, order: PrepareOrder) -> Described | ReadingCompared | None:
         """Do what is asked for, in this process; None where that has no answer. Raises HarnessError."""

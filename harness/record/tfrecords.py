@@ -6,18 +6,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.record.model import RecordModel
+from harness.spec.axes import Positive, Whole
 
 FEATURES = "features.json"
 """The name of the file, beside those that it is about."""
 
 Encoding = Literal["image", "raw", "int64", "float"]
-Compression = Literal["none", "gzip", "zlib"]
-Number = Literal[
+FileCompression = Literal["none", "gzip", "zlib"]
+NumberType = Literal[
     "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "float64"
 ]
-Count = Annotated[int, Field(ge=1)]
-Whole = Annotated[int, Field(ge=0)]
-OF_ENCODING: dict[str, Number] = {"image": "uint8", "raw": "uint8", "int64": "int64", "float": "float32"}
+OF_ENCODING: dict[str, NumberType] = {"image": "uint8", "raw": "uint8", "int64": "int64", "float": "float32"}
 """The type of a tensor's numbers where the file does not say it."""
 
 
@@ -29,9 +28,9 @@ class Feature(RecordModel):
     encoding: Encoding
     """`image`: the bytes of a JPEG or PNG; `raw`: those of the tensor, row by row and little-endian; `int64`, `float`:
     a list of numbers."""
-    shape: list[Count | None] = []
+    shape: list[Positive | None] = []
     """Of the tensor; None is a height or width that differs from image to image."""
-    dtype: Number = "uint8"
+    dtype: NumberType = "uint8"
 
     @model_validator(mode="before")
     @classmethod
@@ -54,8 +53,8 @@ class Shard(RecordModel):
     """One file of a prepared data set, in the order of its examples."""
 
     file: str
-    examples: Count
-    bytes: Count
+    examples: Positive
+    bytes: Positive
     sha256: str
 
 
@@ -74,7 +73,7 @@ def side_file(folder: Path, file: str) -> Path:
 class ReadingSpeed(RecordModel):
     """What one process read and decoded, in turns with the other way of reading the same examples."""
 
-    examples: Count
+    examples: Positive
     """Of each turn, the first ones of the data set."""
     examples_per_s: list[float]
     """Of each turn."""
@@ -87,7 +86,7 @@ class Preparation(RecordModel):
     harness_version: str
     by: str
     """`local`, `dask` or `beam`."""
-    processes: Count
+    processes: Positive
     created_utc: str
     written: Whole
     """Examples that this call wrote: fewer than all where it went on with an earlier one."""
@@ -116,8 +115,8 @@ class Features(RecordModel):
     """Targets run from 0 to `classes` - 1; 0 is not known."""
     vocabulary: Whole = 0
     """Of `text`: tokens run from 0 to `vocabulary` - 1; 0 is not known."""
-    compression: Compression = "none"
-    examples: Count | None = None
+    compression: FileCompression = "none"
+    examples: Positive | None = None
     """In all files together; None is not known."""
     names: list[str] = []
     """Of the classes, in their order."""

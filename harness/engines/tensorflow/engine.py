@@ -10,7 +10,7 @@ from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Software, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
-from harness.protocol.preparing import Compared, Described, PrepareOrder
+from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared
 from harness.spec.catalogue import Catalogue
 from harness.visible import quoted
 
@@ -135,9 +135,9 @@ class TensorFlow:
 
         return TensorFlowTrainer(request)
 
-    def prepare_files(self, order: PrepareOrder) -> Described | Compared | None:
+    def prepare_files(self, order: PrepareOrder) -> Described | ReadingCompared | None:
         """Write TFRecord files, or say what they would hold."""
-        from harness.engines.tensorflow.data.writing import prepare_files
+        from harness.engines.tensorflow.preparing import prepare_files
 
         return prepare_files(order)
 

@@ -4,27 +4,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.record.tfrecords import Compression, WrittenShard
+from harness.record.tfrecords import FileCompression, WrittenShard
 
-Way = Literal["local", "dask", "beam"]
+RunBy = Literal["local", "dask", "beam"]
 NEEDS = {"dask": "dask", "beam": "apache_beam"}
 """The module of each way of running processes that is an extra."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedFiles:
     """What is to be prepared, where, and by whom."""
 
     source: str
     target: Path
     data_dir: Path
     shards: int | None = None
-    compression: Compression = "none"
-    by: Way = "local"
+    compression: FileCompression = "none"
+    by: RunBy = "local"
     processes: int = 1
 
 
-class Listener:
+class FilesListener:
     """Is told; this one says nothing."""
 
     def begun(self, examples: int, files: int, whole: int) -> None:

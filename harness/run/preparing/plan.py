@@ -12,7 +12,7 @@ from harness.files import read_whole
 from harness.protocol.preparing import ShardPlan
 from harness.record.files import LOCK_NAME
 from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard, side_file
-from harness.run.preparing.asked import Asked, Listener
+from harness.run.preparing.asked import AskedFiles, FilesListener
 
 SHARDS = 16
 """Files where nobody says how many, or one an example where there are fewer."""
@@ -32,7 +32,7 @@ class PreparePlan(Features):
     """Of files."""
 
 
-def plan_for(asked: Asked, described: Features) -> PreparePlan:
+def plan_for(asked: AskedFiles, described: Features) -> PreparePlan:
     """UsageError where the target holds something else, or the beginning of it."""
     known = kept_at(asked.target / FEATURES, Features)
     begun = kept_at(asked.target / PLAN, PreparePlan)
@@ -81,7 +81,7 @@ def shards_of(plan: PreparePlan) -> list[ShardPlan]:
     ]
 
 
-def whole_files(asked: Asked, shards: Sequence[ShardPlan], listener: Listener) -> dict[str, Shard]:
+def whole_files(asked: AskedFiles, shards: Sequence[ShardPlan], listener: FilesListener) -> dict[str, Shard]:
     """The files that are there, each as it was written; of one that is not, it is said."""
     known = kept_at(asked.target / FEATURES, Features)
     listed = {shard.file: shard for shard in known.shards} if known is not None else {}

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from harness.errors import StorageError, UsageError, not_one_of
 from harness.files import no_folder
-from harness.protocol.preparing import Compared, Described
+from harness.protocol.preparing import Described, ReadingCompared
 from harness.record.files import FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
 from harness.run.interrupts import Interrupts
-from harness.run.preparing.asked import NEEDS, Asked, Listener
+from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, PreparePlan, kept_at, plan_for, shards_of, whole_files, written_file
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
@@ -26,7 +26,7 @@ from harness.trial.engines import catalogue_of
 from harness.version import __version__
 
 
-def prepare(asked: Asked, listener: Listener) -> tuple[Features, bool]:
+def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]:
     """Write what is missing; what there is then, and whether anything was missing.
 
     Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
@@ -41,7 +41,7 @@ def prepare(asked: Asked, listener: Listener) -> tuple[Features, bool]:
         return _prepare(asked, work, listener)
 
 
-def _prepare(asked: Asked, work: Writers, listener: Listener) -> tuple[Features, bool]:
+def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
     began, own = time.monotonic(), time.process_time()
     if not (asked.target / FEATURES).exists():
         work.warm_up()
@@ -59,11 +59,11 @@ def _prepare(asked: Asked, work: Writers, listener: Listener) -> tuple[Features,
     written = {one.file: written_file(asked.target, one.file) for one in missing}
     cost = time.monotonic() - began, time.process_time() - own + work.cpu_s()
     features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
-    compared = Compared.model_validate_json(work.answer("compare"))
+    compared = ReadingCompared.model_validate_json(work.answer("compare"))
     return _keep(asked.target, features, compared), True
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: AskedFiles) -> None:
     if asked.by in NEEDS and importlib.util.find_spec(NEEDS[asked.by]) is None:
         raise UsageError(f"--with: {asked.by} is not installed here; pip install 'tf-distribute-harness[{asked.by}]'")
     catalogue = catalogue_of()
@@ -105,7 +105,7 @@ def _locked(target: Path) -> Iterator[None]:
 
 
 def _finish(
-    asked: Asked,
+    asked: AskedFiles,
     plan: PreparePlan,
     shards: dict[str, Shard],
     written: Sequence[WrittenShard],
@@ -139,7 +139,7 @@ def _finish(
     return features
 
 
-def _keep(target: Path, features: Features, compared: Compared) -> Features:
+def _keep(target: Path, features: Features, compared: ReadingCompared) -> Features:
     """The same with how fast both are read."""
     assert features.preparation is not None
     read = {"source_read": compared.source, "files_read": compared.files}

@@ -18,7 +18,7 @@ from harness.files import read_end
 from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, ShardPlan
 from harness.record.tfrecords import Features, WrittenShard, side_file
 from harness.run.interrupts import Interrupts
-from harness.run.preparing.asked import Asked, Listener
+from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import SHARDS, PreparePlan, kept_at
 from harness.visible import plural
 
@@ -29,7 +29,7 @@ LOG = "log.txt"
 class Writers:
     """Processes that carry out one order after the other, until the call is over. The first also answers."""
 
-    def __init__(self, asked: Asked, scratch: Path, interrupts: Interrupts) -> None:
+    def __init__(self, asked: AskedFiles, scratch: Path, interrupts: Interrupts) -> None:
         self._asked, self._scratch, self._interrupts = asked, scratch, interrupts
         self._processes: list[subprocess.Popen[bytes]] = []
         self._numbers = itertools.count()
@@ -68,7 +68,7 @@ class Writers:
         self._wait([number], lambda: None)
         return self._path_of(number).read_bytes()
 
-    def write(self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: Listener) -> None:
+    def write(self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: FilesListener) -> None:
         """Write the missing files, each process some that follow one another."""
         count = min(self._asked.processes, len(missing))
         bounds = [len(missing) * number // count for number in range(count + 1)]

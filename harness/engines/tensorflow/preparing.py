@@ -12,7 +12,7 @@ from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.errors import StorageError, UsageError
-from harness.protocol.preparing import Compared, Described, PrepareOrder, ShardPlan
+from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
 from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
 
@@ -33,7 +33,7 @@ TURN_S = 0.3
 BLOCK = 2**22
 
 
-def prepare_files(order: PrepareOrder) -> Described | Compared | None:
+def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
     """See `harness.protocol.preparing.Preparer`."""
     import tensorflow as tf
 
@@ -188,7 +188,7 @@ def _packed(of: Feature, value: "bytes | Array") -> "tf.train.Feature":
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
 
 
-def compare(source: Source, files: Source, data_dir: Path) -> Compared:
+def compare(source: Source, files: Source, data_dir: Path) -> ReadingCompared:
     """Examples a second of both, by this process: the same first examples, read and decoded, in turns."""
     passes = {name: _pass_over(of, data_dir) for name, of in (("source", source), ("files", files))}
     count = min(_fitting_count(passes["source"]), _fitting_count(passes["files"]))
@@ -198,7 +198,7 @@ def compare(source: Source, files: Source, data_dir: Path) -> Compared:
             done, seconds = _timed(passes[name], count)
             speeds[name].append(done / seconds)
     read = {name: ReadingSpeed(examples=count, examples_per_s=taken) for name, taken in speeds.items()}
-    return Compared(source=read["source"], files=read["files"])
+    return ReadingCompared(source=read["source"], files=read["files"])
 
 
 def _pass_over(source: Source, data_dir: Path) -> "tf.data.Dataset":
