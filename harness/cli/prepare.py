@@ -38,13 +38,19 @@ def command(
     shards: Annotated[
         int | None, typer.Option("--shards", metavar="N", min=1, max=99_999, help="Files. Default: 16.")
     ] = None,
-    compression: Annotated[str, typer.Option("--compression", metavar="none|gzip|zlib", help="Of each file.")] = "none",
+    compression: Annotated[
+        str,
+        typer.Option(
+            "--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS
+        ),
+    ] = "none",
     by: Annotated[
         str,
         typer.Option(
             "--with",
             metavar="local|dask|beam",
             help="Who runs the processes, all on this machine; the files are the same.",
+            autocompletion=lambda: WAYS,
         ),
     ] = "local",
     processes: Annotated[

@@ -15,6 +15,8 @@ WHERE = re.compile(r"\{\{.*?\}\}\s*|Error in user-defined function passed to .*?
 """Where in a program TensorFlow met what it tells of, said before it."""
 BEHIND = re.compile(r"\s*(?:\nTraceback|\[\[|\[Op:).*", re.DOTALL)
 """The same behind it."""
+ASSERTED = re.compile(r"assertion failed: \[(.*?)\] \[(.*?)\].*", re.DOTALL)
+"""How TensorFlow says what an assertion says, and of which value."""
 LONGEST = 300
 """Characters of what is told."""
 OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
@@ -60,7 +62,7 @@ def told_as_fault(
                 if fault := fault_of(file, compression):
                     raise UsageError(f"data: '{name}': {fault}") from error
         told = reason if text.startswith("Graph") else " ".join(BEHIND.sub("", text).split())
-        told = WHERE.sub("", told).rstrip(".")[:LONGEST]
+        told = ASSERTED.sub(r"\1 \2", WHERE.sub("", told)).rstrip(".")[:LONGEST]
         raise UsageError(f"data: '{name}': an example cannot be read: {told}; {expected}") from error
 
 

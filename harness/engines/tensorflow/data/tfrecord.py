@@ -127,7 +127,7 @@ def _in_range(target: "tf.Tensor", features: Features) -> "tf.Tensor":
     if not features.classes or features.target is None:
         return target
     classes = tf.cast(features.classes, target.dtype)
-    told = f"'{features.target.feature}' is no class from 0 to {features.classes - 1}:"
+    told = f"{features.target.feature} is no class from 0 to {features.classes - 1}:"
     with tf.control_dependencies([tf.debugging.Assert((target >= 0) & (target < classes), [told, target])]):
         return tf.identity(target)
 
