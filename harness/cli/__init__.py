@@ -26,7 +26,7 @@ GROUPS = {
     "Measure": ("sweep", "faults", "validate", "doctor", "worker", "engine"),
     "Decide": ("ab", "compare", "explain"),
     "Look": ("report", "show", "history", "list"),
-    "Keep": ("export", "import"),
+    "Keep": ("prepare", "export", "import"),
 }
 """How help groups the verbs; one of which it does not know comes last."""
 

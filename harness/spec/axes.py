@@ -72,7 +72,11 @@ TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
 WITH_PARAMETERS = ("", calls.PATTERN)
 OWN_MODEL = ("keras:NAME, package.module:function", rf"{registry.OWN}|{calls.PATTERN}")
 PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
-OWN_DATA = ("tfds:NAME, photographs:NUMBER, package.module:function", rf"{TFDS}|{PHOTOGRAPHS}|{registry.OWN}")
+PLACES = r"(tfrecord|folder):[^,\n]+"
+OWN_DATA = (
+    "tfds:NAME, photographs:NUMBER, tfrecord:GLOB, folder:PATH, package.module:function",
+    rf"{TFDS}|{PHOTOGRAPHS}|{PLACES}|{registry.OWN}",
+)
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
@@ -81,9 +85,10 @@ TWO_SERVERS = {**ONE_SERVER, "ps": 2}
 
 
 def is_own_code(value: str) -> bool:
-    """Whether a value is code of the user's own, `package.module:function`, and not `tfds:NAME`, `keras:NAME` or
-    `photographs:NUMBER`."""
-    return ":" in value and not (value.startswith(("tfds:", "keras:")) or re.fullmatch(PHOTOGRAPHS, value))
+    """Whether a value is code of the user's own, `package.module:function`, and not `tfds:NAME`, `keras:NAME`,
+    `tfrecord:GLOB`, `folder:PATH` or `photographs:NUMBER`."""
+    named = value.startswith(("tfds:", "keras:", "tfrecord:", "folder:")) or re.fullmatch(PHOTOGRAPHS, value)
+    return ":" in value and not named
 
 
 def _one_replica(cell: "Axes") -> bool:
@@ -175,7 +180,8 @@ class Axes(BaseModel):
     )]
     data: Annotated[str, Axis(
         works=FEEDING,
-        help="{names}, photographs:NUMBER, tfds:NAME, or your own as package.module:function", asked=("digits",),
+        help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
+        "package.module:function", asked=("digits",),
         choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
         always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
@@ -257,6 +263,12 @@ class Axes(BaseModel):
         works=PIPELINES,
         help="examples, or blocks of them, that are decoded at a time; 0 is TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, tried=(0, 1), shown_by=INPUT,
+    )] = 0
+    interleave: Annotated[Whole, Axis(
+        works=PIPELINES,
+        help="files that are read side by side, an example of each in turn; 0 is one file after the other; of "
+        "tfrecord:GLOB and photographs", asked=(0,), value=Natural, competes=True, tried=(0, 2),
+        tried_with={"data": "photographs:16"}, shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,

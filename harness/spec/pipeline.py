@@ -23,10 +23,10 @@ Cut = Literal["", "source", "decode", "cache", "shuffle"]
 CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
 """Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
 _NEEDED_BY: Mapping[Cut, frozenset[str]] = {
-    "source": frozenset(),
-    "decode": frozenset({"parallel_calls", "deterministic"}),
-    "cache": frozenset({"parallel_calls", "deterministic", "cache"}),
-    "shuffle": frozenset({"parallel_calls", "deterministic", "cache", "shuffle_buffer"}),
+    "source": frozenset({"interleave", "deterministic"}),
+    "decode": frozenset({"interleave", "deterministic", "parallel_calls"}),
+    "cache": frozenset({"interleave", "deterministic", "parallel_calls", "cache"}),
+    "shuffle": frozenset({"interleave", "deterministic", "parallel_calls", "cache", "shuffle_buffer"}),
 }
 """Axes of the input that make what lies before a cut."""
 OF_PIPELINE = {
@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
         prefetch: int = 0
         cache: Cache = "auto"
         parallel_calls: int = 0
+        interleave: int = 0
         shuffle_buffer: int = 0
         deterministic: bool = True
 else:

@@ -62,6 +62,7 @@ def bash(tmp_path: Path) -> Callable[[str], list[str]]:
         ("harness sweep --cross-device", ["--cross-device-op"]),
         ("harness sweep --strategy none,mir", ["none,mirrored"]),
         ("harness export latest --format windows-", ["windows-parquet"]),
+        ("harness prepare digits files --with d", ["dask"]),
     ],
 )
 def test_bash_completes_verbs_flags_runs_and_names(

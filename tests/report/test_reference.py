@@ -57,14 +57,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "4b4f546b661b949f",
-    "csv": "33d88ee0ab4221dd",
+    "cells": "cb52453a1521d3f0",
+    "csv": "928f40d56943415d",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "c036b4504f0cd499",
+    "json": "69b8df4f75cfbf25",
     "markdown": "1ab1dc272962cc12",
-    "pytest-benchmark": "c9d7eadcd87179b7",
-    "windows": "cfaf1c37f6b7b78b",
+    "pytest-benchmark": "d596fbdcdc627004",
+    "windows": "a563990e49ae2ea0",
 }
 
 

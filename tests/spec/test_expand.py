@@ -181,7 +181,10 @@ def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
         ({"cross_device_op": "ncl"}, "or package.module:function; did you mean 'nccl'?"),
         ({"optimizer": "sdg"}, "optimizer: 'sdg' is not one of adam, sgd; did you mean 'sgd'?"),
         ({"model": "mnist"}, "keras:NAME, package.module:function; did you mean 'mnist_cnn'?"),
-        ({"data": "digit"}, "tfds:NAME, photographs:NUMBER, package.module:function; did you mean 'digits'?"),
+        (
+            {"data": "digit"},
+            "tfrecord:GLOB, folder:PATH, package.module:function; did you mean 'digits'?",
+        ),
         ({"strategy": ""}, "strategy: '' is not one of"),
     ],
 )

@@ -47,6 +47,7 @@ FLAGS = {
     "prefetch": "0,4",
     "cache": "file",
     "parallel_calls": "1",
+    "interleave": "4",
     "shuffle_buffer": "64",
     "deterministic": "false",
     "inter_op_threads": "8",
@@ -102,6 +103,7 @@ intra_op_threads = 1
 prefetch = [0, 4]
 cache = "file"
 parallel_calls = 1
+interleave = 4
 shuffle_buffer = 64
 deterministic = false
 inter_op_threads = 8

@@ -10,6 +10,7 @@ from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Software, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
+from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared
 from harness.spec.catalogue import Catalogue
 from harness.visible import quoted
 
@@ -133,6 +134,12 @@ class TensorFlow:
         from harness.engines.tensorflow.trainer import TensorFlowTrainer
 
         return TensorFlowTrainer(request)
+
+    def prepare_files(self, order: PrepareOrder) -> Described | ReadingCompared | None:
+        """Write TFRecord files, or say what they would hold."""
+        from harness.engines.tensorflow.preparing import prepare_files
+
+        return prepare_files(order)
 
     def tasks(self) -> Mapping[str, Task]:
         """Data, probes, a user's own step, jobs that faults are done to."""

@@ -27,6 +27,7 @@ from harness.engines.tensorflow.data.pipeline import (
     options_of,
     pipeline,
     plain_pass,
+    read_from,
 )
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
@@ -128,7 +129,8 @@ class PipelineTrial(Attempt):
         if feed.cell.deterministic and known.order_unknown:
             self._checks.detail["order"] = known.order_unknown
         elif feed.cell.deterministic:
-            self._judge("order", known.judge_order(digests, feed.order(count)))
+            ordered = feed.side_by_side(self._alive) if feed.cell.interleave > 1 else known
+            self._judge("order", ordered.judge_order(digests, feed.order(count)))
 
     def _examples_of(self, feed: "Feed", count: int) -> list[int]:
         """Those of a pass of a pipeline that is cut, of whose timed steps only the last example is seen."""
@@ -246,7 +248,8 @@ class Feed:
         return math.ceil(len(known.digests) / self.cell.batch_size)
 
     def order(self, count: int) -> list[int]:
-        """The numbers of the first pass's examples, in the order in which the seed has them, or the source."""
+        """The numbers of the first pass's examples as they are read, in the order in which the seed has them, or the
+        source."""
         if self.cell.cut not in ("", "shuffle"):
             return list(range(count))
         buffer = next(int(found[1]) for stage in self.stages if (found := _SHUFFLE.fullmatch(stage)))
@@ -276,10 +279,14 @@ class Feed:
         )
         return KnownPass(arrays["digests"].tolist())
 
-    def _read(self, alive: Callable[[], None]) -> list[int]:
+    def side_by_side(self, alive: Callable[[], None]) -> KnownPass:
+        """The examples of a pass in the order in which files that are read side by side give them."""
+        return KnownPass(self._read(alive, self.cell.interleave))
+
+    def _read(self, alive: Callable[[], None], files: int = 0) -> list[int]:
         digests: list[int] = []
         raw = self.cell.cut == "source"  # pictures may differ in size
-        for found in self._plain().batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
+        for found in self._plain(files).batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
             digests += [digest_of([part[0] for part in found])] if raw else digests_of(*found)
             self._must_not_be_more_than(len(digests))
             alive()
@@ -291,11 +298,11 @@ class Feed:
         if examples > most:
             raise Unprovable(f"a pass of '{self.source.name}' is longer than the {most:,} examples that are followed")
 
-    def _plain(self) -> "tf.data.Dataset":
+    def _plain(self, files: int = 0) -> "tf.data.Dataset":
         """What a pass should have, where the pipeline is cut if it is."""
         if self.cell.cut == "source":
-            return self.source.examples(self._data_dir)
-        return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
+            return read_from(self.source, self._data_dir, files)
+        return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary, files)
 
     @property
     def _data_dir(self) -> Path:
@@ -309,7 +316,7 @@ def feed_of(request: Request) -> Feed:
     source = load_source(cell.data)
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     model = workload.build(workload.input_shape or (), info.classes)
-    return Feed(request, cell, devices, source, info, *taken_by(model, workload, source))
+    return Feed(request, cell, devices, source, info, *taken_by(model, workload, source, info))
 
 
 def pipeline_of(cell: Cell) -> PipelineCell:

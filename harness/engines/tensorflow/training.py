@@ -11,7 +11,6 @@ from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.data.text import BYTES
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
@@ -151,7 +150,7 @@ def build(request: Request) -> Training:
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
-    input_shape, classes, vocabulary = taken_by(model, workload, source)
+    input_shape, classes, vocabulary = taken_by(model, workload, source, info)
     batches = _gate_batches(request, source, input_shape, classes, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, batches[0][1])
@@ -172,12 +171,14 @@ def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, 
     return replace(workload, input_shape=tuple(size for size in info.shape if size is not None)), info
 
 
-def taken_by(model: Any, workload: Workload, source: Source) -> tuple[tuple[int, ...], int, Vocabulary | None]:
+def taken_by(
+    model: Any, workload: Workload, source: Source, info: DataInfo
+) -> tuple[tuple[int, ...], int, Vocabulary | None]:
     """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens."""
     input_shape, output_shape = shapes_of(model)
     vocabulary = workload.vocabulary
     if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
-        vocabulary = Vocabulary(BYTES, next_token=len(output_shape) > 1)
+        vocabulary = Vocabulary(info.vocabulary, next_token=len(output_shape) > 1)
     return input_shape, output_shape[-1], vocabulary
 
 

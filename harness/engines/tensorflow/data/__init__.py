@@ -1,13 +1,20 @@
-"""Data sources: one file a source, with one `SOURCE`; `photographs:NUMBER`, `tfds:NAME`, or a user's own."""
+"""Data sources: one file a source, with one `SOURCE`; `photographs:NUMBER`, `tfds:NAME`, `tfrecord:GLOB`,
+`folder:PATH`, or a user's own."""
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.folder import PREFIX as FOLDER
+from harness.engines.tensorflow.data.folder import FolderSource, folder_fault
 from harness.engines.tensorflow.data.own import OwnSource
 from harness.engines.tensorflow.data.photographs import PREFIX as CROPS_OF
 from harness.engines.tensorflow.data.photographs import Photographs
-from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource, unknown
+from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource
+from harness.engines.tensorflow.data.tfds import unknown as unknown_to_tfds
+from harness.engines.tensorflow.data.tfrecord import PREFIX as FILES
+from harness.engines.tensorflow.data.tfrecord import TfrecordSource, fault_here, kind_here
 from harness.errors import not_one_of
 from harness.registry import registered
 from harness.spec.axes import PHOTOGRAPHS, is_own_code
@@ -18,6 +25,10 @@ PRELOAD: tuple[str, ...] = ("tensorflow_datasets", "tensorflow_datasets.core.rea
 """Modules that reading imports: worth importing once before trials fork. They start no threads and no runtime."""
 
 
+PLACES = (f"{FILES}GLOB", f"{FOLDER}PATH")
+"""Data that lie where the user says."""
+
+
 def sources() -> Mapping[str, Source]:
     """The registered sources by name, without importing TensorFlow: those that no function and no `tfds:NAME` names."""
     return registered(__name__, "SOURCE")
@@ -26,7 +37,21 @@ def sources() -> Mapping[str, Source]:
 def data_gives(name: str) -> str:
     """The kind of examples of a data set (`Source.gives`), without importing a user's own."""
     known = sources()
-    return known[name].gives if name in known else (OwnSource if is_own_code(name) else TfdsSource).gives
+    if name in known:
+        return known[name].gives
+    if name.startswith(FILES):
+        return kind_here(name)
+    return (OwnSource if is_own_code(name) else Source).gives
+
+
+def unknown(name: str, data_dir: Path) -> str | None:
+    """Why there are no data of a name that no registered source has; None where there may be. Asks no network, and
+    imports no TensorFlow."""
+    if name.startswith(FILES):
+        return fault_here(name)
+    if name.startswith(FOLDER):
+        return folder_fault(name)
+    return unknown_to_tfds(name, data_dir)
 
 
 def has_pipeline(name: str) -> bool:
@@ -45,8 +70,12 @@ def load_source(name: str) -> Source:
         return known[name]
     if name.startswith(PREFIX):
         return TfdsSource(name.removeprefix(PREFIX))
+    if name.startswith(FILES):
+        return TfrecordSource(name.removeprefix(FILES))
+    if name.startswith(FOLDER):
+        return FolderSource(name.removeprefix(FOLDER))
     if re.fullmatch(PHOTOGRAPHS, name):
         return Photographs(int(name.removeprefix(CROPS_OF)))
     if is_own_code(name):
         return OwnSource(name)
-    raise not_one_of("data", name, [*known, f"{CROPS_OF}NUMBER", f"{PREFIX}NAME", "package.module:function"])
+    raise not_one_of("data", name, [*known, f"{CROPS_OF}NUMBER", f"{PREFIX}NAME", *PLACES, "package.module:function"])

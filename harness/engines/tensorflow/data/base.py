@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.errors import Unsupported
+
 if TYPE_CHECKING:
     import tensorflow as tf
 
@@ -16,12 +18,15 @@ class DataInfo:
     channels), where height and width are None if they differ in size.
 
     Labels run from 0 to `classes` - 1; 0 is not known. `examples` is how many there are in one pass, None where nobody
-    knows before its end.
+    knows before its end. Tokens of text run from 0 to `vocabulary` - 1; 0 is not known, or no text. Text that is not
+    `labelled` has no classes: its targets are the next tokens.
     """
 
     shape: tuple[int | None, ...]
     classes: int
     examples: int | None
+    vocabulary: int = 0
+    labelled: bool = True
 
 
 class Source(ABC):
@@ -31,11 +36,11 @@ class Source(ABC):
     summary: str
     on_device: ClassVar[bool] = False
     """Whether one batch that already lies on each replica is used again and again (no input cost)."""
-    gives: ClassVar[str] = "images"
+    gives: str = "images"
     """The kind of its examples: `images` with labels, which are brought to the model's size and range; `text` in pieces
     with labels, which are cut to the model's tokens; rows of a `table`; `anything` that the model takes; or `own`,
     which the model gets as they are."""
-    encoded: ClassVar[bool] = False
+    encoded: bool = False
     """Whether inputs are still to be `decoded`, one by one, in the pipeline's parallel calls."""
 
     @abstractmethod
@@ -56,6 +61,15 @@ class Source(ABC):
 
         Images of an integer type fill its range; those of a floating type are used as they are.
         """
+
+    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
+        """The `count` examples from number `first` on; those before are read, where a source knows no better."""
+        return self.examples(data_dir).skip(first).take(count)
+
+    def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
+        """`examples` from so many files read side by side, one of each in turn, or where not `in_order` of any that has
+        one. Raises Unsupported where they are in no files of which several could be read."""
+        raise Unsupported(f"interleave: '{self.name}' is not read from several files; leave the flag out")
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The input of an example that is `encoded`."""

@@ -6,12 +6,11 @@ and repetition are the harness's, so that they are the same under every strategy
 
 import contextlib
 import inspect
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.records import told_as_fault
 from harness.engines.tensorflow.ending import classify
 from harness.errors import UsageError
 from harness.trial.own_function import own_function
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 EXPECTED = "expected a tf.data.Dataset of (input, target), one example each"
-WHERE = re.compile(r"\{\{.*?\}\}\s*|Error in user-defined function passed to .*? with iterator: \S+: ")
-"""Where in a program TensorFlow met what it tells of, said before it."""
-BEHIND = re.compile(r"\s*(?:\nTraceback|\[\[|\[Op:).*", re.DOTALL)
-"""The same behind it."""
-LONGEST = 300
-"""Characters of what is told."""
+ENDED = (
+    "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
+    "anew for each pass"
+)
 
 
 class OwnSource(Source):
@@ -82,26 +79,9 @@ class OwnSource(Source):
             raise UsageError(f"data: '{self.name}' gives {fault}")
         return made
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> contextlib.AbstractContextManager[None]:
         """What reading an example raises, or an end before its time, becomes a UsageError; all else stays as it is."""
-        import tensorflow as tf
-
-        try:
-            yield
-        except (StopIteration, tf.errors.OutOfRangeError) as error:
-            raise UsageError(
-                f"data: '{self.name}' ended before its time, expected examples that can be read from the first to the "
-                "last as often as is asked: a generator is to be made anew for each pass"
-            ) from error
-        except tf.errors.OpError as error:
-            text = str(error)
-            status, reason = classify(error)
-            if status != "crashed" or "GetNext" not in text:  # how every iterator's op is called
-                raise
-            told = reason if text.startswith("Graph") else " ".join(BEHIND.sub("", text).split())
-            told = WHERE.sub("", told).rstrip(".")[:LONGEST]
-            raise UsageError(f"data: '{self.name}': an example cannot be read: {told}; {EXPECTED}") from error
+        return told_as_fault(self.name, EXPECTED, ENDED)
 
 
 def _fault_of(spec: Any) -> str | None:

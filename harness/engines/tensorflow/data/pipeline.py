@@ -89,7 +89,7 @@ def endless_examples(
     comes out there."""
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
-    read = source.examples(data_dir)
+    read = read_from(source, data_dir, asked.interleave, asked.deterministic)
     if cut == "source":
         return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
@@ -170,7 +170,9 @@ def gate_batches(
             )
     else:
         known = needed if info.examples is None else min(needed, info.examples)
-        x, y = _shifted(source, data_dir, needed, *_first(source, data_dir, input_shape, known, vocabulary))
+        with source.reading():
+            few = _first(source, data_dir, input_shape, known, vocabulary)
+        x, y = _shifted(source, data_dir, needed, *few)
     return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
 
 
@@ -195,7 +197,7 @@ def _checked(
                 "expected examples one by one, each of the model's shape"
             )
     elif vocabulary is not None:
-        check_tokens(input_shape, vocabulary)
+        check_tokens(source.name, info, input_shape, vocabulary)
     else:
         check_input_shape(input_shape)
     labels = max(classes, 2)  # one output is a binary classifier
@@ -254,11 +256,17 @@ def _fitted(
     return mapped(examples.batch(_block(input_shape))).unbatch()
 
 
+def read_from(source: Source, data_dir: Path, files: int, in_order: bool = True) -> "tf.data.Dataset":
+    """The source's examples, from so many files side by side where that is more than one."""
+    return source.interleaved(data_dir, files, in_order) if files > 1 else source.examples(data_dir)
+
+
 def plain_pass(
-    source: Source, data_dir: Path, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+    source: Source, data_dir: Path, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None", files: int = 0
 ) -> "tf.data.Dataset":
-    """The examples as the model wants them, one by one in the source's order, made by nothing but one plain map."""
-    examples = source.examples(data_dir)
+    """The examples as the model wants them, one by one in the source's order, made by nothing but one plain map; of
+    several `files` read side by side in the order of that."""
+    examples = read_from(source, data_dir, files)
     return examples if source.gives == "own" else examples.map(_fitting(source, input_shape, vocabulary))
 
 

@@ -41,7 +41,7 @@ class Text(Source):
 
     def info(self, data_dir: Path) -> DataInfo:
         """Known without reading anything."""
-        return DataInfo((TOKENS + 1,), len(PACKAGES), PIECES * len(PACKAGES))
+        return DataInfo((TOKENS + 1,), len(PACKAGES), PIECES * len(PACKAGES), BYTES)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
         """(piece [1025] uint8, class [] int64), the classes in turn."""
@@ -74,15 +74,18 @@ def _text_of(package: str) -> bytes:
     )
 
 
-def check_tokens(input_shape: tuple[int, ...], vocabulary: "Vocabulary") -> None:
-    """UsageError unless the model takes as many tokens as a piece has, or fewer, and every byte."""
-    if len(input_shape) != 1 or input_shape[0] > TOKENS:
+def check_tokens(name: str, info: DataInfo, input_shape: tuple[int, ...], vocabulary: "Vocabulary") -> None:
+    """UsageError unless the model takes as many tokens as a piece of the data `name` has, or fewer, and every token."""
+    most = (info.shape[0] or 0) - vocabulary.next_token
+    if len(input_shape) != 1 or input_shape[0] > most:
         raise UsageError(
-            f"model: takes input of shape {input_shape}, expected (tokens,) of at most {TOKENS} for 'text'"
+            f"model: takes input of shape {input_shape}, expected (tokens,) of at most {most} for '{name}'"
         )
-    if vocabulary.size < BYTES:
+    if not (info.labelled or vocabulary.next_token):
+        raise UsageError(f"model: it tells classes, and '{name}' has none; expected a model that tells the next token")
+    if vocabulary.size < info.vocabulary:
         raise UsageError(
-            f"model: its vocabulary has {vocabulary.size} tokens, expected {BYTES} or more: 'text' is bytes"
+            f"model: its vocabulary has {vocabulary.size} tokens, expected those of '{name}', {info.vocabulary} or more"
         )
 
 
@@ -91,7 +94,7 @@ def cut(pieces: "tf.Tensor", labels: "tf.Tensor", tokens: int, next_token: bool)
     import tensorflow as tf
 
     numbers = tf.cast(pieces[..., : tokens + 1], tf.int32)
-    return numbers[..., :-1], numbers[..., 1:] if next_token else tf.cast(labels, tf.int32)
+    return numbers[..., :tokens], numbers[..., 1:] if next_token else tf.cast(labels, tf.int32)
 
 
 SOURCE = Text()

@@ -57,6 +57,7 @@ SHARED: Mapping[str, str] = {
     "prefetch": _GIVEN,
     "cache": _GIVEN,
     "parallel_calls": _GIVEN,
+    "interleave": _GIVEN,
     "shuffle_buffer": _GIVEN,
     "deterministic": _GIVEN,
     "cross_device_op": _ADDED,

@@ -42,8 +42,8 @@ def test_what_is_timed_is_text_of_the_same_kind_as_what_the_gate_knows(tf: Any, 
 @pytest.mark.parametrize(
     ("shape", "vocabulary", "says"),
     [
-        ((1025,), CLASSES, r"^model: takes input of shape \(1025,\), expected \(tokens,\) of at most 1024 for 'text'$"),
-        ((16,), Vocabulary(255), "^model: its vocabulary has 255 tokens, expected 256 or more: 'text' is bytes$"),
+        ((1025,), NEXT, r"^model: takes input of shape \(1025,\), expected \(tokens,\) of at most 1024 for 'text'$"),
+        ((16,), Vocabulary(255), "^model: its vocabulary has 255 tokens, expected those of 'text', 256 or more$"),
     ],
 )
 def test_a_model_that_cannot_take_the_text_is_refused(

@@ -1,0 +1,107 @@
+"""How far `prepare` is, as one line that is written anew on a terminal or a line a file elsewhere; and its end."""
+
+import statistics
+import time
+from pathlib import Path
+from typing import TextIO
+
+from harness.cli._terminal import heeds_control
+from harness.record.tfrecords import Features, Preparation, WrittenShard
+from harness.run.preparing.asked import FilesListener
+from harness.run.progress.base import duration, say_line
+from harness.visible import one_line, plural
+
+LEAST_S = 0.5
+"""No speed is told of files that took less together: whole ones are looked for ten times a second."""
+
+
+class FileLines(FilesListener):
+    """Files, examples a second and the time left."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._moves = out, heeds_control(out)
+        self._files = self._done = 0
+        self._ended: list[tuple[float, int]] = []
+        """When files were whole, and their examples."""
+
+    def begun(self, examples: int, files: int, whole: int) -> None:
+        """Say what there is to do."""
+        self._files, self._done = files, whole
+        before = f", {whole} of them whole already" if whole else ""
+        self.said(f"{plural(examples, 'example')} in {plural(files, 'file')}{before}")
+
+    def file(self, shard: WrittenShard) -> None:
+        """One more."""
+        self._done += 1
+        self._ended.append((time.monotonic(), shard.examples))
+        rest = self._files - self._done
+        text = f"[{self._done}/{self._files}]{self._speed(rest)}"
+        if not self._moves:
+            say_line(text, self._out)
+            return
+        end = "\n" if not rest else ""
+        self._raw(f"\r\x1b[2K{one_line(text)}{end}")
+
+    def _speed(self, rest: int) -> str:
+        """Of the files after the first, since that one waited for processes to start; and how long `rest` will take."""
+        (first, _), *later = self._ended
+        took = later[-1][0] - first if later else 0.0
+        if took < LEAST_S:
+            return ""
+        left = f", about {duration(took / len(later) * rest)} left" if rest else ""
+        return f" {sum(examples for _, examples in later) / took:,.0f} examples/s{left}"
+
+    def said(self, words: str) -> None:
+        """A line of its own."""
+        say_line(words, self._out)
+
+    def _raw(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except (OSError, ValueError):  # nobody reads it any more, which must not cost the files
+            self._moves = False
+
+
+def end_lines(target: Path, features: Features, wrote: bool) -> list[str]:
+    """What is there now, what it took, whether reading is faster for it, and how to train on it."""
+    size = sum(shard.bytes for shard in features.shards)
+    files, examples = plural(len(features.shards), "file"), features.examples or 0
+    lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, digest {features.digest}"]
+    if (of := features.preparation) is not None and wrote:
+        lines += [_took(of), *_pays(of, examples)]
+    elif not wrote:
+        lines.append("nothing was missing: every file is as it was written")
+    return [*lines, f"train on it: python -m harness sweep --data tfrecord:{target}"]
+
+
+def _took(of: Preparation) -> str:
+    who = f"{of.by}, {plural(of.processes, 'process').replace('processs', 'processes')}"
+    speed = f"{of.written / of.wall_s:,.0f} examples/s"
+    sizes = f"{_megabytes(of.bytes_in)} in, {_megabytes(of.bytes_out)} out"
+    return f"{of.wall_s:.1f} s, {of.cpu_s:.1f} s of processor time ({who}, their start included): {speed}, {sizes}"
+
+
+def _pays(of: Preparation, examples: int) -> list[str]:
+    """How fast source and files are read, and after how many passes writing them has paid; nothing where nobody has
+    measured it. Of turns that overlap it is not said which is faster."""
+    if of.source_read is None or of.files_read is None:
+        return []
+    source, files = of.source_read.examples_per_s, of.files_read.examples_per_s
+    how = f"the first {plural(of.source_read.examples, 'example')}, {len(source)} times each in turns, by one process"
+    read = [
+        f"reading: source {statistics.median(source):,.0f} examples/s, files {statistics.median(files):,.0f} ({how})"
+    ]
+    if max(source) >= min(files) and max(files) >= min(source):
+        return [*read, "no difference was seen: preparing is not worth it for the speed of reading from this disk"]
+    if max(files) < min(source):
+        return [*read, "the source is read faster: preparing is not worth it for the speed of reading from this disk"]
+    saved = examples / statistics.median(source) - examples / statistics.median(files)
+    if of.written < examples:
+        return [*read, f"a pass over all examples takes {saved:.1f} s less from the files"]
+    passes = of.wall_s / saved
+    return [*read, f"where reading is the limit, the time to prepare is won back after {max(1, passes):,.0f} passes"]
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -1,0 +1,91 @@
+"""`harness prepare`: raw examples as TFRecord files, and what that took."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli._options import AsJson
+from harness.errors import not_one_of
+from harness.visible import json_text
+
+if TYPE_CHECKING:
+    from harness.run.preparing.asked import FilesListener
+
+VERB = "prepare"
+HELP = (
+    "Write the examples of a source of data as TFRecord files, which --data tfrecord:FOLDER reads, and say what that "
+    "took and whether reading is faster afterwards. A call that was stopped goes on when it is given again."
+)
+EXAMPLES = (
+    "Examples: harness prepare photographs:5000 prepared/photographs\n\n"
+    "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 8"
+)
+WAYS, COMPRESSIONS = ("local", "dask", "beam"), ("none", "gzip", "zlib")
+
+
+def command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A source as --data of sweep takes it: photographs:NUMBER, tfds:NAME, folder:PATH for images as "
+            "PATH/CLASS/*.jpg, your own as package.module:function.",
+        ),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The folder for the files.")],
+    shards: Annotated[
+        int | None, typer.Option("--shards", metavar="N", min=1, max=99_999, help="Files. Default: 16.")
+    ] = None,
+    compression: Annotated[
+        str,
+        typer.Option(
+            "--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS
+        ),
+    ] = "none",
+    by: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="local|dask|beam",
+            help="Who runs the processes, all on this machine; the files are the same.",
+            autocompletion=lambda: WAYS,
+        ),
+    ] = "local",
+    processes: Annotated[
+        int | None, typer.Option("--processes", metavar="N", min=1, max=4096, help="Default: one for each core.")
+    ] = None,
+    data_dir: Annotated[
+        str, typer.Option("--data-dir", metavar="DIR", help="Where sources keep what they download or make.")
+    ] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say the end only.")] = False,
+    json_out: AsJson = False,
+) -> int:
+    """Run the verb."""
+    from harness.cli._preparing import end_lines
+    from harness.environment import usable_cores
+    from harness.run.preparing.asked import AskedFiles
+    from harness.run.preparing.prepare import prepare
+    from harness.run.request import data_dir_of
+    from harness.spec.sweep import Sweep
+
+    for flag, given, known in (("--with", by, WAYS), ("--compression", compression, COMPRESSIONS)):
+        if given not in known:
+            raise not_one_of(flag, given, known)
+    folder = data_dir_of(Sweep(data_dir=data_dir))
+    asked: dict[str, Any] = {"compression": compression, "by": by, "processes": processes or usable_cores()}
+    told = _listener(quiet or json_out)
+    features, written = prepare(AskedFiles(source, target, folder, shards, **asked), told)
+    if json_out:
+        print(json_text({"path": str(target), **features.model_dump(mode="json")}), end="")
+    else:
+        print("\n".join(end_lines(target, features, written)))
+    return 0
+
+
+def _listener(quiet: bool) -> "FilesListener":
+    from harness.cli._preparing import FileLines
+    from harness.run.preparing.asked import FilesListener
+
+    return FilesListener() if quiet else FileLines(sys.stderr)

@@ -1,0 +1,223 @@
+"""`tfrecord:GLOB`: files of `tf.train.Example`, whose features the features.json beside them describes."""
+
+import contextlib
+import functools
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.records import records, told_as_fault
+from harness.errors import UsageError
+from harness.files import read_whole
+from harness.record.tfrecords import FEATURES, Feature, Features
+from harness.visible import plural, quoted
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+PREFIX = "tfrecord:"
+LARGEST = 2**24
+"""Bytes of a features.json; that of a hundred thousand shards is less."""
+EXPECTED = f"expected examples as {FEATURES} says"
+HOW = "docs/how-to.md, TFRecord files, has examples"
+
+
+class TfrecordSource(Source):
+    """The examples of all files that match, one file after the other by name."""
+
+    def __init__(self, pattern: str) -> None:
+        """UsageError where no file matches, or what is beside them is no description of them."""
+        self.name = PREFIX + pattern
+        self.summary = f"the examples of '{pattern}'"
+        self._files = matching(pattern)
+        self.features = features_beside(self._files)
+        listed = {shard.file: shard for shard in self.features.shards}
+        self._shards = [listed[file.name] for file in self._files if file.name in listed]
+        if fault := _fault_of_files(self._files, self.features):
+            raise UsageError(f"data: '{self.name}': {fault}")
+        self.gives = self.features.kind
+        self.encoded = self.features.input.encoding in ("image", "raw")
+
+    def prepare(self, data_dir: Path) -> None:
+        """Read an example, so that features which the files do not have are told before anything is trained."""
+        import tensorflow as tf
+
+        with self.reading(), tf.device("CPU:0"):
+            self.decoded(next(iter(self.examples(data_dir)))[0])
+
+    def info(self, data_dir: Path) -> DataInfo:
+        """As features.json says; of prepared files the examples of those that match."""
+        features = self.features
+        whole = features.examples if len(self._shards) == len(features.shards) else None
+        count = whole or sum(shard.examples for shard in self._shards) or None
+        return DataInfo(
+            tuple(features.input.shape), features.classes, count, features.vocabulary, features.target is not None
+        )
+
+    def examples(self, data_dir: Path) -> "tf.data.Dataset":
+        """(input, target): images still to be decoded, other inputs as the model is to have them."""
+        return self._parsed(1, True)
+
+    def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
+        """The same of so many files side by side."""
+        return self._parsed(files, in_order)
+
+    def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
+        """The image, or the tensor of its bytes."""
+        return _unpacked(self.features.input, x)
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """What goes wrong with an example names the file where it is one's fault."""
+        ended = "expected examples in its files"
+        return told_as_fault(self.name, EXPECTED, ended, [str(file) for file in self._files], self._compression)
+
+    @property
+    def _compression(self) -> str:
+        return "" if self.features.compression == "none" else self.features.compression.upper()
+
+    def _parsed(self, files: int, in_order: bool) -> "tf.data.Dataset":
+        import tensorflow as tf
+
+        features = self.features
+        parts = [part for part in (features.input, features.target) if part is not None]
+        form = {part.feature: _form(part) for part in parts}
+
+        @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+        def parsed(record: Any) -> Any:
+            example = tf.io.parse_single_example(record, form)
+            x = example[features.input.feature]
+            if not self.encoded:
+                x = _unpacked(features.input, x)
+            if features.target is None:
+                return x, tf.zeros([], tf.int64)
+            return x, _in_range(_unpacked(features.target, example[features.target.feature]), features)
+
+        return records([str(file) for file in self._files], self._compression, files, in_order).map(parsed)
+
+
+def _form(of: Feature) -> Any:
+    """How TensorFlow's parser reads a feature."""
+    import tensorflow as tf
+
+    if of.encoding in ("image", "raw"):
+        return tf.io.FixedLenFeature([], tf.string)
+    return tf.io.FixedLenFeature(of.shape, tf.int64 if of.encoding == "int64" else tf.float32)
+
+
+def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
+    """The tensor that a parsed feature holds, of its type and shape."""
+    import tensorflow as tf
+
+    if of.encoding == "image":
+        return tf.ensure_shape(tf.io.decode_image(value, channels=of.shape[2], expand_animations=False), of.shape)
+    kind = tf.dtypes.as_dtype(of.dtype)
+    if of.encoding != "raw":
+        return tf.cast(value, kind)
+    return tf.reshape(tf.io.decode_raw(value, kind), of.shape)
+
+
+def _in_range(target: "tf.Tensor", features: Features) -> "tf.Tensor":
+    """A class as it is; reading one that there is not is an error."""
+    import tensorflow as tf
+
+    if not features.classes or features.target is None:
+        return target
+    classes = tf.cast(features.classes, target.dtype)
+    told = f"{features.target.feature} is no class from 0 to {features.classes - 1}:"
+    with tf.control_dependencies([tf.debugging.Assert((target >= 0) & (target < classes), [told, target])]):
+        return tf.identity(target)
+
+
+def matching(pattern: str) -> list[Path]:
+    """The files that `pattern` stands for, by name: a folder's own TFRecord files, or what matches. UsageError where
+    there is none, or where they lie in several folders."""
+    name, place = PREFIX + pattern, Path(pattern).expanduser()
+    if place.is_dir() and (listed := _listed(place)):
+        return listed
+    found = place.glob("*.tfrecord*") if place.is_dir() else map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  Path.glob takes no absolute pattern
+    files = sorted(file for file in found if file.is_file() and file.name != FEATURES)
+    if not files:
+        raise UsageError(f"data: '{name}' matches no file, seen from '{Path.cwd()}'; give a folder or a pattern")
+    if len(folders := {file.parent for file in files}) > 1:
+        raise UsageError(
+            f"data: '{name}' matches files in {len(folders)} folders, expected those of one, with its {FEATURES}"
+        )
+    return files
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The shards of a prepared data set, whether they are there or not."""
+    with contextlib.suppress(UsageError):
+        return [folder / shard.file for shard in read_features(folder).shards]
+    return []
+
+
+def features_beside(files: Sequence[Path]) -> Features:
+    """What the features.json in the files' folder says; UsageError where it says nothing."""
+    return read_features(files[0].parent)
+
+
+def read_features(folder: Path) -> Features:
+    """The features.json of a folder; UsageError where there is none, or one that describes nothing."""
+    path = folder / FEATURES
+    try:
+        stat = path.stat()
+    except OSError:
+        raise UsageError(
+            f"data: there is no '{path}', which says what the files hold; write one ({HOW}), or make the files by "
+            "python -m harness prepare"
+        ) from None
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=16)
+def _read(path: Path, _changed_ns: int, _size: int) -> Features:
+    try:
+        data = read_whole(path, LARGEST)
+        if b"tensorflow_datasets.core" in data:
+            raise UsageError(f"data: '{path}' is of TensorFlow Datasets, which reads it itself: --data tfds:NAME")
+        return Features.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        echoed = first["type"] not in ("missing", "value_error", "json_invalid")
+        given = f" (given {quoted(first['input'])})" if echoed else ""
+        raise UsageError(f"data: '{path}': {where}: {first['msg']}{given}; {HOW}") from None
+    except OSError as error:
+        raise UsageError(f"data: '{path}' cannot be read: {error.strerror or error}") from None
+
+
+def _fault_of_files(files: Sequence[Path], features: Features) -> str | None:
+    """What is wrong with prepared files, as far as their names and sizes tell; None where nothing is."""
+    listed = {shard.file: shard for shard in features.shards}
+    again = "prepare it again"
+    for file in files if listed else ():
+        if file.name not in listed:
+            return f"'{file}' is not among the {plural(len(listed), 'file')} of its {FEATURES}; remove it, or {again}"
+        if not file.is_file():
+            return f"'{file}' is missing; {again}"
+        expected, size = listed[file.name].bytes, file.stat().st_size
+        if size != expected:
+            return f"'{file}' has {size:,} bytes, expected {expected:,}: it is cut short or another one; {again}"
+    return None
+
+
+def fault_here(name: str) -> str | None:
+    """Why `tfrecord:GLOB` cannot be read here; None where it can. Imports no TensorFlow."""
+    try:
+        TfrecordSource(name.removeprefix(PREFIX))
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def kind_here(name: str) -> str:
+    """The kind of its examples; `anything` where the files are on other hosts only, which will say."""
+    try:
+        return TfrecordSource(name.removeprefix(PREFIX)).gives
+    except UsageError:
+        return "anything"

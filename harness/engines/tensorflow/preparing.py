@@ -1,0 +1,232 @@
+"""TFRecord files of any source's examples. Which is in which file, and what is in it, follow from its number alone."""
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.folder import FolderSource
+from harness.errors import StorageError, UsageError
+from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
+from harness.record.files import replace_file, to_json
+from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+    Array = np.ndarray[Any, Any]
+
+LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "float"}
+"""Types of numbers that an example has a list for; others are kept as bytes."""
+RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
+NAMES = {"images": "image", "text": "tokens", "table": "row", "own": "input"}
+TURNS = 5
+"""Of each way of reading, in turns."""
+TURN_S = 0.3
+"""About what a turn takes."""
+BLOCK = 2**22
+
+
+def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
+    """See `harness.protocol.preparing.Preparer`."""
+    import tensorflow as tf
+
+    if order.do == "import":
+        return None
+    source, data_dir = load_source(order.source), Path(order.data_dir)
+    with tf.device("CPU:0"), source.reading():
+        if order.do == "describe":
+            return Described(features=describe(source, data_dir))
+        if order.do == "compare":
+            return compare(source, load_source(f"tfrecord:{order.target}"), data_dir)
+        assert order.features is not None
+        for group in order.groups:
+            _write(source, data_dir, Path(order.target), order.features, group)
+    return None
+
+
+def describe(source: Source, data_dir: Path) -> Features:
+    """What files of the source's examples would hold; it is made ready, and examples are counted where nobody knows
+    their number. UsageError where that cannot be."""
+    if source.on_device:
+        raise UsageError(f"source: '{source.name}' has no examples of its own, expected data that are read")
+    source.prepare(data_dir)
+    info, dataset = source.info(data_dir), source.examples(data_dir)
+    x, y = dataset.element_spec
+    return Features(
+        kind=source.gives,
+        input=_input(source, info, x),
+        target=_of_numbers("label" if source.gives != "own" else "target", y, y.shape) if info.labelled else None,
+        classes=info.classes,
+        vocabulary=info.vocabulary,
+        examples=info.examples or _counted(source.name, dataset),
+        names=source.classes if isinstance(source, FolderSource) else [],
+    )
+
+
+def _counted(name: str, dataset: "tf.data.Dataset") -> int:
+    import numpy as np
+    import tensorflow as tf
+
+    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        raise UsageError(f"source: '{name}' never ends, expected one pass over its examples")
+    count = int(dataset.reduce(np.int64(0), lambda so_far, *_: so_far + 1))
+    if not count:
+        raise UsageError(f"source: '{name}' has no examples")
+    return count
+
+
+def _input(source: Source, info: DataInfo, spec: Any) -> Feature:
+    name = NAMES[source.gives]
+    if spec.dtype.name == "string":  # still to be decoded
+        return Feature(feature=name, encoding="image", shape=list(info.shape))
+    if not spec.shape.is_fully_defined():  # images that differ in size, which bytes alone would not tell
+        return Feature(feature=name, encoding="image", shape=list(spec.shape))
+    return _of_numbers(name, spec, spec.shape)
+
+
+def _of_numbers(name: str, spec: Any, shape: Any) -> Feature:
+    kind = spec.dtype.name
+    if kind not in (*LISTS, *RAW):
+        raise UsageError(f"source: its {name}s are of {kind}, expected one of {', '.join((*LISTS, *RAW))}")
+    return Feature(feature=name, encoding=LISTS.get(kind, "raw"), dtype=kind, shape=list(shape))
+
+
+def _write(source: Source, data_dir: Path, target: Path, features: Features, group: tuple[ShardPlan, ...]) -> None:
+    """The files of a group, in one pass from the first one's first example to the last one's last."""
+    first, end = group[0].first, group[-1].first + group[-1].examples
+    examples, position = iter(source.part(data_dir, first, end - first).as_numpy_iterator()), first
+    for plan in group:
+        while position < plan.first:  # of files that are whole already
+            next(examples)
+            position += 1
+        _write_file(target, features, plan, examples)
+        position += plan.examples
+
+
+def _write_file(target: Path, features: Features, plan: ShardPlan, examples: Iterator[Any]) -> None:
+    """One file, whole or not at all: under another name until it is on the disk."""
+    import tensorflow as tf
+
+    part = target / f".{plan.file}.{os.getpid()}.part"
+    encode, taken = _encoder(features), 0
+    options = tf.io.TFRecordOptions("" if features.compression == "none" else features.compression.upper())
+    try:
+        with tf.io.TFRecordWriter(str(part), options) as out:
+            for number in range(plan.first, plan.first + plan.examples):
+                record, size = encode(number, *next(examples))
+                out.write(record)
+                taken += size
+        digest, size = _on_disk(part)
+        part.replace(target / plan.file)
+        shard = WrittenShard(file=plan.file, examples=plan.examples, bytes=size, sha256=digest, bytes_in=taken)
+        replace_file(side_file(target, plan.file), to_json(shard))
+    except OSError as error:
+        raise _unwritable(target, error.strerror or str(error)) from error
+    except tf.errors.OpError as error:
+        if "GetNext" in str(error):  # the source could not be read, which it says itself
+            raise
+        raise _unwritable(target, error.message.partition("; ")[2] or error.message) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _unwritable(target: Path, reason: str) -> StorageError:
+    return StorageError(f"target: cannot write to '{target}': {reason}")
+
+
+def _on_disk(file: Path) -> tuple[str, int]:
+    """SHA-256 and size of a file, once it is on the disk."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+        while block := stream.read(BLOCK):
+            digest.update(block)
+        return digest.hexdigest(), stream.tell()
+
+
+def _encoder(features: Features) -> Callable[[int, Any, Any], tuple[bytes, int]]:
+    """(number, input, target) -> the record, whose bytes are the same in every process, and what was taken in."""
+    import tensorflow as tf
+
+    of_input, of_target = features.input, features.target
+
+    def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
+        held = {of_input.feature: _packed(of_input, x)}
+        if of_target is not None:
+            if features.classes and not 0 <= int(y) < features.classes:
+                raise UsageError(f"source: example {number:,} is of class {y}, expected 0 to {features.classes - 1}")
+            held[of_target.feature] = _packed(of_target, y)
+        example = tf.train.Example(features=tf.train.Features(feature=held))
+        size = (len(x) if isinstance(x, bytes) else x.nbytes) + y.nbytes
+        return example.SerializeToString(deterministic=True), size
+
+    return encode
+
+
+def _packed(of: Feature, value: "bytes | Array") -> "tf.train.Feature":
+    import numpy as np
+    import tensorflow as tf
+
+    if of.encoding == "int64":
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=np.ravel(value)))
+    if of.encoding == "float":
+        return tf.train.Feature(float_list=tf.train.FloatList(value=np.ravel(value)))
+    if isinstance(value, bytes):
+        data = value
+    elif of.encoding == "image":
+        data = tf.io.encode_png(value).numpy()  # nothing of it is lost
+    else:
+        data = value.astype(value.dtype.newbyteorder("<")).tobytes()
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
+
+
+def compare(source: Source, files: Source, data_dir: Path) -> ReadingCompared:
+    """Examples a second of both, by this process: the same first examples, read and decoded, in turns."""
+    passes = {name: _pass_over(of, data_dir) for name, of in (("source", source), ("files", files))}
+    count = min(_fitting_count(passes["source"]), _fitting_count(passes["files"]))
+    speeds: dict[str, list[float]] = {"source": [], "files": []}
+    for turn in range(TURNS):
+        for name in ("source", "files") if turn % 2 == 0 else ("files", "source"):
+            done, seconds = _timed(passes[name], count)
+            speeds[name].append(done / seconds)
+    read = {name: ReadingSpeed(examples=count, examples_per_s=taken) for name, taken in speeds.items()}
+    return ReadingCompared(source=read["source"], files=read["files"])
+
+
+def _pass_over(source: Source, data_dir: Path) -> "tf.data.Dataset":
+    """Its examples as a pipeline has them before they are brought to a model's size."""
+    import tensorflow as tf
+
+    dataset = source.examples(data_dir)
+    if source.encoded:
+        dataset = dataset.map(lambda x, y: (source.decoded(x), y), num_parallel_calls=tf.data.AUTOTUNE)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # as in a trial
+    return dataset.with_options(options)
+
+
+def _fitting_count(dataset: "tf.data.Dataset") -> int:
+    """As many examples as take about TURN_S, or all. What is read for it is in memory afterwards."""
+    count = 64
+    while True:
+        done, seconds = _timed(dataset, count)
+        if done < count or seconds > TURN_S / 2:
+            return max(1, min(done, int(done * TURN_S / seconds)))
+        count *= 4
+
+
+def _timed(dataset: "tf.data.Dataset", count: int) -> tuple[int, float]:
+    """How many of the first `count` examples there are, and the seconds that reading them took."""
+    import numpy as np
+
+    began = time.perf_counter()
+    done = int(dataset.take(count).reduce(np.int64(0), lambda so_far, *_: so_far + 1))
+    return done, time.perf_counter() - began

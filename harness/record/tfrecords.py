@@ -1,0 +1,162 @@
+"""What TFRecord files hold: the features.json beside them, which `harness prepare` writes, or who has files already."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.record.model import RecordModel
+from harness.spec.axes import Positive, Whole
+
+FEATURES = "features.json"
+"""The name of the file, beside those that it is about."""
+
+Encoding = Literal["image", "raw", "int64", "float"]
+FileCompression = Literal["none", "gzip", "zlib"]
+NumberType = Literal[
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "float64"
+]
+OF_ENCODING: dict[str, NumberType] = {"image": "uint8", "raw": "uint8", "int64": "int64", "float": "float32"}
+"""The type of a tensor's numbers where the file does not say it."""
+
+
+class Feature(RecordModel):
+    """One tensor of an example, and how a feature of a `tf.train.Example` holds it."""
+
+    feature: Annotated[str, Field(min_length=1)]
+    """Its name in the example."""
+    encoding: Encoding
+    """`image`: the bytes of a JPEG or PNG; `raw`: those of the tensor, row by row and little-endian; `int64`, `float`:
+    a list of numbers."""
+    shape: list[Positive | None] = []
+    """Of the tensor; None is a height or width that differs from image to image."""
+    dtype: NumberType = "uint8"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_encoding(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "dtype" not in given and given.get("encoding") in OF_ENCODING:
+            return {**given, "dtype": OF_ENCODING[given["encoding"]]}
+        return given
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.encoding == "image":
+            if len(self.shape) != 3 or self.shape[2] not in (1, 3, 4) or self.dtype != "uint8":
+                raise ValueError("an image is uint8 of the shape [height, width, channels], of 1, 3 or 4 channels")
+        elif None in self.shape:
+            raise ValueError(f"every size of the shape of '{self.feature}' must be known, as it is no image")
+        return self
+
+
+class Shard(RecordModel):
+    """One file of a prepared data set, in the order of its examples."""
+
+    file: str
+    examples: Positive
+    bytes: Positive
+    sha256: str
+
+
+class WrittenShard(Shard):
+    """One that was written and is not yet in a features.json: kept in a file of its own beside it."""
+
+    bytes_in: Whole
+    """Of its examples as the source gives them."""
+
+
+def side_file(folder: Path, file: str) -> Path:
+    """Where the WrittenShard of a file is kept until all are written."""
+    return folder / f".{file}.json"
+
+
+class ReadingSpeed(RecordModel):
+    """What one process read and decoded, in turns with the other way of reading the same examples."""
+
+    examples: Positive
+    """Of each turn, the first ones of the data set."""
+    examples_per_s: list[float]
+    """Of each turn."""
+
+
+class Preparation(RecordModel):
+    """How files were made, and what that took."""
+
+    source: str
+    harness_version: str
+    by: str
+    """`local`, `dask` or `beam`."""
+    processes: Positive
+    created_utc: str
+    written: Whole
+    """Examples that this call wrote: fewer than all where it went on with an earlier one."""
+    wall_s: float
+    cpu_s: float
+    """Of all processes, their start included."""
+    bytes_in: Whole
+    """Of the written examples as the source gives them."""
+    bytes_out: Whole
+    """Of the files written."""
+    source_read: ReadingSpeed | None = None
+    files_read: ReadingSpeed | None = None
+
+
+class Features(RecordModel):
+    """The whole of a features.json. `input`, `target` and what the input is are enough for files of others."""
+
+    kind: Literal["images", "text", "table", "own"] = "own"
+    """What the harness does with examples: `images` are brought to the model's size and range, `text` is cut to its
+    tokens, rows of a `table` and `own` ones reach it as they are. What `input` looks like decides where it is not said.
+    """
+    input: Feature
+    target: Feature | None = None
+    """None only of `text`, whose targets are then the next tokens."""
+    classes: Whole = 0
+    """Targets run from 0 to `classes` - 1; 0 is not known."""
+    vocabulary: Whole = 0
+    """Of `text`: tokens run from 0 to `vocabulary` - 1; 0 is not known."""
+    compression: FileCompression = "none"
+    examples: Positive | None = None
+    """In all files together; None is not known."""
+    names: list[str] = []
+    """Of the classes, in their order."""
+    digest: str = ""
+    """SHA-256 of what `sha256sum FILES` prints of all shards in order, with names as under `shards`."""
+    shards: list[Shard] = []
+    """Of a prepared data set; of other files nothing."""
+    preparation: Preparation | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_input(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "kind" not in given and isinstance(given.get("input"), dict):
+            return {**given, "kind": _kind_of(given["input"].get("encoding"), given["input"].get("shape") or [])}
+        return given
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        ranks = {"images": (3,), "text": (1,), "table": (1,)}.get(self.kind)
+        if ranks is not None and len(self.input.shape) not in ranks:
+            raise ValueError(f"'{self.input.feature}' has {len(self.input.shape)} dimensions, {self.kind} have {ranks}")
+        if self.kind == "text" and self.input.dtype.startswith("float"):
+            raise ValueError(f"text is whole numbers, and '{self.input.feature}' is {self.input.dtype}")
+        if self.kind == "own" and None in self.input.shape:
+            raise ValueError(f"'{self.input.feature}' has a size that is not known, which only images may")
+        if self.target is not None and self.target.feature == self.input.feature:
+            raise ValueError(f"input and target are the same feature '{self.input.feature}'")
+        if self.target is None and self.kind != "text":
+            raise ValueError("target is missing, the feature that holds the class")
+        if (
+            self.target is not None
+            and self.kind != "own"
+            and (self.target.encoding, self.target.shape) != ("int64", [])
+        ):
+            raise ValueError(f"the target of {self.kind} is a class: encoding int64, without a shape")
+        return self
+
+
+def _kind_of(encoding: object, shape: list[Any]) -> str:
+    """What an input looks like."""
+    if encoding in ("image", "raw") and len(shape) == 3:
+        return "images"
+    return {"int64": "text", "float": "table"}.get(str(encoding), "own") if len(shape) == 1 else "own"

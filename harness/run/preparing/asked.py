@@ -1,0 +1,37 @@
+"""What is to be prepared, and who is told how far it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.record.tfrecords import FileCompression, WrittenShard
+
+RunBy = Literal["local", "dask", "beam"]
+NEEDS = {"dask": "dask", "beam": "apache_beam"}
+"""The module of each way of running processes that is an extra."""
+
+
+@dataclass(frozen=True)
+class AskedFiles:
+    """What is to be prepared, where, and by whom."""
+
+    source: str
+    target: Path
+    data_dir: Path
+    shards: int | None = None
+    compression: FileCompression = "none"
+    by: RunBy = "local"
+    processes: int = 1
+
+
+class FilesListener:
+    """Is told; this one says nothing."""
+
+    def begun(self, examples: int, files: int, whole: int) -> None:
+        """Examples and files in all, and how many files were whole already."""
+
+    def file(self, shard: WrittenShard) -> None:
+        """One more is whole."""
+
+    def said(self, words: str) -> None:
+        """A line of what else there is to know."""

@@ -1,0 +1,149 @@
+"""Any source's examples as TFRecord files, by several processes, so that the same bytes come out.
+
+What is whole is never written again: each file has another name until it is on the disk, and then a side file with its
+digest. A call that was killed, or met a full disk, goes on where the next one finds it.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import importlib.util
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.errors import StorageError, UsageError, not_one_of
+from harness.files import no_folder
+from harness.protocol.preparing import Described, ReadingCompared
+from harness.record.files import FolderLock, replace_file, to_json
+from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
+from harness.run.interrupts import Interrupts
+from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
+from harness.run.preparing.plan import PLAN, PreparePlan, kept_at, plan_for, shards_of, whole_files, written_file
+from harness.run.preparing.processes import Writers
+from harness.run.process.scratch import Scratch
+from harness.trial.engines import catalogue_of
+from harness.version import __version__
+
+
+def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]:
+    """Write what is missing; what there is then, and whether anything was missing.
+
+    Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
+    """
+    _check(asked)
+    with (
+        _locked(asked.target),
+        contextlib.closing(Scratch()) as scratch,
+        Interrupts() as interrupts,
+        contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
+    ):
+        return _prepare(asked, work, listener)
+
+
+def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
+    began, own = time.monotonic(), time.process_time()
+    if not (asked.target / FEATURES).exists():
+        work.warm_up()
+    described = Described.model_validate_json(work.answer("describe")).features
+    plan = plan_for(asked, described)
+    shards = shards_of(plan)
+    whole = whole_files(asked, shards, listener)
+    missing = [one for one in shards if one.file not in whole]
+    listener.begun(described.examples or 0, len(shards), len(whole))
+    if not missing:
+        return kept_at(asked.target / FEATURES, Features) or _finish(asked, plan, whole, [], (0.0, 0.0)), False
+    with _storage(asked.target):
+        replace_file(asked.target / PLAN, to_json(plan, indent=1))
+    work.write(plan, missing, listener)
+    written = {one.file: written_file(asked.target, one.file) for one in missing}
+    cost = time.monotonic() - began, time.process_time() - own + work.cpu_s()
+    features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
+    compared = ReadingCompared.model_validate_json(work.answer("compare"))
+    return _keep(asked.target, features, compared), True
+
+
+def _check(asked: AskedFiles) -> None:
+    if asked.by in NEEDS and importlib.util.find_spec(NEEDS[asked.by]) is None:
+        raise UsageError(f"--with: {asked.by} is not installed here; pip install 'tf-distribute-harness[{asked.by}]'")
+    catalogue = catalogue_of()
+    if asked.source not in catalogue.data:
+        if fault := catalogue.data_fault(asked.source, asked.data_dir):
+            raise UsageError(fault.replace("data: ", "source: ", 1))
+        if ":" not in asked.source:
+            beside = ["photographs:NUMBER", "tfds:NAME", "folder:PATH", "package.module:function"]
+            raise not_one_of("source", asked.source, [*catalogue.data, *beside])
+    if reason := no_folder(asked.target):
+        raise UsageError(f"target: given '{asked.target}', expected a folder: {reason}")
+
+
+@contextlib.contextmanager
+def _storage(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"target: cannot write to '{target}': {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """The target is made, and is this call's alone. What a killed one has left half-written is removed."""
+    new = not target.exists()
+    with _storage(target):
+        target.mkdir(parents=True, exist_ok=True)
+        lock = FolderLock(target)
+    try:
+        with _storage(target):
+            for left in target.glob(".*.part"):
+                left.unlink()
+        yield
+    finally:
+        lock.release()
+        if new:
+            with contextlib.suppress(OSError):  # it has files now, but after what could not be asked
+                target.rmdir()
+
+
+def _finish(
+    asked: AskedFiles,
+    plan: PreparePlan,
+    shards: dict[str, Shard],
+    written: Sequence[WrittenShard],
+    cost: tuple[float, float],
+) -> Features:
+    """The features.json of a data set whose files are all there, after so many wall and processor seconds.
+
+    Side files and plan have done their service."""
+    every = [Shard(**shards[one.file].model_dump(include=set(Shard.model_fields))) for one in shards_of(plan)]
+    listing = "".join(f"{shard.sha256}  {shard.file}\n" for shard in every)
+    preparation = Preparation(
+        source=asked.source,
+        harness_version=__version__,
+        by=asked.by,
+        processes=asked.processes,
+        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        written=sum(shard.examples for shard in written),
+        wall_s=cost[0],
+        cpu_s=cost[1],
+        bytes_in=sum(shard.bytes_in for shard in written),
+        bytes_out=sum(shard.bytes for shard in written),
+    )
+    known = plan.model_dump(include=set(Features.model_fields))
+    sealed = {"digest": hashlib.sha256(listing.encode()).hexdigest(), "shards": every, "preparation": preparation}
+    features = Features(**{**known, **sealed})
+    with _storage(asked.target):
+        replace_file(asked.target / FEATURES, to_json(features, indent=1))
+        for one in every:
+            side_file(asked.target, one.file).unlink(missing_ok=True)
+        (asked.target / PLAN).unlink(missing_ok=True)
+    return features
+
+
+def _keep(target: Path, features: Features, compared: ReadingCompared) -> Features:
+    """The same with how fast both are read."""
+    assert features.preparation is not None
+    read = {"source_read": compared.source, "files_read": compared.files}
+    more = features.model_copy(update={"preparation": features.preparation.model_copy(update=read)})
+    with _storage(target):
+        replace_file(target / FEATURES, to_json(more, indent=1))
+    return more

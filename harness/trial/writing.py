@@ -1,0 +1,110 @@
+"""A process of `prepare`: writes TFRecord files itself, or has Dask or Apache Beam start others that do."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import psutil
+
+from harness.errors import HarnessError
+from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, Preparer
+from harness.trial.engines import DEFAULT, engine_of
+from harness.trial.parent import die_with_parent
+
+LOOK_S = 0.2
+
+
+def carry_out(text: str) -> None:
+    """Do what the order `text`, as JSON, asks for in this process, and leave the answer or the fault in its folder.
+
+    Raises the HarnessError too, so that who called this process stops the others.
+    """
+    order = PrepareOrder.model_validate_json(text)
+    with _fault_kept(Path(order.scratch)):
+        answer = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
+        if answer is not None:
+            _answer(order, answer.model_dump_json())
+
+
+def carry_out_for_another(text: str, driver: int) -> None:
+    """The same in a process that Dask or Beam has started for the process `driver`, and that ends with it.
+
+    Between the two there may be others, such as a shell: the kernel would tell of their end only.
+    """
+    of = psutil.Process(driver)
+
+    def watch() -> None:
+        while of.is_running():
+            time.sleep(LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    carry_out(text)
+
+
+def _answer(order: PrepareOrder, text: str = "null") -> None:
+    """Seen whole or not at all."""
+    path = Path(order.scratch) / ANSWER.format(order.number)
+    half = path.with_suffix(".part")
+    half.write_text(text, encoding="utf-8")
+    half.replace(path)
+
+
+@contextlib.contextmanager
+def _fault_kept(scratch: Path) -> Iterator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        with contextlib.suppress(OSError):
+            (scratch / FAULT).write_text(f"{error.exit_code} {error}", encoding="utf-8")
+        raise
+
+
+def _by_dask(orders: Sequence[str]) -> None:
+    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
+    import dask
+
+    tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
+    dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
+
+
+def _by_beam(orders: Sequence[str]) -> None:
+    """Each in a worker of Beam's runner of this machine, which is written in Python: another one is downloaded."""
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+    options = PipelineOptions(["--direct_running_mode=multi_processing", f"--direct_num_workers={len(orders)}"])
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another, os.getpid())
+
+
+DRIVERS = {"dask": _by_dask, "beam": _by_beam}
+"""Run orders of one group each, side by side, until all have ended; they raise what one of them did."""
+
+
+def main() -> None:
+    """Carry out the orders on standard input, a line each, until it ends; the exit status is 1 where one raised a
+    HarnessError."""
+    die_with_parent(int(sys.argv[1]))
+    try:
+        for text in sys.stdin:
+            order = PrepareOrder.model_validate_json(text)
+            if order.by in DRIVERS and order.do == "write":
+                alone = [order.model_copy(update={"groups": (group,)}) for group in order.groups]
+                DRIVERS[order.by]([one.model_dump_json() for one in alone])
+            else:
+                carry_out(text)
+            if not (Path(order.scratch) / ANSWER.format(order.number)).exists():
+                _answer(order)
+    except HarnessError:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""`prepare` by real processes: the same bytes by any number of them and by any way, and nothing lost where one ends."""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.record import Run
+from tests.cli.real import SMALL, only_run, run, start, still_alive
+
+pytestmark = pytest.mark.slow
+
+MODULE = """
+    import os, time
+    import numpy as np
+    import tensorflow as tf
+
+    def examples():
+        def made():
+            for k in range(24):
+                time.sleep(float(os.environ.get("SLEEP_S", "0")))
+                yield np.full(3, k, np.float32), np.int64(k % 3)
+        spec = (tf.TensorSpec((3,), tf.float32), tf.TensorSpec((), tf.int64))
+        counted = tf.data.experimental.assert_cardinality(24)
+        return tf.data.Dataset.from_generator(made, output_signature=spec).apply(counted)
+"""
+SOURCE = ("prepare", "own_numbers:examples")
+FILES = 8
+NOW = ("--shards", str(FILES), "--processes", "2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder with the module `own_numbers`."""
+    made = tmp_path_factory.mktemp("prepare")
+    (made / "own_numbers.py").write_text(textwrap.dedent(MODULE))
+    return made
+
+
+@pytest.fixture(scope="module")
+def numbers(folder: Path) -> dict[str, Any]:
+    """The features.json of files that one process has written."""
+    done = run(*SOURCE, "one", "--shards", str(FILES), "--processes", "1", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "where reading is the limit" in done.stdout or "reading: source" in done.stdout
+    return features(folder / "one")
+
+
+def features(target: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((target / "features.json").read_text())
+    return found
+
+
+def digest_of(target: Path) -> str:
+    """As a person comes to it."""
+    command = "sha256sum *.tfrecord* | sha256sum"
+    return subprocess.run(command, shell=True, cwd=target, capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+def names(target: Path) -> set[str]:
+    return {path.name for path in target.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("by", "processes"),
+    [
+        ("local", 3),
+        *(
+            pytest.param(
+                by,
+                2,
+                marks=pytest.mark.skipif(
+                    importlib.util.find_spec(module) is None, reason=f"no {module} here: pip install -e '.[{by}]'"
+                ),
+            )
+            for by, module in (("dask", "dask"), ("beam", "apache_beam"))
+        ),
+    ],
+)
+def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them(
+    folder: Path, numbers: dict[str, Any], by: str, processes: int
+) -> None:
+    done = run(*SOURCE, by, "--shards", str(FILES), "--processes", str(processes), "--with", by, folder=folder)
+    assert done.returncode == 0, done.stderr
+    found = features(folder / by)
+    assert found["digest"] == numbers["digest"] == digest_of(folder / by)
+    assert names(folder / by) == {"features.json", *(shard["file"] for shard in found["shards"])}
+    taken = found["preparation"]
+    assert (taken["by"], taken["processes"], taken["written"]) == (by, processes, 24)
+    assert taken["bytes_in"] == 24 * (12 + 8)
+    assert taken["bytes_out"] == sum(shard["bytes"] for shard in found["shards"])
+    assert taken["cpu_s"] > 0
+
+
+def begun(folder: Path, target: str, **more: str) -> "subprocess.Popen[str]":
+    """A slow `prepare` that has written two files."""
+    process = start(*SOURCE, target, *NOW, folder=folder, SLEEP_S="0.2", **more)
+    deadline = time.monotonic() + 120
+    while len(list((folder / target).glob("*.tfrecord"))) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def test_one_that_is_killed_leaves_no_process_and_the_next_goes_on_with_what_is_missing(
+    folder: Path, numbers: dict[str, Any]
+) -> None:
+    process = begun(folder, "killed")
+    second = run(*SOURCE, "killed", *NOW, folder=folder)
+    assert (second.returncode, second.stderr.count("\n")) == (4, 1)
+    assert "is being written by another process (pid " in second.stderr
+    others = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert len(others) >= 2
+    assert still_alive(others) == []
+    [before, *_] = sorted((folder / "killed").glob("*.tfrecord"))
+    written = before.stat().st_mtime_ns
+    other = run(*SOURCE, "killed", "--shards", "5", folder=folder)
+    assert (other.returncode, other.stderr.count("\n")) == (2, 1)
+    assert "holds another data set: its shards is 8, and 5 is asked for" in other.stderr
+    done = run(*SOURCE, "killed", *NOW, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "of them whole already" in done.stderr
+    assert features(folder / "killed")["digest"] == numbers["digest"] == digest_of(folder / "killed")
+    assert before.stat().st_mtime_ns == written
+    assert 0 < features(folder / "killed")["preparation"]["written"] < 24
+
+
+def test_ctrl_c_says_how_much_is_whole_and_that_the_same_command_goes_on(folder: Path) -> None:
+    process = begun(folder, "interrupted")
+    others = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert " of 8 files are whole, and the same command goes on from there" in said.splitlines()[-1]
+    assert still_alive(others) == []
+    assert not list((folder / "interrupted").glob("*.part")) or process.returncode == 130
+
+
+def test_a_damaged_or_missing_file_is_written_again_and_whole_ones_stay(folder: Path, numbers: dict[str, Any]) -> None:
+    target = folder / "one"
+    damaged, missing, whole = (target / numbers["shards"][k]["file"] for k in (0, 3, 5))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    missing.unlink()
+    stays = whole.stat().st_mtime_ns
+    refused = run("sweep", "--data=tfrecord:one", "--dry-run", folder=folder)
+    assert refused.returncode == 2
+    assert f"'one/{missing.name}' is missing; prepare it again" in refused.stderr
+    done = run(*SOURCE, "one", *NOW, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("is damaged or missing, and is written again") == 2
+    assert features(target)["digest"] == numbers["digest"] == digest_of(target)
+    assert whole.stat().st_mtime_ns == stays
+    again = run(*SOURCE, "one", "--quiet", folder=folder)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "nothing was missing: every file is as it was written" in again.stdout
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB; only root can mount one."""
+    if os.geteuid() != 0 or sys.platform != "linux" or shutil.which("mount") is None:
+        pytest.skip("mounting a tmpfs needs root on Linux")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no tmpfs may be mounted here: {error.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_ends_in_one_line_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+    command = ("prepare", "photographs:24", str(small_disk / "files"), "--shards", "12", "--processes", "1")
+    data = ("--data-dir", str(tmp_path / "data"))
+    full = run(*command, *data, "--quiet", folder=tmp_path)
+    assert (full.returncode, full.stdout, full.stderr.count("\n")) == (4, "", 1)
+    assert f"target: cannot write to '{small_disk}/files': No space left on device; " in full.stderr
+    there = sorted((small_disk / "files").glob("*.tfrecord"))
+    assert 0 < len(there) < 12
+    assert f"; {len(there)} of 12 files are whole" in full.stderr
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    done = run(*command, *data, "--json", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["preparation"]["written"] == 24 - 2 * len(there)
+    assert features(small_disk / "files")["digest"] == digest_of(small_disk / "files")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("photgraphs", "new"), "source: 'photgraphs' is not one of digits, photographs, "),
+        (("folder:gone", "new"), "source: 'folder:gone' cannot be read: No such file or directory"),
+        (("own_numbers:none", "new"), "data: 'own_numbers:none': module 'own_numbers' has no 'none'"),
+        (("digits", "."), "target: '.' has files that prepare has not made, such as "),
+        (("digits", "own_numbers.py"), "target: given 'own_numbers.py', expected a folder: it is a file"),
+        (("iris", "new", "--shards", "151"), "--shards: given 151, expected at most 150, one for each example"),
+        (("iris", "new", "--with", "spark"), "--with: 'spark' is not one of local, dask, beam"),
+        (("iris", "new", "--compression", "zip"), "--compression: 'zip' is not one of none, gzip, zlib"),
+    ],
+)
+def test_what_cannot_be_prepared_is_refused_in_one_line_and_nothing_is_made(
+    folder: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    done = run("prepare", *arguments, "--processes", "1", folder=folder)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert says in done.stderr
+    assert not (folder / "new").exists()
+
+
+def test_a_way_that_is_not_installed_is_refused_with_what_installs_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    done = run("prepare", "iris", "new", "--with", "beam", folder=folder)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "harness: --with: beam is not installed here; pip install 'tf-distribute-harness[beam]'\n",
+    )
+
+
+@pytest.fixture(scope="module")
+def photographs(folder: Path) -> Path:
+    """Prepared crops, compressed, in four files."""
+    done = run(
+        "prepare", "photographs:64", "crops", "--shards=4", "--compression=gzip", "--data-dir=data", folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "crops"
+
+
+@pytest.fixture(scope="module")
+def swept(folder: Path, photographs: Path) -> Run:
+    """A sweep over prepared files, alone, on two replicas and on two workers, without a cache and side by side."""
+    small = [flag for flag in SMALL if not flag.startswith("--data")]
+    axes = ["--strategy=none,mirrored,multi_worker_mirrored", "--replicas=1,2", "--workers=1,2", "--cache=none"]
+    asked = [*axes, "--interleave=0,4", f"--data=tfrecord:{photographs.name}", "--intra-op-threads=2"]
+    done = run("sweep", *small, *asked, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return only_run(folder / "results")
+
+
+def test_training_on_prepared_files_passes_the_gate_alone_on_replicas_and_on_workers(swept: Run) -> None:
+    cells = {tuple(t.cell.get(key) for key in ("strategy", "replicas", "workers", "interleave")) for t in swept.trials}
+    assert {
+        ("none", 1, 1, 0),
+        ("mirrored", 2, 1, 0),
+        ("mirrored", 2, 1, 4),
+        ("multi_worker_mirrored", 1, 2, 4),
+    } <= cells
+    for trial in swept.trials:
+        assert (trial.status, trial.reason) == ("ok", None)
+        assert trial.checks.complete
+        side_by_side = trial.cell.get("interleave") == 4
+        expected = ["TensorSlice", "ParallelInterleave(4)"] if side_by_side else ["TensorSlice", "TFRecord"]
+        assert trial.executed.input[:3] == [*expected, "Map"]
+
+
+def test_a_file_of_others_that_is_cut_short_is_a_record_with_its_name(folder: Path, photographs: Path) -> None:
+    others = folder / "others"
+    shutil.copytree(photographs, others)
+    described = features(others)
+    for key in ("shards", "digest", "preparation"):
+        del described[key]
+    (others / "features.json").write_text(json.dumps(described))
+    last = max(others.glob("*.tfrecord*"))
+    last.write_bytes(last.read_bytes()[:-200])
+    small = [flag for flag in SMALL if not flag.startswith("--data")]
+    asked = ["--strategy=none,mirrored", "--replicas=2", "--cache=none", "--data=tfrecord:others", "--results=cut"]
+    done = run("sweep", *small, *asked, folder=folder)
+    assert done.returncode == 1, done.stderr
+    trials = only_run(folder / "cut").trials
+    assert {trial.cell.get("strategy") for trial in trials} == {"none", "mirrored"}
+    for trial in trials:
+        assert trial.status == "crashed"
+        assert trial.reason is not None
+        assert trial.reason.startswith(f"data: 'tfrecord:others': 'others/{last.name}' is cut short or damaged: ")

@@ -1,0 +1,236 @@
+"""TFRecord files with a features.json beside them: what they give the pipeline, and what is said of bad ones."""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source, unknown
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.workloads import Vocabulary
+from harness.errors import Unsupported, UsageError
+
+IMAGES = {
+    "input": {"feature": "image", "encoding": "image", "shape": [None, None, 3]},
+    "target": {"feature": "label", "encoding": "int64"},
+    "classes": 2,
+    "examples": 12,
+}
+LABEL = {"feature": "label", "encoding": "int64"}
+ROWS = {"input": {"feature": "row", "encoding": "float", "shape": [3]}, "target": LABEL, "classes": 4}
+TOKENS = {"input": {"feature": "tokens", "encoding": "int64", "shape": [6]}, "target": LABEL}
+Made = Callable[..., Source]
+
+
+@pytest.fixture(scope="module")
+def photographs(tf: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Source, Path]:  # noqa: ARG001
+    """Twelve crops, and the folder of data."""
+    source, folder = load_source("photographs:12"), tmp_path_factory.mktemp("photographs")
+    source.prepare(folder)
+    return source, folder
+
+
+@pytest.fixture
+def images(photographs: tuple[Source, Path], tmp_path: Path) -> Path:
+    """A folder with the crops' file, described as somebody else's."""
+    [file] = photographs[1].rglob("*.tfrecord")
+    (tmp_path / "part-0").write_bytes(file.read_bytes())
+    (tmp_path / "features.json").write_text(json.dumps(IMAGES))
+    return tmp_path
+
+
+def examples_of(tf: Any, **features: Any) -> bytes:
+    lists = {np.int64: "int64_list", np.float32: "float_list", bytes: "bytes_list"}
+    made = tf.train.Example()
+    for name, values in features.items():
+        kind = bytes if isinstance(values[0], bytes) else np.asarray(values).dtype.type
+        getattr(made.features.feature[name], lists[kind]).value.extend(values)
+    data: bytes = made.SerializeToString()
+    return data
+
+
+@pytest.fixture
+def made(tf: Any, tmp_path: Path) -> Made:
+    """Writes files of `count` examples each, with number k in row, tokens and pixels, and describes them."""
+
+    def make(
+        described: dict[str, Any], files: int = 1, count: int = 8, of: Callable[[int], int] = lambda k: k % 4
+    ) -> Source:
+        for number in range(files):
+            with tf.io.TFRecordWriter(str(tmp_path / f"{number}.tfrecord")) as out:
+                for k in range(number * count, (number + 1) * count):
+                    values = {
+                        "row": np.full(3, k, np.float32),
+                        "tokens": np.arange(k, k + 6),
+                        "pixels": [bytes([k] * 12)],
+                    }
+                    out.write(examples_of(tf, label=np.array([of(k)]), **values))
+        (tmp_path / "features.json").write_text(json.dumps(described))
+        return load_source(f"tfrecord:{tmp_path}")
+
+    return make
+
+
+def test_examples_and_batches_are_those_of_the_source_that_the_files_are_of(
+    photographs: tuple[Source, Path], images: Path
+) -> None:
+    of, folder = photographs
+    source = load_source(f"tfrecord:{images}/part-*")
+    assert (source.gives, source.info(folder)) == (of.gives, of.info(folder))
+    shape = (28, 28, 3)
+    for one, other in zip(
+        gate_batches(source, folder, shape, 2, 4, 2), gate_batches(of, folder, shape, 2, 4, 2), strict=True
+    ):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+    timed = [pipeline(each, folder, shape, 2, 4, seed=3) for each in (source, of)]
+    for one, other in zip(*(made.take(7) for made in timed), strict=True):  # more than two passes, shuffled
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+    assert stages_of(timed[0]) == stages_of(timed[1])
+
+
+def test_what_the_input_looks_like_decides_what_is_done_with_it(made: Made, tmp_path: Path) -> None:
+    table = made(ROWS)
+    assert (table.gives, table.info(tmp_path)) == ("table", DataInfo((3,), 4, None))
+    x, y = next(iter(pipeline(table, tmp_path, (3,), 4, 8, seed=1)))
+    assert (x.dtype.name, y.dtype.name) == ("float32", "int32")
+    assert sorted(x.numpy()[:, 0]) == list(range(8))
+    raw = {"input": {"feature": "pixels", "encoding": "raw", "shape": [2, 2, 3]}, "target": LABEL}
+    pixels = made(raw)
+    assert pixels.gives == "images"
+    [(x, _)] = gate_batches(pixels, tmp_path, (2, 2, 3), 4, 8, 1)
+    np.testing.assert_allclose(x[:, 0, 0, 0], np.arange(8) / 255)
+    own = made({**TOKENS, "kind": "own"})
+    assert (own.gives, data_gives(own.name)) == ("own", "own")
+    [(x, y)] = gate_batches(own, tmp_path, (6,), 4, 8, 1)
+    assert (x.dtype, y.dtype, list(y[:5])) == (np.int64, np.int64, [0, 1, 2, 3, 0])
+
+
+def test_tokens_are_cut_to_the_model_and_are_their_own_targets_where_the_next_one_is_told(
+    made: Made, tmp_path: Path
+) -> None:
+    text = made({"input": TOKENS["input"], "vocabulary": 20})
+    next_token = Vocabulary(20, next_token=True)
+    [(x, y)] = gate_batches(text, tmp_path, (5,), 20, 4, 1, next_token)
+    np.testing.assert_array_equal(x[2], np.arange(2, 7))
+    np.testing.assert_array_equal(y[2], np.arange(3, 8))
+    for shape, vocabulary, says in (
+        ((6,), next_token, r"expected \(tokens,\) of at most 5"),
+        ((5,), Vocabulary(19, next_token=True), "its vocabulary has 19 tokens"),
+        ((6,), Vocabulary(20), "it tells classes, and 'tfrecord:.*' has none"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            gate_batches(text, tmp_path, shape, 20, 4, 1, vocabulary)
+    labelled = made(TOKENS)
+    [(x, y)] = gate_batches(labelled, tmp_path, (6,), 4, 4, 1, Vocabulary(20))
+    assert (x.shape, list(y)) == ((4, 6), [0, 1, 2, 3])
+
+
+def test_files_are_read_one_after_the_other_or_side_by_side(made: Made, tmp_path: Path) -> None:
+    source = made(ROWS, files=3, count=4)
+    order = [int(x[0]) for x, _ in source.examples(tmp_path)]
+    assert order == list(range(12))
+    order = [int(x[0]) for x, _ in source.interleaved(tmp_path, 2, in_order=True)]
+    assert order[:8] == [0, 4, 1, 5, 2, 6, 3, 7]
+    assert sorted(int(x[0]) for x, _ in source.interleaved(tmp_path, 3, in_order=False)) == list(range(12))
+
+
+def test_a_source_of_no_files_says_that_there_is_nothing_to_read_side_by_side(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"^interleave: 'digits' is not read from several files; leave the flag out$"):
+        load_source("digits").interleaved(tmp_path, 2, in_order=True)
+
+
+@pytest.mark.parametrize(("name", "compress"), [("gzip", gzip.compress), ("zlib", zlib.compress)])
+def test_compression_is_as_described_and_said_where_it_is_not(
+    images: Path, name: str, compress: Callable[[bytes], bytes]
+) -> None:
+    (images / "part-0").write_bytes(compress((images / "part-0").read_bytes()))
+    source = load_source(f"tfrecord:{images}/part-0")
+    with pytest.raises(UsageError, match=f"part-0' is no such file: its compression is {name}, and its features.json"):
+        source.prepare(images)
+    (images / "features.json").write_text(json.dumps({**IMAGES, "compression": name}))
+    source = load_source(f"tfrecord:{images}/part-0")
+    assert len(list(source.examples(images))) == 12
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_a_file_that_is_cut_short_is_named_with_how_much_of_it_is_whole(images: Path, compression: str) -> None:
+    whole = (images / "part-0").read_bytes()
+    (images / "part-1").write_bytes((gzip.compress(whole) if compression == "gzip" else whole)[:-100])
+    if compression == "gzip":
+        (images / "part-0").write_bytes(gzip.compress(whole))
+    (images / "features.json").write_text(json.dumps({**IMAGES, "examples": 24, "compression": compression}))
+    source = load_source(f"tfrecord:{images}/part-*")
+    source.prepare(images)
+    with pytest.raises(
+        UsageError, match=r"/part-1' is cut short or damaged: truncated record at byte [\d,]+, after 11 "
+    ):
+        gate_batches(source, images, (8, 8, 3), 2, 12, 2)
+
+
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({**ROWS, "input": {"feature": "rows", "encoding": "float", "shape": [3]}}, "Feature: rows .* is required"),
+        ({**ROWS, "input": {"feature": "row", "encoding": "float", "shape": [4]}}, "Key: row"),
+        ({**ROWS, "input": {"feature": "row", "encoding": "int64", "shape": [3]}}, "Data types don't match"),
+        ({**ROWS, "input": {"feature": "pixels", "encoding": "image", "shape": [None, None, 3]}}, "[Uu]nknown image"),
+        ({**ROWS, "input": {"feature": "pixels", "encoding": "raw", "shape": [2, 2, 1]}}, "12 values, but the"),
+        ({**ROWS, "classes": 3}, "read: label is no class from 0 to 2: 3; expected"),
+    ],
+)
+def test_features_that_do_not_fit_are_told_in_one_line(
+    made: Made, tmp_path: Path, described: dict[str, Any], says: str
+) -> None:
+    source = made(described, of=lambda k: 3 if k == 0 else 0)
+    with pytest.raises(UsageError, match=says) as caught:
+        source.prepare(tmp_path)
+    assert str(caught.value).startswith(f"data: '{source.name}': an example cannot be read: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "there is no '.*features.json', which says what the files hold; write one"),
+        ("[", "the whole: Invalid JSON"),
+        ('{"pythonClassName": "tensorflow_datasets.core.features"}', "--data tfds:NAME"),
+        (json.dumps({**ROWS, "inputs": 1}), "inputs: Extra inputs are not permitted"),
+        (json.dumps({**ROWS, "compression": "zip"}), "compression: Input should be 'none', 'gzip' or 'zlib'"),
+        (json.dumps({**ROWS, "input": {**ROWS["input"], "encoding": "floats"}}), "input.encoding: Input should be"),
+        (json.dumps({**ROWS, "input": {**ROWS["input"], "shape": [None]}}), "every size of the shape of 'row' must be"),
+        (json.dumps({**ROWS, "target": None}), "target is missing"),
+        (json.dumps({**ROWS, "target": ROWS["input"]}), "input and target are the same feature 'row'"),
+    ],
+)
+def test_a_description_that_is_missing_or_nonsense_is_told_with_the_key(
+    tmp_path: Path, text: str | None, says: str
+) -> None:
+    (tmp_path / "0.tfrecord").touch()
+    if text is not None:
+        (tmp_path / "features.json").write_text(text)
+    fault = unknown(f"tfrecord:{tmp_path}/*.tfrecord", Path())
+    assert fault is not None
+    assert fault.startswith("data: ")
+    assert re.search(says, fault), fault
+    assert data_gives(f"tfrecord:{tmp_path}/*.tfrecord") == "anything"  # another host may have it
+
+
+def test_a_pattern_that_matches_nothing_or_files_of_several_folders_is_refused(tmp_path: Path) -> None:
+    fault = unknown(f"tfrecord:{tmp_path}/*.records", Path())
+    assert fault is not None
+    assert f"'tfrecord:{tmp_path}/*.records' matches no file, seen from " in fault
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.tfrecord").touch()
+    fault = unknown(f"tfrecord:{tmp_path}/**/*.tfrecord", Path())
+    assert fault is not None
+    assert "matches files in 2 folders, expected those of one" in fault

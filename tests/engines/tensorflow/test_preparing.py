@@ -1,0 +1,198 @@
+"""Examples of every kind of source come back from the TFRecord files that are written of them."""
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.preparing import prepare_files
+from harness.errors import UsageError
+from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
+from harness.record.tfrecords import Features, WrittenShard, side_file
+
+MODULE = """
+    import numpy as np
+    import tensorflow as tf
+
+    from_slices = tf.data.Dataset.from_tensor_slices
+
+    def pairs(kind):
+        x = np.arange(24).reshape(6, 2, 2) % 2 if kind == "bool" else np.arange(24).reshape(6, 2, 2) - 3
+        return from_slices((x.astype(kind), np.linspace(0, 1, 6, dtype=np.float32)))
+
+    def of_int8(): return pairs("int8")
+    def of_bool(): return pairs("bool")
+    def of_int16(): return pairs("int16")
+    def of_int32(): return pairs("int32")
+    def of_uint32(): return pairs("uint32")
+    def of_float16(): return pairs("float16")
+    def of_float64(): return pairs("float64")
+    def of_uint64(): return pairs("uint64")
+
+    def uncounted():
+        return pairs("float32").filter(lambda x, y: True)
+
+    def endless():
+        return pairs("float32").repeat()
+
+    def none():
+        return uncounted().take(0)
+
+    def ends():
+        left = iter([(np.float32(1), np.int64(0))] * 3)
+        spec = (tf.TensorSpec((), tf.float32), tf.TensorSpec((), tf.int64))
+        return tf.data.Dataset.from_generator(lambda: left, output_signature=spec)
+"""
+Prepared = Callable[[str], tuple[Features, Path]]
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The module `own_pairs`."""
+    (tmp_path / "own_pairs.py").write_text(textwrap.dedent(MODULE))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("own_pairs", None)
+
+
+@pytest.fixture
+def pictures(tf: Any, tmp_path: Path) -> Path:
+    """Five images of two classes, each of another size, as JPEG and PNG; and what is no image of a class."""
+    for number, (folder, ending) in enumerate(
+        [("cats", "jpg"), ("dogs", "png"), ("cats", "JPEG"), ("dogs", "jpg"), ("cats", "png")]
+    ):
+        image = np.full((8 + number, 6, 3), 20 * number, np.uint8)
+        data = tf.io.encode_png(image) if ending == "png" else tf.io.encode_jpeg(image)
+        (tmp_path / "pictures" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pictures" / folder / f"{number}.{ending}").write_bytes(data.numpy())
+    (tmp_path / "pictures" / "notes").mkdir()
+    (tmp_path / "pictures" / "notes" / "read.me").touch()
+    return tmp_path / "pictures"
+
+
+def order(tmp_path: Path, source: str, **more: Any) -> PrepareOrder:
+    known: dict[str, Any] = {"number": 0, "data_dir": str(tmp_path / "data"), "scratch": str(tmp_path), **more}
+    return PrepareOrder(source=source, **known)
+
+
+def described(tmp_path: Path, source: str) -> Features:
+    answer = prepare_files(order(tmp_path, source, do="describe"))
+    assert isinstance(answer, Described)
+    return answer.features
+
+
+@pytest.fixture
+def prepared(tf: Any, tmp_path: Path) -> Prepared:  # noqa: ARG001
+    """Writes a source's examples into two files, the second one first, and their features.json."""
+
+    def prepare(source: str) -> tuple[Features, Path]:
+        features = described(tmp_path, source)
+        count = features.examples or 0
+        target = tmp_path / "files"
+        target.mkdir()
+        plans = [
+            ShardPlan(file="0", first=0, examples=count // 3),
+            ShardPlan(file="1", first=count // 3, examples=count - count // 3),
+        ]
+        for plan in reversed(plans):
+            prepare_files(order(tmp_path, source, do="write", target=str(target), features=features, groups=((plan,),)))
+            written = WrittenShard.model_validate_json(side_file(target, plan.file).read_bytes())
+            assert (written.examples, written.bytes) == (plan.examples, (target / plan.file).stat().st_size)
+        (target / "features.json").write_text(features.model_dump_json())
+        return features, target
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "encoding"),
+    [
+        ("digits", "images", "raw"),
+        ("photographs:5", "images", "image"),
+        ("iris", "table", "float"),
+        *((f"own_pairs:of_{kind}", "own", "raw") for kind in ("int8", "bool", "int16", "float16", "float64")),
+        *((f"own_pairs:of_{kind}", "own", "int64") for kind in ("int32", "uint32")),
+        ("own_pairs:uncounted", "own", "float"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+def test_examples_come_back_as_they_were_in_their_order(
+    prepared: Prepared, tmp_path: Path, source: str, kind: str, encoding: str
+) -> None:
+    features, target = prepared(source)
+    assert (features.kind, features.input.encoding) == (kind, encoding)
+    of, files = load_source(source), load_source(f"tfrecord:{target}/[01]")
+    again = list(files.examples(tmp_path))
+    assert len(again) == features.examples
+    for (x, y), (as_read, label) in zip(of.examples(tmp_path / "data"), again, strict=True):
+        one, other = of.decoded(x).numpy(), files.decoded(as_read).numpy()
+        assert (one.dtype, one.shape, y.dtype) == (other.dtype, other.shape, label.dtype if kind == "own" else y.dtype)
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(y, label)
+
+
+def test_a_folder_of_images_gives_each_with_the_class_of_its_folder_in_a_mixed_order(
+    pictures: Path, prepared: Prepared, tmp_path: Path
+) -> None:
+    features, target = prepared(f"folder:{pictures}")
+    assert (features.names, features.classes, features.examples) == (["cats", "dogs"], 2, 5)
+    source = load_source(f"tfrecord:{target}/[01]")
+    read = [(source.decoded(x).shape[0] - 8, int(y)) for x, y in source.examples(tmp_path)]
+    assert sorted(read) == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)]
+    assert [label for _, label in read] != sorted(label for _, label in read)
+
+
+def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
+    tf: Any, pictures: Path, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = load_source(f"folder:{pictures}")
+    decoded = type("Decoded", (type(folder),), {"encoded": False, "decoded": lambda _, x: x})
+    plain = decoded(str(pictures))
+    part = type(folder).part
+    monkeypatch.setattr(decoded, "part", lambda self, *of: part(self, *of).map(lambda x, y: (folder.decoded(x), y)))
+    monkeypatch.setattr("harness.engines.tensorflow.preparing.load_source", lambda _: plain)
+    features, target = prepared("any")
+    assert (features.input.encoding, features.input.shape) == ("image", [None, None, 3])
+    files = load_source(f"tfrecord:{target}/[01]")
+    for (x, _), (data, _) in zip(plain.examples(tmp_path), files.examples(tmp_path), strict=True):
+        assert data.numpy().startswith(b"\x89PNG")
+        np.testing.assert_array_equal(x, files.decoded(data))
+    assert tf.executing_eagerly()
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("synthetic", "^source: 'synthetic' has no examples of its own"),
+        ("own_pairs:endless", "^source: 'own_pairs:endless' never ends, expected one pass"),
+        ("own_pairs:none", "^source: 'own_pairs:none' has no examples$"),
+        ("own_pairs:of_uint64", "^source: its inputs are of uint64, expected one of int32, int64, "),
+        ("own_pairs:raises", "^data: 'own_pairs:raises': module 'own_pairs' has no 'raises'$"),
+    ],
+)
+@pytest.mark.usefixtures("own", "tf")
+def test_what_has_no_pass_of_examples_that_can_be_kept_is_refused(tmp_path: Path, source: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        described(tmp_path, source)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_function_that_gives_its_examples_once_only_leaves_no_file(prepared: Prepared, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^data: 'own_pairs:ends' ended before its time, expected"):
+        prepared("own_pairs:ends")
+    assert list((tmp_path / "files").iterdir()) == []
+
+
+def test_source_and_files_are_read_in_turns_over_the_same_examples(prepared: Prepared, tmp_path: Path) -> None:
+    _, target = prepared("photographs:5")
+    compared = prepare_files(order(tmp_path, "photographs:5", do="compare", target=f"{target}/[01]"))
+    assert isinstance(compared, ReadingCompared)
+    assert 1 <= compared.source.examples == compared.files.examples <= 5
+    for speed in (compared.source, compared.files):
+        assert len(speed.examples_per_s) == 5
+        assert min(speed.examples_per_s) > 0
