@@ -21,6 +21,7 @@ from harness.record.explain import (
     NO_INPUT,
     NO_REDUCTION,
     NO_UPDATE,
+    REDUCTION,
     WHOLE,
     ExplainPlan,
     FamilyRecord,
@@ -30,7 +31,16 @@ from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 
 PartName = Literal[
-    "input", "communication", "update", "dispatch", "contention", "compute", "unexplained", "forward", "backward"
+    "input",
+    "communication",
+    "update",
+    "dispatch",
+    "contention",
+    "compute",
+    "unexplained",
+    "forward",
+    "backward",
+    "hidden",
 ]
 PartWeights = Mapping[str, float]
 PARTS: Mapping[PartName, PartWeights] = {
@@ -45,8 +55,11 @@ PARTS: Mapping[PartName, PartWeights] = {
 WITHIN: Mapping[PartName, PartWeights] = {
     "forward": {FORWARD: 1, EMPTY: -1},
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
+    "hidden": {REDUCTION: 1, EMPTY: -1, WHOLE: -1, NO_REDUCTION: 1},
 }
-"""What dispatch, contention and compute together are made of in the order of time."""
+"""What dispatch, contention and compute together are made of in the order of time; and what the sums of gradients take
+by themselves, less what the step waits for, which runs behind those three. Where it is below 0 replicas wait for each
+other longer than the sums take."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -178,7 +191,8 @@ def _weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
         for arm, weight in weights.items():
             rest[arm] = rest.get(arm, 0.0) - weight
     parts["unexplained"] = {arm: weight for arm, weight in rest.items() if weight}
-    return parts | dict(WITHIN)
+    within = {name: weights for name, weights in WITHIN.items() if family.alone is not None or name != "hidden"}
+    return parts | within
 
 
 def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:

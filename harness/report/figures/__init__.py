@@ -5,6 +5,7 @@ from harness.report.figures.collectives import collective_figure
 from harness.report.figures.curves import efficiency_figure, throughput_figure
 from harness.report.figures.network import network_figure
 from harness.report.figures.ops import ops_figure
+from harness.report.figures.parts import parts_figure
 from harness.report.figures.phases import phases_figure
 from harness.report.figures.ranking import ranking_figure
 from harness.report.figures.steps import steps_figure, workers_figure
@@ -17,6 +18,7 @@ __all__ = [
     "efficiency_figure",
     "network_figure",
     "ops_figure",
+    "parts_figure",
     "phases_figure",
     "ranking_figure",
     "steps_figure",
