@@ -119,11 +119,15 @@ class Executed(RecordModel):
     flops_per_step: Positive | None = None
     """Operations of the step's matrix products and convolutions, forward and backward, of all replicas: 2 for each
     multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
+    bytes_per_step: Positive | None = None
+    """Of the tensors that those products and convolutions read and write, each once; None as there."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written = without_empty(without_empty(write(self), "arithmetic"), "flops_per_step")
-        return without_empty(without_empty(written, "engine"), "unlike")
+        written: dict[str, Any] = write(self)
+        for key in ("arithmetic", "flops_per_step", "bytes_per_step", "engine", "unlike"):
+            written = without_empty(written, key)
+        return written
 
 
 class Resources(RecordModel):

@@ -58,7 +58,7 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
     "cells": "4b4f546b661b949f",
-    "csv": "33d88ee0ab4221dd",
+    "csv": "389f557c47c28a5b",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
     "json": "c036b4504f0cd499",

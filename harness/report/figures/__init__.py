@@ -8,6 +8,7 @@ from harness.report.figures.ops import ops_figure
 from harness.report.figures.parts import parts_figure
 from harness.report.figures.phases import phases_figure
 from harness.report.figures.ranking import ranking_figure
+from harness.report.figures.roofline import roofline_figure
 from harness.report.figures.steps import steps_figure, workers_figure
 from harness.report.figures.svg import Picture
 
@@ -21,6 +22,7 @@ __all__ = [
     "parts_figure",
     "phases_figure",
     "ranking_figure",
+    "roofline_figure",
     "steps_figure",
     "throughput_figure",
     "workers_figure",

@@ -31,6 +31,7 @@ STEP = _Holds(WORK, REDUCED, 8)
         ("no_update", _Holds(WORK, REDUCED, 0)),
         ("forward_backward", _Holds(WORK, Counter(), 0)),
         ("forward", _Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("forward", _Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
         ("empty", _Holds(Counter(), Counter(), 0)),
         ("reduction", _Holds(Counter(), REDUCED, 0)),
     ],

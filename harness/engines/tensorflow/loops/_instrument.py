@@ -28,6 +28,8 @@ Replica = Callable[[Any, Any], Any]
 HEAVY = ("MatMul", "Conv", "Einsum", "DepthwiseConv")
 """Parts of the names of ops that do a step's work, of the fused ones too."""
 BACKWARD = ("Grad", "Backprop")
+"""Parts of the names of ops that go backward, but for those whose names say that nothing does there."""
+NOT_BACKWARD = ("StopGradient", "PreventGradient")
 CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Beginnings of the names of ops that change a variable."""
 
@@ -46,7 +48,7 @@ class _Holds:
     def of(cls, program: Any, cell: TrainingCell) -> "_Holds":
         """Of a ConcreteFunction, with all that it calls."""
         ops = _ops(program.graph.as_graph_def())
-        work = Counter(op for op in ops if any(part in op for part in (*HEAVY, *BACKWARD)))
+        work = Counter(op for op in ops if any(part in op for part in HEAVY) or _goes_backward(op))
         changes = sum(op.startswith(CHANGES) for op in ops)
         return cls(work, Counter(inspect(program, cell).operations), changes)
 
@@ -173,11 +175,15 @@ def lacks_more(name: str, whole: _Holds, holds: _Holds) -> str | None:
         return f"it changes variables {holds.changes} times where the whole step does {whole.changes} times"
     if name not in (NO_INPUT, NO_REDUCTION) and not holds.changes < whole.changes:
         return f"it changes variables {holds.changes} times, no fewer than the whole step"
-    if name == FORWARD and any(part in op for op in holds.work for part in BACKWARD):
+    if name == FORWARD and any(map(_goes_backward, holds.work)):
         return f"it goes backward: {_words(holds.work)}"
     if name in (EMPTY, REDUCTION) and holds.work:
         return f"it computes {_words(holds.work)}"
     return None
+
+
+def _goes_backward(op: str) -> bool:
+    return op not in NOT_BACKWARD and any(part in op for part in BACKWARD)
 
 
 def _words(counts: Counter[str]) -> str:

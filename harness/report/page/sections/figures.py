@@ -7,6 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.limits import cell_rates
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.errors import UsageError
@@ -19,12 +20,14 @@ from harness.report.figures import (
     ops_figure,
     phases_figure,
     ranking_figure,
+    roofline_figure,
     steps_figure,
     throughput_figure,
     workers_figure,
 )
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
+from harness.report.limits import rates_table, rates_words
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.collectives import group_table, group_title, latency_table
 from harness.report.tables.engines import engines_table
@@ -106,6 +109,19 @@ def time(source: PageSource) -> Section | None:
         return _part(slug, figures, phases_table(work), steps_table(work, times))
 
     return by_workload(source, "time", "Where the time goes", part)
+
+
+def limits(source: PageSource) -> Section | None:
+    """How far each cell is from what the machine can do at most, where `doctor --limits` measured that."""
+    if (record := source.limits) is None:
+        return None
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        rates = cell_rates(work.cells, record, source.manifest.sweep.launcher)
+        words = tuple(filter(None, (rates_words(rates),)))
+        return _part(slug, (roofline_figure(rates, slug),), rates_table(rates), words=words)
+
+    return by_workload(source, "limits", "How far from the limit", part)
 
 
 def batch(source: PageSource) -> Section | None:
