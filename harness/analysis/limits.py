@@ -102,20 +102,20 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     return Roof(place, number, compute, memory) if compute and memory else None
 
 
-Kind = tuple[str, str]
+KindOfLimit = tuple[str, str]
 """(quantity, type of number) of a limit."""
 
 
-def _kinds(number: str) -> tuple[Kind, Kind]:
+def _kinds(number: str) -> tuple[KindOfLimit, KindOfLimit]:
     return ("products", number), ("memory", "float64")
 
 
-def _of_threads(limits: LimitsRecord, kind: Kind, threads: int, most: int) -> float | None:
+def _of_threads(limits: LimitsRecord, kind: KindOfLimit, threads: int, most: int) -> float | None:
     own, one, every = (_best(limits, kind, count) for count in (threads, 1, most))
     return min(threads * one, every) if own is None and one and every else own
 
 
-def _best(limits: LimitsRecord, kind: Kind, threads: int, times: int = 1) -> float | None:
+def _best(limits: LimitsRecord, kind: KindOfLimit, threads: int, times: int = 1) -> float | None:
     """The best that was seen, so many times; 0 threads are a GPU's."""
     same = (one.best for one in limits.limits if (one.quantity, one.type, one.threads) == (*kind, threads))
     best = next(same, None)

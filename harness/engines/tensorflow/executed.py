@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
-from harness.engines.tensorflow.flops import Work, work_of
+from harness.engines.tensorflow.flops import OperationCount, work_of
 from harness.record.trial import Executed
 from harness.spec.work import DistributedCell
 
@@ -53,15 +53,15 @@ def inspect(program: Any, cell: DistributedCell) -> Executed:
     )
 
 
-def _work_per_step(program: Any, cell: DistributedCell) -> Work:
+def _work_per_step(program: Any, cell: DistributedCell) -> OperationCount:
     """Of all replicas of all workers in lock-step; of workers that wait for nobody a step is one's update.
 
     Nothing where there is none or the graph does not say; nor of TPU cores, whose one program for all was not looked
     at.
     """
-    counted = (None if cell.device == "tpu" else work_of(program)) or Work()
+    counted = (None if cell.device == "tpu" else work_of(program)) or OperationCount()
     workers = 1 if cell.asynchronous else cell.workers
-    return Work(counted.flops * workers, counted.bytes * workers)
+    return OperationCount(counted.flops * workers, counted.bytes * workers)
 
 
 def inspect_expanded(definition: Any, layouts: Mapping[str, str]) -> Executed:

@@ -22,7 +22,7 @@ class NotCountable(Exception):
     """How much is computed shows only when the program runs."""
 
 
-class Work(NamedTuple):
+class OperationCount(NamedTuple):
     """What matrix products and convolutions do."""
 
     flops: int = 0
@@ -31,7 +31,7 @@ class Work(NamedTuple):
     """Of the tensors that each of them reads and writes, each once; what a cache holds meanwhile counts as well."""
 
 
-def work_of(program: Any) -> Work | None:
+def work_of(program: Any) -> OperationCount | None:
     """Of one call of `program`, a ConcreteFunction. Nothing but its matrix products and convolutions is counted.
 
     None where the graph does not say: a shape that is known only when it runs, a loop or a branch with products.
@@ -43,15 +43,15 @@ def work_of(program: Any) -> Work | None:
         return None
 
 
-def _of_graph(graph: Any, library: Mapping[str, Any], known: dict[str, Work]) -> Work:
+def _of_graph(graph: Any, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     return _sum(_of_operation(operation, library, known) for operation in _needed(graph))
 
 
-def _sum(several: Iterable[Work]) -> Work:
+def _sum(several: Iterable[OperationCount]) -> OperationCount:
     flops, moved = 0, 0
     for one in several:
         flops, moved = flops + one.flops, moved + one.bytes
-    return Work(flops, moved)
+    return OperationCount(flops, moved)
 
 
 def _needed(graph: Any) -> Iterator[Any]:
@@ -69,10 +69,10 @@ def _needed(graph: Any) -> Iterator[Any]:
         yield operation
 
 
-def _of_operation(operation: Any, library: Mapping[str, Any], known: dict[str, Work]) -> Work:
+def _of_operation(operation: Any, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     if (count := COUNTS.get(operation.type)) is not None:
         flops = count(operation)
-        return Work(flops, _moved(operation) if flops else 0)
+        return OperationCount(flops, _moved(operation) if flops else 0)
     inner = [_of_function(name, library, known) for name in _functions_of(operation)]
     if operation.type in CALLS or not any(work.flops for work in inner):
         return _sum(inner)
@@ -122,7 +122,7 @@ def _moved(operation: Any) -> int:
     return sum(math.prod(_dims(tensor)) * int(tensor.dtype.size) for tensor in tensors)
 
 
-def _of_function(name: str, library: Mapping[str, Any], known: dict[str, Work]) -> Work:
+def _of_function(name: str, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     if name not in known:
         graph = library.get(name)
         if graph is None:
