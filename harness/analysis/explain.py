@@ -154,7 +154,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
     there = [name for name in family.arms if name not in lacking]
     blocks = [times for times in _times(own) if set(there) <= times.keys()]
     ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
-    parts = {name: weights for name, weights in _weights(family).items() if set(weights) <= set(there)}
+    parts = {name: weights for name, weights in part_weights(family).items() if set(weights) <= set(there)}
     shares = (
         tuple(_share(name, [_sum(weights, ratio) for ratio in ratios]) for name, weights in parts.items())
         if ratios
@@ -180,7 +180,7 @@ def _lacks(trials: Sequence[TrialRecord]) -> str | None:
     return f"{last.status}: {last.reason}"
 
 
-def _weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
+def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
     parts: dict[PartName, PartWeights] = dict(PARTS)
     if family.alone is None:
@@ -217,4 +217,4 @@ def _share(name: PartName, values: Sequence[float]) -> StepPart:
     return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of", "part_weights"]

@@ -84,8 +84,8 @@ class InstrumentLoop(CustomLoop):
         if self._name == NO_REDUCTION:
             _keep_apart(training.strategy)
         self._instrument = self._step_without()
-        if self._name not in (NO_REDUCTION, NO_UPDATE):
-            self._plant = Planted()  # a stall of the input is the input's; what is planted in the program is in it
+        if self._name not in (NO_REDUCTION, NO_UPDATE) and self._plant.of_input:
+            self._plant = Planted()
         self._example = next(batches)
         _collect_graphs()
         self._instrument(*self._example)

@@ -9,6 +9,7 @@ from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
 from harness.errors import Unsupported
+from harness.record.trial import Plant
 from harness.trial.delay import above_placebo
 
 
@@ -36,12 +37,12 @@ class CountedSlowReplica(Planted):
         self.work.set_rate(calibrated_rate(PLANT.name, self._share, [self.work], step, keep))
 
 
-def _build(share: float, devices: Sequence[str]) -> Planted:
+def _build(plant: Plant, devices: Sequence[str]) -> Planted:
     if len(devices) < 2:
         raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
     if on_processors(devices):
-        return PlantedDelay(above_placebo(share), TimedWork(devices[:1]))
-    return CountedSlowReplica(share, devices)
+        return PlantedDelay(above_placebo(plant.share), TimedWork(devices[:1]))
+    return CountedSlowReplica(plant.share, devices)
 
 
 PLANT = PlantKind("slow_replica", "replica 0 alone does more work, and the others wait for it", _build)
