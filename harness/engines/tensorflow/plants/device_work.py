@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.engines.tensorflow.plants._calibration import calibrated_rate
+from harness.engines.tensorflow.plants._calibration import rate_of
 from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
 from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants._timed import TimedWork
@@ -25,9 +25,7 @@ class CountedDeviceWork(Planted):
 
     def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
         """Find out how many products make the step longer by the share, where nobody says how many there are to be."""
-        rate = self._plant.each
-        if rate is None:
-            rate = calibrated_rate(PLANT.name, self._plant.share, self.work, step, keep)
+        rate = rate_of(self._plant, self.work, step, keep)
         for work in self.work:
             work.set_rate(rate)
 
