@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.analysis.limits import CellRate, reached
 from harness.record.limits import Limit, LimitKind, LimitsRecord
+from harness.report.tables.sweep import OF_LIMIT
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
 from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, listed, share, significant
@@ -32,8 +33,8 @@ RATES_NOTE = (
     "allows. The limits are the best that 'doctor --limits' saw here."
 )
 RATES_ROOM = (
-    (110, ("cell", "FLOP/s", OWN_INTERVAL, "of the limit", "limit", "on", "FLOP a byte", "below")),
-    (0, ("cell", "FLOP/s", "of the limit")),
+    (110, ("cell", "FLOP/s", OWN_INTERVAL, OF_LIMIT, "limit", "on", "FLOP a byte", "below")),
+    (0, ("cell", "FLOP/s", OF_LIMIT)),
 )
 """From how many columns of the terminal which columns of the table have room."""
 
@@ -44,7 +45,7 @@ def rates_table(rates: Sequence[CellRate]) -> Table:
         Head("cell", False),
         Head("FLOP/s"),
         Head(OWN_INTERVAL),
-        Head("of the limit"),
+        Head(OF_LIMIT),
         Head("limit"),
         Head("on", False),
         Head("FLOP a byte"),

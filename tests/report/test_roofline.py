@@ -15,6 +15,8 @@ from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
 from harness.report.limits import rates_table, rates_words
+from harness.report.tables.sweep import ranking_table
+from harness.report.words.text import share
 from tests.comparisons import as_run, stored
 from tests.limits import MACHINE, limit, limits
 from tests.synthetic import make_cell, make_run
@@ -147,3 +149,14 @@ def test_limits_of_the_machine_are_found_beside_the_run_for_page_and_terminal(tm
     assert text.index("Closest to its limit: ") < text.index("Roofline of FLOP/s")
     assert "the compute limit" in kind.text(made, tmp_path, Surface(width=160))
     assert "of the limit" in kind.text(made, tmp_path, Surface(width=60))
+
+
+def test_the_ranking_has_a_column_of_shares_where_limits_are_known() -> None:
+    summary = summarise(*run())
+    [work] = summary.workloads
+    found = cell_rates(work.cells, known())
+    table = ranking_table(work, summary.noise, rates=found)
+    assert table.columns[-1].name == "of the limit"
+    shares = {rate.cell.label: share(rate.share) for rate in found if rate.share}
+    assert {row[1]: row[-1] for row in table.rows} == shares
+    assert len(ranking_table(work, summary.noise).columns) == len(table.columns) - 1

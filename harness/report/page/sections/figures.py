@@ -7,7 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.limits import cell_rates
+from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.errors import UsageError
@@ -54,7 +54,7 @@ def ranking(source: PageSource) -> Section | None:
     """Every ok cell, the fastest first, and the unproved ones that are left out."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        ranked = ranking_table(work, source.summary.noise, source.validation)
+        ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
         tables = ranked, engines_table(work), unproved_table(work)
         # of so few cells the figure beside the answer has all
         figure = ranking_figure(work, slug) if len(work.ranking) > GLANCE or len(work.ranking) == 1 else None
@@ -113,15 +113,18 @@ def time(source: PageSource) -> Section | None:
 
 def limits(source: PageSource) -> Section | None:
     """How far each cell is from what the machine can do at most, where `doctor --limits` measured that."""
-    if (record := source.limits) is None:
-        return None
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        rates = cell_rates(work.cells, record, source.manifest.sweep.launcher)
+        rates = _rates(source, work)
         words = tuple(filter(None, (rates_words(rates),)))
         return _part(slug, (roofline_figure(rates, slug),), rates_table(rates), words=words)
 
     return by_workload(source, "limits", "How far from the limit", part)
+
+
+def _rates(source: PageSource, work: WorkloadSummary) -> list[CellRate]:
+    """None where nobody measured the machine's limits."""
+    return [] if source.limits is None else cell_rates(work.cells, source.limits, source.manifest.sweep.launcher)
 
 
 def batch(source: PageSource) -> Section | None:
