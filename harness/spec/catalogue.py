@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.errors import UsageError
 from harness.spec import calls
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
@@ -103,6 +104,10 @@ def _without_sizes(name: str) -> str:
     return calls.text_of(calls.name_of(name), calls.parameters_of("model", name, {}))
 
 
+def _no_gradients(name: str) -> int:
+    raise UsageError(f"model: what gradients '{name}' has is not known of this engine")
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
@@ -129,3 +134,5 @@ class Catalogue:
     """The kind of a data set's examples; `anything` fits every model."""
     model_text: Callable[[str], str] = _without_sizes
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
+    gradient_bytes: Callable[[str], int] = _no_gradients
+    """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot."""

@@ -17,7 +17,7 @@ from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
-from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, UNASKED
+from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.visible import quoted
 
@@ -166,8 +166,9 @@ def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
             if key in values:
                 raise UsageError(f"{source}: {key}: belongs to collectives: give work, too (--work {COLLECTIVE})")
         return sweep
+    ours = _AXES_OF_COLLECTIVE | ({GRADIENTS} if values.get(GRADIENTS) else set())
     for key in values:
-        if key in AXES - _AXES_OF_COLLECTIVE or key in (*OF_STEP, "check"):
+        if key in AXES - ours or key in (*OF_STEP, "check"):
             raise UsageError(
                 f"{source}: {key}: belongs to a training, and work is '{COLLECTIVE}', which sends buffers and trains "
                 "nothing; leave one of them out"
@@ -175,7 +176,9 @@ def _of_collective(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     unasked = {key: list(of) for key, of in UNASKED.items() if not values.get(key)}
     if "workers" in values and "replicas" in unasked:
         unasked["replicas"] = [1]
-    return sweep.model_copy(update={axis: [] for axis in AXES - _AXES_OF_COLLECTIVE} | unasked)
+    if GRADIENTS in ours:  # sizes beside them are asked for
+        unasked.pop("size", None)
+    return sweep.model_copy(update={axis: [] for axis in AXES - ours} | unasked)
 
 
 DEFAULT_SPEC = Path(__file__).parent / "default.toml"

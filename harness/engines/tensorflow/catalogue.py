@@ -3,6 +3,7 @@
 from harness.engines.tensorflow.cross_device import cross_device_ops
 from harness.engines.tensorflow.data import data_gives, sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, workloads
@@ -27,4 +28,5 @@ def load_catalogue() -> Catalogue:
         model_text=model_text,
         model_traits=model_traits,
         data_gives=data_gives,
+        gradient_bytes=gradient_bytes,
     )
