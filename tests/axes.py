@@ -11,7 +11,7 @@ from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
 from harness.spec.axes import ENGINE, PROGRAM, TABLE
 from harness.spec.cell import Cell, TrainingCell, trained
-from harness.spec.collective import CollectiveCell
+from harness.spec.collective import GRADIENTS, CollectiveCell
 from harness.spec.entry import Axis
 from harness.spec.grouping import SIZE
 from harness.spec.work import TAG
@@ -24,6 +24,7 @@ OF_COLLECTIVES: Mapping[str, Axis] = {
     **TABLE,
     "collective": Axis(help="", tried=("all_reduce", "broadcast"), shown_by=PROGRAM),
     "size": Axis(help="", tried=("4KiB", "8KiB"), shown_by=("executed.pack_bytes",)),
+    "gradients": Axis(help="", tried=("", "mlp"), shown_by=PROGRAM),
     "engine": replace(TABLE["engine"], tried=(ENGINE, "tests.engines.again:Again")),
     "strategy": replace(TABLE["strategy"], tried=("mirrored", "multi_worker_mirrored")),
     "replicas": replace(TABLE["replicas"], tried=(2, 3)),
@@ -74,6 +75,10 @@ def pair_of(key: str) -> tuple[TrainingCell, TrainingCell]:
 
 def collectives_of(key: str) -> tuple[CollectiveCell, CollectiveCell]:
     """A collective at each of the two values of its key, equal in all else."""
+    if key == "gradients":  # whose size follows: a buffer as large, and they
+        of_model = cell_of(sweep_from({**{k: v for k, v in COLLECTIVE.items() if k != "size"}, GRADIENTS: "mlp"}))
+        assert isinstance(of_model, CollectiveCell)
+        return of_model.model_copy(update={key: ""}), of_model
     entry = OF_COLLECTIVES[key]
     a, b = (cell_of(_spec(COLLECTIVE, entry, key, value)) for value in entry.tried)
     assert isinstance(a, CollectiveCell)

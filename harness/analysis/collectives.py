@@ -69,8 +69,10 @@ class CollectiveGroup:
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:
-        """Of each alternative, without the sizes that were not measured or were found wrong."""
-        joined = _grouped((one for one in self.figures if one.summary.measured is not None), {"size"})
+        """Of each alternative, without the sizes that were not measured or were found wrong. A model's gradients are
+        many tensors, so they are on no line of buffers that are one."""
+        measured = (one for one in self.figures if one.summary.measured is not None and not one.cell.gradients)
+        joined = _grouped(measured, {"size"})
         return tuple(OpCurve(self.name_of(found[0].cell), found) for found in joined)
 
     def name_of(self, cell: CollectiveCell) -> str:
@@ -81,7 +83,7 @@ class CollectiveGroup:
 
 def collective_groups(summary: RunSummary) -> tuple[CollectiveGroup, ...]:
     """The collectives of a run, in the order of its cells; nothing of a run that has none."""
-    grouped = _grouped(_figures(summary.cells), {"size", *CollectiveCell.ALTERNATIVES})
+    grouped = _grouped(_figures(summary.cells), {"size", "gradients", *CollectiveCell.ALTERNATIVES})
     of = ((found[0].cell, tuple(sorted(found, key=_size))) for found in grouped)
     return tuple(CollectiveGroup(cell.collective, cell.between, found) for cell, found in of)
 

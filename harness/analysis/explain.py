@@ -21,6 +21,7 @@ from harness.record.explain import (
     NO_INPUT,
     NO_REDUCTION,
     NO_UPDATE,
+    REDUCTION,
     WHOLE,
     ExplainPlan,
     FamilyRecord,
@@ -30,7 +31,16 @@ from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 
 PartName = Literal[
-    "input", "communication", "update", "dispatch", "contention", "compute", "unexplained", "forward", "backward"
+    "input",
+    "communication",
+    "update",
+    "dispatch",
+    "contention",
+    "compute",
+    "unexplained",
+    "forward",
+    "backward",
+    "hidden",
 ]
 PartWeights = Mapping[str, float]
 PARTS: Mapping[PartName, PartWeights] = {
@@ -45,8 +55,11 @@ PARTS: Mapping[PartName, PartWeights] = {
 WITHIN: Mapping[PartName, PartWeights] = {
     "forward": {FORWARD: 1, EMPTY: -1},
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
+    "hidden": {REDUCTION: 1, EMPTY: -1, WHOLE: -1, NO_REDUCTION: 1},
 }
-"""What dispatch, contention and compute together are made of in the order of time."""
+"""What dispatch, contention and compute together are made of in the order of time; and what the sums of gradients take
+by themselves, less what the step waits for, which runs behind those three. Where it is below 0 replicas wait for each
+other longer than the sums take."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -141,7 +154,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
     there = [name for name in family.arms if name not in lacking]
     blocks = [times for times in _times(own) if set(there) <= times.keys()]
     ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
-    parts = {name: weights for name, weights in _weights(family).items() if set(weights) <= set(there)}
+    parts = {name: weights for name, weights in part_weights(family).items() if set(weights) <= set(there)}
     shares = (
         tuple(_share(name, [_sum(weights, ratio) for ratio in ratios]) for name, weights in parts.items())
         if ratios
@@ -167,7 +180,7 @@ def _lacks(trials: Sequence[TrialRecord]) -> str | None:
     return f"{last.status}: {last.reason}"
 
 
-def _weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
+def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
     parts: dict[PartName, PartWeights] = dict(PARTS)
     if family.alone is None:
@@ -178,7 +191,8 @@ def _weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
         for arm, weight in weights.items():
             rest[arm] = rest.get(arm, 0.0) - weight
     parts["unexplained"] = {arm: weight for arm, weight in rest.items() if weight}
-    return parts | dict(WITHIN)
+    within = {name: weights for name, weights in WITHIN.items() if family.alone is not None or name != "hidden"}
+    return parts | within
 
 
 def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
@@ -203,4 +217,4 @@ def _share(name: PartName, values: Sequence[float]) -> StepPart:
     return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of"]
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of", "part_weights"]

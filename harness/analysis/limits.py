@@ -1,9 +1,13 @@
-"""What was measured of a machine's limits, as figures (`docs/protocol.md#limits-of-a-machine`)."""
+"""What was measured of a machine's limits, and how far cells are from them (`docs/protocol.md#limits-of-a-machine`)."""
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval, log_mean
-from harness.record.limits import Limit
+from harness.analysis.summary import CellSummary
+from harness.record.limits import Limit, LimitsRecord
+from harness.visible import plural
 
 
 def reached(limit: Limit) -> Interval | None:
@@ -12,3 +16,107 @@ def reached(limit: Limit) -> Interval | None:
     The limit itself is `Limit.best`, the largest of them.
     """
     return log_mean([math.log(rate) for rate in limit.rates], "t").interval() if limit.rates else None
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What the processors of a cell can do at most (S. Williams, A. Waterman, D. Patterson, Roofline, 2009)."""
+
+    place: str
+    """`2 threads`, `1 GPU`."""
+    type: str
+    """Of the numbers: `float32`."""
+    compute: float
+    """FLOP/s of matrix products."""
+    memory: float
+    """Bytes/s."""
+
+    def at(self, intensity: float) -> float:
+        """FLOP/s at most where each byte that is moved serves so many operations: min(compute, intensity × memory)."""
+        return min(self.compute, intensity * self.memory)
+
+
+@dataclass(frozen=True)
+class CellRate:
+    """A cell's products and convolutions: how fast, and beside what its processors can do."""
+
+    cell: CellSummary
+    rate: Interval
+    """FLOP/s: those of a step ÷ what the step takes."""
+    intensity: float
+    """FLOP for each byte that they read or write."""
+    roof: Roof | None
+    """None where its type of number was measured on no such processors."""
+
+    @property
+    def share(self) -> Interval | None:
+        """Of the limit of matrix products, which on accelerators is called MFU."""
+        return None if self.roof is None else self.rate.scaled(1 / self.roof.compute)
+
+    @property
+    def bound(self) -> str:
+        """`memory` where the slanted part of the roof is above it, `compute` where the flat one is; empty without."""
+        if self.roof is None:
+            return ""
+        return "compute" if self.roof.at(self.intensity) >= self.roof.compute else "memory"
+
+
+def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord, launcher: str = "local") -> list[CellRate]:
+    """Of the measured cells whose operations and bytes were counted; processes that `launcher` started elsewhere have
+    another machine's limits, and get no roof."""
+    found = []
+    for cell in cells:
+        executed, measured = cell.trials.executed, cell.measured
+        if measured is None or not executed.flops_per_step or not executed.bytes_per_step:
+            continue
+        step, flops = measured.step_time_s, executed.flops_per_step
+        ends = (flops / step.high, flops / step.low) if step.low and step.high else (None, None)
+        roof = _roof(cell, limits) if launcher == "local" else None
+        found.append(CellRate(cell, Interval(flops / step.value, *ends), flops / executed.bytes_per_step, roof))
+    return found
+
+
+def roofs_of(rates: Sequence[CellRate]) -> list[Roof]:
+    """Those of the cells, the lowest first, each once."""
+    roofs = dict.fromkeys(rate.roof for rate in rates if rate.roof is not None)
+    return sorted(roofs, key=lambda roof: (roof.compute, roof.memory))
+
+
+def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
+    """Of so many processors as the cell keeps busy.
+
+    On the processor: of so many threads where these were measured. Between one thread and all cores no more than so
+    many times what one thread does, and no more than all cores do.
+    """
+    trials = cell.trials
+    busy = min(trials.cell.replicas_in_sync, trials.physical_devices)
+    number = str(trials.cell.get("precision") or "float32").removeprefix("mixed_")
+    if trials.cell.shape.device == "virtual-cpu":
+        most = max((limit.threads for limit in limits.limits), default=1)
+        threads = min(most, busy * (trials.resources.intra_op_threads or most))
+        place = plural(threads, "thread")
+        compute, memory = (_of_threads(limits, kind, threads, most) for kind in _kinds(number))
+    else:
+        place = plural(busy, "GPU")
+        compute, memory = (_best(limits, kind, 0, times=busy) for kind in _kinds(number))
+    return Roof(place, number, compute, memory) if compute and memory else None
+
+
+KindOfLimit = tuple[str, str]
+"""(quantity, type of number) of a limit."""
+
+
+def _kinds(number: str) -> tuple[KindOfLimit, KindOfLimit]:
+    return ("products", number), ("memory", "float64")
+
+
+def _of_threads(limits: LimitsRecord, kind: KindOfLimit, threads: int, most: int) -> float | None:
+    own, one, every = (_best(limits, kind, count) for count in (threads, 1, most))
+    return min(threads * one, every) if own is None and one and every else own
+
+
+def _best(limits: LimitsRecord, kind: KindOfLimit, threads: int, times: int = 1) -> float | None:
+    """The best that was seen, so many times; 0 threads are a GPU's."""
+    same = (one.best for one in limits.limits if (one.quantity, one.type, one.threads) == (*kind, threads))
+    best = next(same, None)
+    return None if best is None else times * best

@@ -16,6 +16,7 @@ NO_UPDATE = "no_update"
 FORWARD_BACKWARD = "forward_backward"
 FORWARD = "forward"
 EMPTY = "empty"
+REDUCTION = "reduction"
 ALONE = "alone"
 INSTRUMENTS: Mapping[str, str] = {
     NO_INPUT: "the whole step on batches that lie on the devices already",
@@ -24,6 +25,7 @@ INSTRUMENTS: Mapping[str, str] = {
     FORWARD_BACKWARD: "gradients are computed on batches that lie there already, and nothing is done with them",
     FORWARD: "the loss is computed on batches that lie there already, and no gradient",
     EMPTY: "the strategy calls a step that does nothing",
+    REDUCTION: "sums as large as the gradients' are made over the replicas, and nothing else",
 }
 """Programs that are a cell's step with something left out, and what each does. They are no cells: no ranking has them,
 and the weights of what reduces nothing are meant to drift apart."""

@@ -22,6 +22,9 @@ LimitKind = Literal["products", "memory", "host_to_device", "device_to_host", "d
 """Matrix products in FLOP/s; memory by STREAM's add and copies in bytes/s."""
 
 
+MACHINE_ID = r"^[0-9a-f]{12}$"
+
+
 class ProcessLimit(RecordModel):
     """What one process came to in one quantity: the best of its repetitions, or why it has none."""
 
@@ -78,7 +81,7 @@ class LimitsRecord(RecordModel):
     sheet: ClassVar = "limits"
     """What its file's name begins with."""
     schema_version: Literal[1] = 1
-    machine_id: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+    machine_id: Annotated[str, Field(pattern=MACHINE_ID)]
     created_utc: Utc
     harness_version: str
     seconds: Duration

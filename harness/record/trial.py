@@ -122,11 +122,13 @@ class Executed(RecordModel):
     flops_per_step: Positive | None = None
     """Operations of the step's matrix products and convolutions, forward and backward, of all replicas: 2 for each
     multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
+    bytes_per_step: Positive | None = None
+    """Of the tensors that those products and convolutions read and write, each once; None as there."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        for key in ("arithmetic", "optimizer", "flops_per_step", "engine", "unlike"):
+        for key in ("arithmetic", "optimizer", "flops_per_step", "bytes_per_step", "engine", "unlike"):
             written = without_empty(written, key)
         return written
 
@@ -152,10 +154,17 @@ class Plant(RecordModel):
     """A slow-down that was planted on purpose, to see whether it is found: see `harness.engines.tensorflow.plants`."""
 
     kind: str
-    """The registered name: `device_work`, `input_stall`, `slow_replica`."""
+    """The registered name: `device_work`, `host_delay`, `input_stall`, `slow_replica`, `slow_update`."""
     share: Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
     """By how much a step takes longer than with the placebo: 0.03 is 3 %. The placebo, for the side that is compared
     with, is 0: all that the plant does anyway, and nothing more."""
+    each: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """What is planted in each step where that is no share of it, so that steps that lack something have as much:
+    seconds of a delay, products or passes of work."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in write(self).items() if key != "each" or value is not None}
 
 
 class ZygoteRecord(RecordModel):

@@ -1,12 +1,14 @@
 """The limits of a machine as a table and as JSON: the best that was seen, and what a fresh process comes to."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from harness.analysis.limits import reached
+from harness.analysis.limits import CellRate, reached
 from harness.record.limits import Limit, LimitKind, LimitsRecord
+from harness.report.tables.sweep import OF_LIMIT
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
-from harness.report.words.text import bounds, listed, significant
+from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, listed, share, significant
 from harness.visible import plural
 
 WHAT: dict[LimitKind, str] = {
@@ -22,6 +24,75 @@ NOTE = (
     "faster. Beside it the best repetition of a fresh process, the mean of processes with its 95 % interval. A product "
     "of two n × n matrices counts 2·n³ operations, memory a = b + c 24 bytes an element, a copy each byte once."
 )
+
+
+RATES_NOTE = (
+    "FLOP/s are the operations of the step's matrix products and convolutions by what the step takes; elementwise "
+    "work, updates and sums count as time only. FLOP a byte are those operations by the bytes that the same products "
+    "read and write, each once: what a cache holds need not come from memory, so a cell may be faster than memory "
+    "allows. The limits are the best that 'doctor --limits' saw here."
+)
+RATES_ROOM = (
+    (110, ("cell", "FLOP/s", OWN_INTERVAL, OF_LIMIT, "limit", "on", "FLOP a byte", "below")),
+    (0, ("cell", "FLOP/s", OF_LIMIT)),
+)
+"""From how many columns of the terminal which columns of the table have room."""
+
+
+def rates_table(rates: Sequence[CellRate]) -> Table:
+    """A row a cell, the closest to its limit first."""
+    columns = (
+        Head("cell", False),
+        Head("FLOP/s"),
+        Head(OWN_INTERVAL),
+        Head(OF_LIMIT),
+        Head("limit"),
+        Head("on", False),
+        Head("FLOP a byte"),
+        Head("below", False),
+    )
+    rows = tuple(_rate_row(rate) for rate in sorted(rates, key=_closest))
+    return Table("How far from the limit", columns, rows, RATES_NOTE if rows else "")
+
+
+def _closest(rate: CellRate) -> float:
+    return -rate.share.value if rate.share is not None else 0.0
+
+
+def _rate_row(rate: CellRate) -> tuple[str, ...]:
+    roof = rate.roof
+    limited = (NOTHING, "not measured", NOTHING)
+    if roof is not None and rate.share is not None:
+        limited = (share(rate.share), flops(roof.compute), f"{roof.place}, {roof.type}")
+    return (
+        rate.cell.label,
+        flops(rate.rate.value),
+        bounds(rate.rate.scaled(1 / scale_of(rate.rate.value)[1])),
+        *limited,
+        significant(rate.intensity),
+        f"the {rate.bound} limit" if rate.bound else NOTHING,
+    )
+
+
+def flops(rate: float, digits: int = 3) -> str:
+    """`12.3 GFLOP/s`."""
+    prefix, factor = scale_of(rate)
+    return f"{significant(rate / factor, digits)} {prefix}FLOP/s"
+
+
+def rates_words(rates: Sequence[CellRate]) -> str:
+    """How close the closest cell and the one furthest away come to their limits; empty where no limit is known."""
+    known = sorted((rate for rate in rates if rate.share is not None), key=_closest)
+    if not known:
+        return ""
+    told = [
+        f"{rate.cell.label} comes to {share(rate.share)} of what {rate.roof.place} can compute in {rate.roof.type}"
+        for rate in (known[0], *known[1:][-1:])
+        if rate.share is not None and rate.roof is not None
+    ]
+    if len(told) == 1:
+        return f"{told[0]}."
+    return f"Closest to its limit: {told[0]}. Furthest from it: {told[1]}."
 
 
 def limits_table(record: LimitsRecord) -> Table:

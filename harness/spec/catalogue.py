@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.errors import UsageError
 from harness.spec import calls
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
@@ -111,6 +112,10 @@ def _optimizer_without_parameters(name: str) -> str:
     return calls.text_of(calls.name_of(name), calls.parameters_of("optimizer", name, {}))
 
 
+def _no_gradients(name: str) -> int:
+    raise UsageError(f"model: what gradients '{name}' has is not known of this engine")
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
@@ -141,3 +146,5 @@ class Catalogue:
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
     optimizer_text: Callable[[str], str] = _optimizer_without_parameters
     """The one spelling of an optimizer with parameters, `adamw(clipnorm=1.0)`; UsageError where it takes none such."""
+    gradient_bytes: Callable[[str], int] = _no_gradients
+    """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot."""

@@ -72,6 +72,8 @@ OF_COLLECTIVE = {
     ),
 }
 """Keys of a spec that make a collective's cell beside those of the strategy."""
+GRADIENTS = "model"
+"""The key of a spec that asks for the gradients of models, beside buffers or in their place."""
 UNASKED: dict[str, tuple[Any, ...]] = {
     "strategy": ("mirrored",),
     "replicas": (2,),
@@ -98,6 +100,7 @@ def _keys() -> dict[str, Any]:
         device: its_field,
         "collective": (CollectiveName, ...),
         "size": (Positive, ...),
+        "gradients": (str, ""),
         **dict(rest),
         "cross_device_op": (Annotated[str, TABLE["cross_device_op"]], "auto"),  # trainings have no default
     }
@@ -108,6 +111,7 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
     class _Keys(DistributedCell):
         collective: CollectiveName
         size: int
+        gradients: str
 else:
     _Keys = create_model("_Keys", __base__=DistributedCell, **_keys())
 
@@ -117,12 +121,13 @@ class CollectiveCell(_Keys):
     """A collective of float32 over a strategy's replicas, `workers` × `replicas` of them, by one cross-device op.
 
     `size` is S of nccl-tests in bytes: the whole buffer, which of an all-gather is what each replica receives, and of
-    a reduce-scatter what each sends.
+    a reduce-scatter what each sends. `gradients` is the model whose gradients are sent, each a tensor of its own shape
+    and all in one call, as a step does; empty of a buffer that is one tensor.
     """
 
-    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size"})
+    TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size", "gradients"})
     """By which their times are set side by side."""
-    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": "", "engine": ENGINE}
+    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": "", "engine": ENGINE, "gradients": ""}
     """Keys that the first such cells did not have, left out of the identity at these values."""
     APART: ClassVar[tuple[str, ...]] = ("replicas", "workers", "network")
     """Axes whose values compete where a model is trained; here they are who takes part, and over what."""
@@ -157,12 +162,13 @@ class CollectiveCell(_Keys):
     @property
     def scope(self) -> dict[str, Any]:
         """Every key but the alternatives, and the quantity."""
-        apart = {key: self.get(key) for key in type(self).model_fields if key not in self.ALTERNATIVES}
+        left_out = self.ALTERNATIVES if self.gradients else {*self.ALTERNATIVES, "gradients"}
+        apart = {key: self.get(key) for key in type(self).model_fields if key not in left_out}
         return {**apart, "quantity": BYTES.many}
 
     def scope_label(self, ranked: Sequence[Cell]) -> str:
         """`all_reduce of 64 KiB over 2 replicas, virtual-cpu`."""
-        return f"{self.collective} of {self._size_words} over {self.between}"
+        return f"{self.collective} of {self._what} over {self.between}"
 
     @property
     def between(self) -> str:
@@ -180,7 +186,7 @@ class CollectiveCell(_Keys):
         """`all_reduce 64 KiB mirrored ×2 hierarchical_copy`."""
         many = [f"{self.workers} workers"] if self.workers > 1 else []
         over = [self.network] if self.network else []
-        parts = [self.collective, self._size_words, self.strategy, *many, f"×{self.replicas}", *self.how, *over]
+        parts = [self.collective, self._what, self.strategy, *many, f"×{self.replicas}", *self.how, *over]
         return " ".join(parts)
 
     @property
@@ -203,8 +209,10 @@ class CollectiveCell(_Keys):
         """`all_reduce-64KiB-2-hierarchical_copy`."""
         many = f"{self.workers}x{self.replicas}" if self.workers > 1 else str(self.replicas)
         how = [word.replace(" ", "-") for word in self.how]
-        return "-".join([self.collective, size_text(self.size), many, *how])
+        what = re.sub(r"[^\w.]+", "-", self.gradients).strip("-") or size_text(self.size)
+        return "-".join([self.collective, what, many, *how])
 
     @property
-    def _size_words(self) -> str:
-        return size_text(self.size, "B", " ")
+    def _what(self) -> str:
+        """`64 KiB`, or `gradients of resnet20`."""
+        return f"gradients of {self.gradients}" if self.gradients else size_text(self.size, "B", " ")

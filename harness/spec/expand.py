@@ -11,7 +11,7 @@ from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, CollectiveCell, in_whole_shares
+from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.sweep import ASKED, Sweep
@@ -104,8 +104,15 @@ def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | Le
             continue
         packings, refused = _packings(sweep, catalogue, at)
         yield from refused
-        for packing, collective, size in itertools.product(packings, sweep.asked("collective"), sweep.asked("size")):
-            yield _collective({**at.model_dump(), "packing": packing}, collective, size, at.replicas_in_sync)
+        buffers = [("", size) for size in sweep.asked("size")]
+        models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked(GRADIENTS))
+        buffers += [(model, catalogue.gradient_bytes(model)) for model in models]
+        for packing, collective, (model, size) in itertools.product(packings, sweep.asked("collective"), buffers):
+            if model and collective != "all_reduce":
+                yield LeftOut(f"{collective} of gradients", "gradients are added up: ask for all_reduce")
+                continue
+            keys = {**at.model_dump(), "packing": packing, "gradients": model}
+            yield _collective(keys, collective, size, at.replicas_in_sync)
 
 
 def _collective(keys: Mapping[str, Any], collective: str, size: int, n: int) -> CollectiveCell | LeftOut:

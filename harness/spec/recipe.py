@@ -4,7 +4,7 @@ from typing import Any
 
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.collective import OF_COLLECTIVE
+from harness.spec.collective import GRADIENTS, OF_COLLECTIVE
 from harness.spec.pipeline import OF_PIPELINE
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of
@@ -19,6 +19,8 @@ def keys_of(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     fields = type(cell).model_fields
     named = [key for key in (*OF_COLLECTIVE, *OF_PIPELINE) if cell.get(key)]
     own = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in named]
+    if model := cell.get("gradients"):  # which say how large the buffer is
+        own = [*(one for one in own if one[0] != "size"), (GRADIENTS, model, [model])]
     given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
     step = [(key, text_of(key, value), value) for key, value in given]
     return [*own, *step, *_axes(cell), *_once_settings(cell, sweep)]

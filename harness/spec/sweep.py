@@ -18,7 +18,7 @@ from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
-from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE, UNASKED
+from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.visible import quoted
@@ -189,7 +189,8 @@ def _of_work(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     other = OTHER_WORKS.get(sweep.work)
     if other is None:
         return sweep
-    axes = _axes_of(sweep.work)
+    gradients = {GRADIENTS} if sweep.work == COLLECTIVE and values.get(GRADIENTS) else set()
+    axes = _axes_of(sweep.work) | gradients
     for key in values:
         if key in AXES - axes or key in (*OF_STEP, "check"):
             raise UsageError(
@@ -199,6 +200,8 @@ def _of_work(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     unasked = {key: list(of) for key, of in other.unasked.items() if not values.get(key)}
     if "workers" in values and "replicas" in unasked:
         unasked["replicas"] = [1]
+    if gradients:  # sizes beside them are asked for
+        unasked.pop("size", None)
     return sweep.model_copy(update={axis: [] for axis in AXES - axes} | unasked)
 
 

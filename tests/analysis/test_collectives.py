@@ -45,4 +45,6 @@ def test_a_curve_joins_nothing_but_sizes_and_a_group_alternatives_too(key: str, 
         any({*pair} <= {one.cell for one in figures} for figures in found) for found in (joined, grouped)
     )
     assert in_one_curve == (key == "size")
-    assert in_one_group == (key == "size" or (key in COMPETING and key not in CollectiveCell.APART))
+    assert in_one_group == (
+        key in CollectiveCell.TAKING_TURNS or (key in COMPETING and key not in CollectiveCell.APART)
+    )

@@ -16,7 +16,7 @@ def test_parts_are_differences_from_the_whole_step_and_add_up_to_it() -> None:
     expected = {"input": 10, "communication": 30, "update": 5, "dispatch": 5, "contention": 10, "compute": 40}
     assert {part.name: round(100 * part.value) for part in found.parts} == {**expected, "unexplained": 0}
     assert sum(part.value for part in found.parts) == pytest.approx(1)
-    assert {part.name: round(100 * part.value) for part in found.within} == {"forward": 15, "backward": 35}
+    assert {part.name: round(100 * part.value) for part in found.within} == {"forward": 15, "backward": 35, "hidden": 7}
 
 
 def test_a_machine_that_drifts_by_half_from_block_to_block_changes_no_share() -> None:

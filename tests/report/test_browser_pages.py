@@ -19,19 +19,23 @@ from harness.record.reading import load_manifest
 from harness.report.comparison import Surface, renderer
 from harness.report.faults.page import faults_page
 from harness.report.history import history_page
+from harness.report.kinds import PageRequest, presentation_of
 from harness.report.page.index import update_index
 from harness.report.page.report import write_report
 from harness.report.tables.published import imported_page
 from harness.report.tables.validation import validation_page
 from harness.run.kinds.published_table import import_table
 from tests.comparisons import sweep_run
+from tests.explained import explain_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights
 from tests.report.conftest import Open
+from tests.report.test_roofline import known
+from tests.report.test_roofline import run as counted_run
 from tests.synthetic import default_cells, make_run
 from tests.validations import Arm, Round, slow, validation_run
 
-KINDS = ("report", "comparison", "index", "history", "faults", "validation", "imported")
+KINDS = ("report", "comparison", "index", "history", "faults", "validation", "imported", "explain", "limits")
 WIDTHS = (1400, 820, 390)
 THEMES = ("light", "dark")
 
@@ -45,6 +49,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     a = sweep_run("run-a", default_cells(), faults=True, noise=0.02)
     facts = {"package.tensorflow": "2.22.0", "env.XLA_FLAGS": "--xla_" + "long_" * 30}
     b = sweep_run("run-b", default_cells(), faults=True, noise=0.02, seed=2, wall=1.04, facts=facts)
+    of = explain_run()
+    presentation_of(of.manifest).write_page(of, PageRequest(folder / "explain.html", folder))
+    write_report(*counted_run(), folder / "limits.html", limits=known())
     comparison = renderer("html").render(compare_runs(a, b, Margins()), Surface())
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
     for kind, text in others(folder):
@@ -122,7 +129,7 @@ def serious(page: object) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["report", "comparison", "history", "faults"])
+@pytest.mark.parametrize("kind", ["report", "comparison", "history", "faults", "explain", "limits"])
 def test_every_figures_data_can_be_downloaded_as_csv(opened: Open, folder: Path, kind: str) -> None:
     with opened(folder / f"{kind}.html") as it:
         links = it.page.locator("figure a[download]")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.explain import explanations_of
+from harness.analysis.explain import PARTS, explanations_of
 from harness.analysis.tries import tries_of
 from harness.record import Run
 from harness.record.explain import ExplainPlan, TryRecord
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
+from harness.report.figures import Picture, parts_figure
 from harness.report.kinds import PageRequest, presentation_of
 from harness.report.tables.explain import explain_lines, explain_tables
 from harness.report.tables.tries import try_lines
@@ -131,3 +132,47 @@ def test_a_run_that_has_not_finished_has_shares_and_is_not_judged(status: str) -
     assert found[0].bound_by == "not_judged"
     [table] = explain_tables(found)
     assert not table.marked
+
+
+def drawn(ratios: Mapping[str, float] = RATIOS) -> Picture:
+    found = parts_figure(explanations_of(explain_run(ratios)), "parts")
+    assert found is not None
+    return found
+
+
+def test_the_figure_tells_each_part_in_words_and_hidden_communication_apart() -> None:
+    text = drawn().description
+    assert "communication, waited for 30 %" in text
+    assert "communication, hidden 7" in text
+    assert "compute 40 %" in text
+
+
+def test_the_figures_csv_has_each_part_in_seconds_and_as_a_share_with_its_ends() -> None:
+    rows = {row["part"]: row for row in drawn().data}
+    assert set(rows) == {*PARTS, "unexplained", "forward", "backward", "hidden"}
+    of = rows["communication"]
+    assert of["seconds"] == pytest.approx(of["share"] * of["step_time_s"])
+    assert of["share_low"] < of["share"] < of["share_high"]
+    assert of["bound_by"] == "communication"
+
+
+def test_what_is_below_0_is_not_drawn_and_named() -> None:
+    assert "below 0: input." in drawn(RATIOS | {"no_input": 1.1}).caption
+    assert "below 0" not in drawn(RATIOS | {"no_update": 0.97}).caption
+
+
+def test_replicas_that_wait_for_each_other_longer_than_the_sums_take_have_no_strip() -> None:
+    assert "narrow strip" in drawn().caption
+    assert "narrow strip" not in drawn(RATIOS | {"reduction": 0.2}).caption
+
+
+def test_a_run_without_a_complete_block_has_no_figure() -> None:
+    assert parts_figure(explanations_of(explain_run(crashed={"whole": "no room"})), "parts") is None
+
+
+def test_the_figure_is_on_the_page_below_what_is_said(tmp_path: Path) -> None:
+    run = explain_run()
+    presentation_of(run.manifest).write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+    page = (tmp_path / "page.html").read_text()
+    told, figure, table = map(page.index, ("is communication-bound", "Stacked bars of the parts", "<table"))
+    assert told < figure < table

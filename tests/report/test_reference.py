@@ -57,8 +57,8 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "cb52453a1521d3f0",
-    "csv": "928f40d56943415d",
+    "cells": "4b4f546b661b949f",
+    "csv": "389f557c47c28a5b",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
     "json": "69b8df4f75cfbf25",

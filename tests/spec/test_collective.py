@@ -88,7 +88,8 @@ def test_names_for_tables_and_other_tools_tell_two_values_of_a_key_apart(key: st
 def test_only_sizes_and_values_that_would_be_compared_take_turns(key: str) -> None:
     pair = collectives_of(key)
     [block] = make_plan(pair, 1, seed=1, live={}).blocks
-    assert any({cell.cell_id for cell in pair} <= set(group) for group in block) == (key in COMPETING or key == "size")
+    together = key in COMPETING or key in CollectiveCell.TAKING_TURNS
+    assert any({cell.cell_id for cell in pair} <= set(group) for group in block) == together
 
 
 @every_key
@@ -193,7 +194,9 @@ def test_two_ops_can_be_compared_as_the_sides_of_a_decision() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"model": ["mlp"]}, "model: belongs to a training, and work is 'collective'"),
+        ({"data": ["digits"]}, "data: belongs to a training, and work is 'collective'"),
+        ({"model": ["my:x"]}, "model: 'my:x': cannot import 'my'"),
+        ({"model": ["mlp"], "collective": ["broadcast"]}, "gradients are added up: ask for all_reduce"),
         ({"batch_size": [8]}, "batch_size: belongs to a training"),
         ({"step": "mine:make"}, "step: belongs to a training"),
         ({"check": "mine:moves"}, "check: belongs to a training"),
@@ -226,3 +229,31 @@ def test_what_a_collective_cannot_have_is_refused_in_one_line_that_names_the_key
 def test_a_collective_is_no_training() -> None:
     with pytest.raises(TypeError, match="is no training"):
         trained(cells_of()[0])
+
+
+MLP_BYTES = 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
+"""Of the weights and biases of three dense layers."""
+
+
+def test_a_models_gradients_are_one_buffer_of_all_their_bytes_in_the_place_of_sizes() -> None:
+    [cell] = cells_of(model=["mlp"])
+    assert (cell.gradients, cell.size, cell.collective) == ("mlp", MLP_BYTES, "all_reduce")
+    assert cell.label == "all_reduce gradients of mlp mirrored ×2"
+    assert cell.scope_label([]) == "all_reduce of gradients of mlp over 2 replicas, virtual-cpu"
+
+
+def test_a_models_gradients_stand_beside_sizes_that_are_asked_for() -> None:
+    cells = cells_of(
+        model=["mlp"], size=[4, 2**30], bytes_per_pack=[1, 2**20], strategy=["multi_worker_mirrored"], workers=[2]
+    )
+    assert [(cell.gradients, cell.size) for cell in cells if cell.packing == "bytes_per_pack=1"] == [
+        ("", 4),
+        ("mlp", MLP_BYTES),
+        ("", 2**30),
+    ]
+
+
+def test_a_buffer_that_is_one_tensor_keeps_its_identity() -> None:
+    [cell] = cells_of(size=[4])
+    assert "gradients" not in cell.identity()
+    assert "gradients" not in cell.scope

@@ -3,6 +3,7 @@
 from harness.engines.tensorflow.cross_device import cross_device_ops
 from harness.engines.tensorflow.data import data_gives, has_pipeline, sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
+from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, optimizer_text, workloads
@@ -29,4 +30,5 @@ def load_catalogue() -> Catalogue:
         model_traits=model_traits,
         data_gives=data_gives,
         has_pipeline=has_pipeline,
+        gradient_bytes=gradient_bytes,
     )

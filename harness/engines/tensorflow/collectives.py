@@ -7,6 +7,8 @@ with what it should be; the timed steps send the very buffers that were proved, 
 """
 
 import gc
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.gradients import gradient_shapes
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.strategies import strategies
@@ -32,6 +35,8 @@ from harness.trial.collectives import KnownBuffers
 if TYPE_CHECKING:
     import numpy as np
 
+Received = Sequence[Sequence[Any]]
+"""What each replica received, tensor by tensor."""
 GATE_STEPS = 1
 NO_GATHERING = ("nccl", "hierarchical_copy")
 """Ops that TensorFlow does not gather by (`AllReduceCrossDeviceOps._gather_implementation`)."""
@@ -47,7 +52,7 @@ class CollectiveTrial(Attempt):
         buffers = replica_buffers(self._request)
         names = buffers.devices.names
         self._outcome.resources = self._resources(buffers.devices)
-        received: Sequence[Any] = ()
+        received: Received = ()
 
         def gate(_: int) -> None:
             self._enter("check")
@@ -92,10 +97,10 @@ class ReplicaBuffers:
     cell: CollectiveCell
     devices: Devices
     strategy: Any
-    variable: Any
-    """A copy on every device, float32 of the shape [elements], each of its own values."""
+    variables: Sequence[Any]
+    """The tensors of a buffer, float32 and [elements] together, each a copy on every device with its own values."""
     step: Any
-    """A tf.function without arguments: what each replica received, in their order."""
+    """A tf.function without arguments: what each replica received, in their order, tensor by tensor."""
     known: KnownBuffers
     agree: Callable[[float], float]
     """One number of what each process has measured."""
@@ -105,19 +110,22 @@ class ReplicaBuffers:
     def fill(self, known: KnownBuffers) -> None:
         """Put these values into the buffers."""
         self.known = known
-        copies = self.strategy.experimental_local_results(self.variable)
-        own = known.sent()[self.first : self.first + len(copies)]
-        for copy, values in zip(copies, own, strict=True):
-            copy.assign(values)
+        copies = [self.strategy.experimental_local_results(variable) for variable in self.variables]
+        own = known.sent()[self.first : self.first + len(copies[0])]
+        for values, tensors in zip(own, zip(*copies, strict=True), strict=True):
+            begin = 0
+            for tensor in tensors:
+                end = begin + math.prod(tensor.shape)
+                tensor.assign(values[begin:end].reshape(tensor.shape))
+                begin = end
 
-    def judge(self, received: Sequence[Any]) -> str | None:
+    def judge(self, received: "Received") -> str | None:
         """None where what came of a step is exactly right on every replica; else the evidence."""
         if len(received) != self.cell.replicas:
             return f"{len(received)} replicas received something, expected {self.cell.replicas}"
-        found: Sequence[np.ndarray[Any, Any]] = [value.numpy() for value in received]
-        return self.known.judge(found)
+        return self.known.judge([_in_one(tensors) for tensors in received])
 
-    def synchroniser(self, last: Callable[[], Sequence[Any]]) -> Callable[[], None]:
+    def synchroniser(self, last: "Callable[[], Received]") -> Callable[[], None]:
         """A function that returns once every replica has what came of the last step: an element of each is on the
         host, and accelerators are drained."""
         import tensorflow as tf
@@ -127,8 +135,8 @@ class ReplicaBuffers:
         def wait() -> None:
             if accelerated:
                 tf.test.experimental.sync_devices()
-            for value in last():
-                value[0].numpy()
+            for value in itertools.chain.from_iterable(last()):
+                (value[0] if value.shape.rank else value).numpy()
 
         return wait
 
@@ -150,19 +158,40 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
     kind = strategies()[cell.strategy]
     strategy = kind.build(cell, devices, build_op(cell))
     with strategy.scope():
-        variable = tf.Variable(
-            tf.zeros([cell.elements]),
-            trainable=False,
-            synchronization=tf.VariableSynchronization.ON_READ,
-            aggregation=tf.VariableAggregation.SUM,
-        )
-    step = STEPS[cell.collective](strategy, variable)
+        variables = [
+            tf.Variable(
+                tf.zeros(shape),
+                trainable=False,
+                synchronization=tf.VariableSynchronization.ON_READ,
+                aggregation=tf.VariableAggregation.SUM,
+            )
+            for shape in _shapes_of(cell)
+        ]
+    step = STEPS[cell.collective](strategy, variables)
     known = KnownBuffers.of(cell)
     first = 0 if request.member is None else request.member.index * cell.replicas
     devices = kind.devices_of(strategy, devices)
-    buffers = ReplicaBuffers(cell, devices, strategy, variable, step, known, kind.agree(strategy), first)
+    buffers = ReplicaBuffers(cell, devices, strategy, variables, step, known, kind.agree(strategy), first)
     buffers.fill(known)
     return buffers
+
+
+def _shapes_of(cell: CollectiveCell) -> list[tuple[int, ...]]:
+    """Of the tensors of a buffer. Unsupported for a model that has other gradients than when the cell was planned."""
+    if not cell.gradients:
+        return [(cell.elements,)]
+    shapes = gradient_shapes(cell.gradients)
+    if (elements := sum(map(math.prod, shapes))) != cell.elements:
+        raise Unsupported(f"model: '{cell.gradients}' has {elements:,} gradients here, and the cell {cell.elements:,}")
+    return shapes
+
+
+def _in_one(tensors: Sequence[Any]) -> "np.ndarray[Any, Any]":
+    """Their elements one after the other, on the host."""
+    import numpy as np
+
+    flat = [tensor.numpy().reshape(-1) for tensor in tensors]
+    return flat[0] if len(flat) == 1 else np.concatenate(flat)
 
 
 def collective_of(cell: Cell) -> CollectiveCell:
@@ -188,44 +217,47 @@ def lacking(cell: CollectiveCell) -> str | None:
     return None
 
 
-def _all_reduce(strategy: Any, variable: Any) -> Any:
-    """As gradients are summed: one batch, here of one tensor."""
+def _all_reduce(strategy: Any, variables: Sequence[Any]) -> Any:
+    """As gradients are summed: all in one batch, which the op packs as it is asked to."""
     import tensorflow as tf
 
-    return _in_replicas(strategy, variable, lambda of, own: of.all_reduce(tf.distribute.ReduceOp.SUM, [own])[0])
+    return _in_replicas(strategy, variables, lambda of, own: of.all_reduce(tf.distribute.ReduceOp.SUM, own))
 
 
-def _all_gather(strategy: Any, variable: Any) -> Any:
-    return _in_replicas(strategy, variable, lambda of, own: of.all_gather(own, axis=0))
+def _all_gather(strategy: Any, variables: Sequence[Any]) -> Any:
+    return _in_replicas(strategy, variables, lambda of, own: [of.all_gather(value, axis=0) for value in own])
 
 
-def _in_replicas(strategy: Any, variable: Any, send: Callable[[Any, Any], Any]) -> Any:
-    """`send` in every replica, given its context and its buffer, which is read on its device."""
+def _in_replicas(strategy: Any, variables: Sequence[Any], send: Callable[[Any, list[Any]], Any]) -> Any:
+    """`send` in every replica, given its context and its tensors, which are read on its device."""
     import tensorflow as tf
 
-    copies = strategy.experimental_local_results(variable)
+    copies = [strategy.experimental_local_results(variable) for variable in variables]
 
     def replica() -> Any:
         context = tf.distribute.get_replica_context()
         number = int(tf.get_static_value(context.replica_id_in_sync_group))
-        return send(context, copies[number % len(copies)].read_value())  # of all workers it is counted
+        return send(context, [of[number % len(of)].read_value() for of in copies])  # of all workers it is counted
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step() -> Any:
-        return strategy.experimental_local_results(strategy.run(replica))
+        received = [strategy.experimental_local_results(tensor) for tensor in strategy.run(replica)]
+        return list(zip(*received, strict=True))
 
     return step
 
 
-def _broadcast(strategy: Any, variable: Any) -> Any:
+def _broadcast(strategy: Any, variables: Sequence[Any]) -> Any:
     """From the first replica's device, as a strategy gives all replicas the first one's initial values."""
     import tensorflow as tf
 
+    [variable] = variables
     root = strategy.experimental_local_results(variable)[0]
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step() -> Any:
-        return strategy.experimental_local_results(strategy.extended.broadcast_to(root.value(), variable))
+        received = strategy.experimental_local_results(strategy.extended.broadcast_to(root.value(), variable))
+        return [(value,) for value in received]
 
     return step
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
-from harness.engines.tensorflow.flops import flops_of
+from harness.engines.tensorflow.flops import OperationCount, work_of
 from harness.record.trial import Executed
 from harness.spec.work import DistributedCell
 
@@ -40,6 +40,7 @@ def inspect(program: Any, cell: DistributedCell) -> Executed:
         operations = Counter(_name(found.operation.node_def) for found in reductions)
     final = sorted((found.size for found in reductions if found.final), reverse=True)
     each = cell.replicas if any(name.split("[")[0] in COLLECTIVES for name in operations) else 1
+    work = _work_per_step(program, cell)
     return Executed(
         operations=dict(sorted(operations.items())),
         packs=len(final) // each,
@@ -47,17 +48,20 @@ def inspect(program: Any, cell: DistributedCell) -> Executed:
         xla_clusters=_clusters([program.function_def, *definition.node], *bodies.values()),
         fingerprint=_fingerprint(definition.node, bodies),
         differs_from_request=_difference(cell, operations),
-        flops_per_step=_flops_per_step(program, cell),
+        flops_per_step=work.flops or None,
+        bytes_per_step=work.bytes or None,
     )
 
 
-def _flops_per_step(program: Any, cell: DistributedCell) -> int | None:
+def _work_per_step(program: Any, cell: DistributedCell) -> OperationCount:
     """Of all replicas of all workers in lock-step; of workers that wait for nobody a step is one's update.
 
-    None where there is none or the graph does not say; nor of TPU cores, whose one program for all was not looked at.
+    Nothing where there is none or the graph does not say; nor of TPU cores, whose one program for all was not looked
+    at.
     """
-    counted = None if cell.device == "tpu" else flops_of(program)
-    return (counted or 0) * (1 if cell.asynchronous else cell.workers) or None
+    counted = (None if cell.device == "tpu" else work_of(program)) or OperationCount()
+    workers = 1 if cell.asynchronous else cell.workers
+    return OperationCount(counted.flops * workers, counted.bytes * workers)
 
 
 def inspect_expanded(definition: Any, layouts: Mapping[str, str]) -> Executed:

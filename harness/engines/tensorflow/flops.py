@@ -1,4 +1,4 @@
-"""Floating-point operations of a traced program: its matrix products and convolutions.
+"""Floating-point operations of a traced program, and what they move: its matrix products and convolutions.
 
 TensorFlow's own counts (`tf.compat.v1.profiler`, float_operation) do not serve: they know no gradient of a depthwise
 convolution and no Einsum, take an unpadded convolution's gradient for one of padded images, read `transpose_a` of a
@@ -6,9 +6,9 @@ batched product, whose attribute is `adj_x`, and count what the runtime prunes.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MULTIPLY_AND_ADD = 2
 """Operations; what is added to zero counts as one, and so does what meets the zeros at an image's edge."""
@@ -22,9 +22,17 @@ class NotCountable(Exception):
     """How much is computed shows only when the program runs."""
 
 
-def flops_of(program: Any) -> int | None:
-    """Of one call of `program`, a ConcreteFunction: 2 for each multiplication and addition of its matrix products and
-    convolutions. Nothing else is counted.
+class OperationCount(NamedTuple):
+    """What matrix products and convolutions do."""
+
+    flops: int = 0
+    """2 for each multiplication and addition."""
+    bytes: int = 0
+    """Of the tensors that each of them reads and writes, each once; what a cache holds meanwhile counts as well."""
+
+
+def work_of(program: Any) -> OperationCount | None:
+    """Of one call of `program`, a ConcreteFunction. Nothing but its matrix products and convolutions is counted.
 
     None where the graph does not say: a shape that is known only when it runs, a loop or a branch with products.
     """
@@ -35,8 +43,15 @@ def flops_of(program: Any) -> int | None:
         return None
 
 
-def _of_graph(graph: Any, library: Mapping[str, Any], known: dict[str, int]) -> int:
-    return sum(_of_operation(operation, library, known) for operation in _needed(graph))
+def _of_graph(graph: Any, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
+    return _sum(_of_operation(operation, library, known) for operation in _needed(graph))
+
+
+def _sum(several: Iterable[OperationCount]) -> OperationCount:
+    flops, moved = 0, 0
+    for one in several:
+        flops, moved = flops + one.flops, moved + one.bytes
+    return OperationCount(flops, moved)
 
 
 def _needed(graph: Any) -> Iterator[Any]:
@@ -54,15 +69,13 @@ def _needed(graph: Any) -> Iterator[Any]:
         yield operation
 
 
-def _of_operation(operation: Any, library: Mapping[str, Any], known: dict[str, int]) -> int:
+def _of_operation(operation: Any, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     if (count := COUNTS.get(operation.type)) is not None:
-        return count(operation)
-    names = list(_functions_of(operation))
-    if not names:
-        return 0
-    inner = [_of_function(name, library, known) for name in names]
-    if operation.type in CALLS or not any(inner):
-        return sum(inner)
+        flops = count(operation)
+        return OperationCount(flops, _moved(operation) if flops else 0)
+    inner = [_of_function(name, library, known) for name in _functions_of(operation)]
+    if operation.type in CALLS or not any(work.flops for work in inner):
+        return _sum(inner)
     if operation.type in BRANCHES and len(set(inner)) == 1:
         return inner[0]
     raise NotCountable(operation.type)
@@ -103,7 +116,13 @@ def _kind_of(operation: Any) -> _OpKind:
     return _kinds[operation.type]
 
 
-def _of_function(name: str, library: Mapping[str, Any], known: dict[str, int]) -> int:
+def _moved(operation: Any) -> int:
+    """Bytes of the tensors that an op reads and writes; one of whole numbers only says what shape another has."""
+    tensors = (tensor for tensor in (*operation.inputs, *operation.outputs) if not tensor.dtype.is_integer)
+    return sum(math.prod(_dims(tensor)) * int(tensor.dtype.size) for tensor in tensors)
+
+
+def _of_function(name: str, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     if name not in known:
         graph = library.get(name)
         if graph is None:

@@ -1,12 +1,12 @@
 """Where the time between a fault and the next useful step goes: stacked bars, one a scenario."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary
 from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure, Patch
-from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
+from harness.report.figures.layout import bar_look
+from harness.report.figures.svg import INK, Picture, picture, style
 from harness.report.words.text import seconds
 from harness.visible import plural
 
@@ -37,7 +37,7 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
         axes.set_xlabel("seconds, median over jobs")
         axes.grid(axis="x")
         looks = (*(PART_WORDS[part] for part in PARTS), GOES_ON)
-        handles = [Patch(**_fill(look), label=text) for look, text in enumerate(looks)]
+        handles = [Patch(**bar_look(look), label=text) for look, text in enumerate(looks)]
         figure.legend(handles=handles, loc="outside upper center", ncols=2, fontsize=9)
     caption = (
         f"Training stood still for {_range(shown, words)}. From the fault to the next useful step: one that had not "
@@ -49,15 +49,11 @@ def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture |
     return picture(figure, "pauses", "How long training stood still", _describe(shown, words), caption, rows)
 
 
-def _fill(look: int) -> dict[str, Any]:
-    return {"facecolor": SERIES[look], "edgecolor": PAPER, "hatch": HATCHES[look]}
-
-
 def _draw_bar(axes: Axes, row: int, scenario: ScenarioSummary) -> None:
     """The parts one after the other, the range over jobs as a line over them, and the median beside."""
     left, spread = 0.0, _whole(scenario)
     for look, width in _widths(scenario):
-        axes.barh(row, width, left=left, height=0.68, linewidth=0.6, **_fill(look))
+        axes.barh(row, width, left=left, height=0.68, linewidth=0.6, **bar_look(look))
         left += width
     assert spread is not None
     axes.plot([spread.low, spread.high], [row, row], color=INK, linewidth=1.0)

@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from harness.analysis import Interval
-from harness.report.figures.artists import TICKDOWN, TICKLEFT, Artist, Axes, Figure, MaxNLocator
-from harness.report.figures.svg import GRID, INK, MUTED
+from harness.report.figures.artists import (
+    TICKDOWN,
+    TICKLEFT,
+    Artist,
+    Axes,
+    Figure,
+    MaxNLocator,
+    Path,
+    PathPatch,
+)
+from harness.report.figures.svg import GRID, HATCHES, INK, MUTED, PAPER, SERIES
 
 POINTS = 72
 """To the inch; what matplotlib's font sizes and paddings are in."""
@@ -185,3 +194,31 @@ def bars(axes: Axes, rows: Sequence[float], ends: Sequence[tuple[float, float]],
         xs = [value for low, high in ends for value in (low, high, np.nan)]
         ys = [value for row in rows for value in (row, row, np.nan)]
         axes.plot(xs, ys, solid_capstyle="butt", **look)
+
+
+BAR = 0.34
+"""Half of a bar's height, in rows."""
+
+
+def bar_look(look: int) -> dict[str, Any]:
+    """How a part of a bar is filled, in the figure and in its key."""
+    return {"facecolor": SERIES[look], "edgecolor": PAPER, "hatch": HATCHES[look]}
+
+
+def bar_parts(axes: Axes, look: int, spans: Iterable[tuple[float, float, float]], *, top: float = BAR) -> None:
+    """A part of several bars as one shape, for a hatch each would be most of a page: (row, from, to) of each, from
+    `top` of a row above its middle down to `BAR` below it."""
+    shapes = [
+        Path([(low, y - top), (high, y - top), (high, y + BAR), (low, y + BAR), (low, y - top)])
+        for y, low, high in spans
+        if high > low
+    ]
+    if shapes:
+        axes.add_patch(PathPatch(Path.make_compound_path(*shapes), linewidth=0.6, **bar_look(look)))
+
+
+def bar_ends(axes: Axes, ends: Sequence[float], words: Sequence[str]) -> None:
+    """A few words behind the end of the bar of each row. The axes have their limits."""
+    beside = 4 * (axes.get_xlim()[1] - axes.get_xlim()[0]) / points_wide(axes)
+    for y, (end, word) in enumerate(zip(ends, words, strict=True)):
+        axes.text(end + beside, y, word, va="center_baseline", fontsize=8, color=INK)

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.export.rows import ExportRow
-from harness.report.figures.artists import Axes, Patch, Path, PathPatch
-from harness.report.figures.layout import points_wide, round_ticks, row_axes, x_axis
-from harness.report.figures.svg import HATCHES, INK, PAPER, SERIES, Picture, picture, style
+from harness.report.figures.artists import Axes, Patch
+from harness.report.figures.layout import bar_ends, bar_look, bar_parts, round_ticks, row_axes, x_axis
+from harness.report.figures.svg import Picture, picture, style
 from harness.report.words.text import PHASE_WORDS, STACKED, seconds, shortened, significant
 from harness.visible import plural
 
 MOST = 40
-_HALF = 0.34
-"""Half of a bar's height, in rows."""
 
 
 def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
@@ -25,9 +23,7 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     phases = [phase for phase in STACKED if any(cell.trials.phases_s.get(phase) for cell in shown)]
     with style():
         keys = [
-            Patch(facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], label=PHASE_WORDS[phase])
-            for look, phase in enumerate(STACKED)
-            if phase in phases
+            Patch(label=PHASE_WORDS[phase], **bar_look(look)) for look, phase in enumerate(STACKED) if phase in phases
         ]
         names = {row: shortened(cell.label) for row, cell in enumerate(shown)}
         figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=4)
@@ -49,23 +45,13 @@ def total_s(phases: Mapping[str, float]) -> float:
 
 
 def _draw_bars(axes: Axes, cells: Sequence[CellSummary], phases: Sequence[str]) -> None:
-    """One shape a phase, all its bars together: a tenth of the page's size with a hatch for each bar. The axes have
-    their limits."""
+    """Phase after phase, and the total behind each bar. The axes have their limits."""
     left = [0.0] * len(cells)
     for phase in phases:
-        look = STACKED.index(phase)
-        widths = [cell.trials.phases_s.get(phase, 0.0) for cell in cells]
-        bars = [
-            Path([(x, y - _HALF), (x + width, y - _HALF), (x + width, y + _HALF), (x, y + _HALF), (x, y - _HALF)])
-            for y, (x, width) in enumerate(zip(left, widths, strict=True))
-            if width > 0
-        ]
-        shape = Path.make_compound_path(*bars)
-        axes.add_patch(PathPatch(shape, facecolor=SERIES[look], edgecolor=PAPER, hatch=HATCHES[look], linewidth=0.6))
-        left = [start + width for start, width in zip(left, widths, strict=True)]
-    beside = 4 * (axes.get_xlim()[1] - axes.get_xlim()[0]) / points_wide(axes)
-    for y, total in enumerate(left):
-        axes.text(total + beside, y, seconds(total), va="center_baseline", fontsize=8, color=INK)
+        ends = [start + cell.trials.phases_s.get(phase, 0.0) for start, cell in zip(left, cells, strict=True)]
+        bar_parts(axes, STACKED.index(phase), zip(range(len(cells)), left, ends, strict=True))
+        left = ends
+    bar_ends(axes, left, [seconds(total) for total in left])
 
 
 def _rows(cells: Sequence[CellSummary]) -> list[ExportRow]:

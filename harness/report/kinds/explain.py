@@ -23,12 +23,18 @@ class _Explain(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
+        from harness.analysis.explain import explanations_of
         from harness.report.export.base import write
+        from harness.report.figures import parts_figure
         from harness.report.page.findings import findings_page
         from harness.report.tables.explain import METHOD
 
         lines, tables = _found(run, request.results)
-        page = findings_page(run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD)
+        figure = parts_figure(explanations_of(run), "parts")
+        pictures = () if figure is None else (figure,)
+        page = findings_page(
+            run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD, pictures
+        )
         write(request.target, page.encode("utf-8", "replace"), "FILE.html")
         return lines
 

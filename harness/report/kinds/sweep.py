@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, Presentation, known_validation
+from harness.report.kinds.base import PageRequest, Presentation, known_limits, known_validation
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
@@ -32,6 +32,7 @@ class _Sweep(Presentation):
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
+            limits=known_limits(run, request.results),
         )
         if against is None:
             return list(answer_lines(summary))
@@ -44,7 +45,7 @@ class _Sweep(Presentation):
         from harness.report.words.traces import trace_lines
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled)
+        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled, known_limits(run, results))
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:

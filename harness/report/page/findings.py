@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 
 from harness.record.manifest import RunManifest
+from harness.report.figures.svg import Picture
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
 from harness.visible import printable
 
 
 def findings_page(
-    manifest: RunManifest, page_kind: str, heading: str, lines: Sequence[str], tables: Sequence[Table], method: str
+    manifest: RunManifest,
+    page_kind: str,
+    heading: str,
+    lines: Sequence[str],
+    tables: Sequence[Table],
+    method: str,
+    pictures: Sequence[Picture] = (),
 ) -> str:
     """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it."""
     return rendered(
@@ -20,6 +27,7 @@ def findings_page(
         headline=lines[0],
         lines=lines[1:],
         tables=tables,
+        pictures=pictures,
         method=method,
         printable=printable,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
 from harness.analysis.comparison import Comparison
+from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -40,20 +41,22 @@ def write_report(
     run_folder: Path | None = None,
     overlay: tuple[Published, ...] | None = None,
     rank_unproved: bool = False,
+    limits: LimitsRecord | None = None,
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
     `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
     base run, its side A. `run_folder` is where the run lies, for links to its traces and for commands; `overlay` takes
     the place of the published series that come with the package. With `rank_unproved` the ranking takes in cells that
-    are unproved.
+    are unproved. `limits` are those of the machine that measured.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials, rank_unproved)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
     place = None if run_folder is None else _place(run_folder)
-    write_page(PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output), output)
+    source = PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output, limits)
+    write_page(source, output)
     return summary
 
 

@@ -129,7 +129,7 @@ def _row(figures: CollectiveFigures, group: CollectiveGroup) -> tuple[str, ...]:
         str(cell.count),
         "float32",
         "sum" if reduces else NOTHING,
-        group.name_of(cell),
+        f"{group.name_of(cell)}, gradients of {cell.gradients}" if cell.gradients else group.name_of(cell),
     )
     if figures.time_s is None or figures.algbw is None or figures.busbw is None:
         return (*what, *[NOTHING] * 4, STATUS_WORDS[status])

@@ -127,6 +127,8 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     ),
     Column("executed.packs", "count", "", "reductions that a replica takes part in per step"),
     Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
+    Column("executed.flops_per_step", "count", "FLOP", "of the step's matrix products and convolutions"),
+    Column("executed.bytes_per_step", "count", "bytes", "that these read and write"),
     Column("resources.physical_devices", "count", "", "processors that bound the throughput"),
     Column("resources.shared", "flag", "", "replicas share processors: overhead only, not hardware scaling"),
     Column("resources.intra_op_threads", "count", "", "as set; 0 is TensorFlow's choice"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.explain import COUNTS, Explanation, PartName, StepPart
+from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
@@ -19,6 +19,7 @@ MEANING: Mapping[PartName, str] = {
     "unexplained": "what the parts do not add up to",
     "forward": "forward, within dispatch, contention and compute",
     "backward": "backward, within the same",
+    "hidden": "adding up gradients behind those three: what it takes by itself, less what the step waits for",
 }
 LEVERS: Mapping[str, str] = {
     "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead (--prefetch)",
@@ -97,13 +98,13 @@ def _table(name: str, found: Explanation) -> Table:
         f"Where the step's time goes: {name}",
         (*heads, Head("what it is", numeric=False)),
         tuple(rows),
-        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {found.blocks} blocks. All but the last two add up to it.",
+        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {found.blocks} blocks. Down to unexplained they add up to it.",
         frozenset(number for number, share in enumerate(found.parts) if share.name == found.bound_by),
     )
 
 
 def _gain(share: StepPart) -> str:
-    if share.name in ("compute", "unexplained", "forward", "backward") or share.most_gain is None:
+    if share.name in ("compute", "unexplained", *WITHIN) or share.most_gain is None:
         return NOTHING
     return f"{share.most_gain:.2f}×"
 

@@ -6,6 +6,7 @@ from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSu
 from harness.analysis.batch import BatchCurve
 from harness.analysis.cells import marked
 from harness.analysis.estimates.verdict import EPSILON, Margins
+from harness.analysis.limits import CellRate
 from harness.analysis.ops import judge_ops
 from harness.analysis.pipelines import FedBy, FedModel, by_cell, fed_models, of_pipelines
 from harness.analysis.scaling import SHARED_LABEL
@@ -37,11 +38,19 @@ from harness.report.words.text import (
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
+OF_LIMIT = "of the limit"
+"""The head of the column that says what share a cell has of the FLOP/s of its processors."""
 Field = tuple[str, bool, Callable[[CellSummary], str]]
 
 
-def ranking_table(work: WorkloadSummary, noise: Noise, validation: ValidationRecord | None = None) -> Table:
-    """The ranked cells, the fastest first; `noise` is the run's, `validation` of the machine that measured."""
+def ranking_table(
+    work: WorkloadSummary,
+    noise: Noise,
+    validation: ValidationRecord | None = None,
+    rates: Sequence[CellRate] = (),
+) -> Table:
+    """The ranked cells, the fastest first; `noise` is the run's, `validation` of the machine that measured, and `rates`
+    are beside its limits."""
     quantity = work.workload.quantity
     fields: tuple[Field, ...] = (
         ("#", True, lambda cell: str(cell.place.rank) if cell.place else NOTHING),
@@ -58,6 +67,9 @@ def ranking_table(work: WorkloadSummary, noise: Noise, validation: ValidationRec
     ranking = work.ranking
     if any(_joules(cell) != NOTHING for cell in ranking):
         fields = (*fields, (f"J/{quantity.one}", True, _joules))
+    of_limit = {rate.cell.cell_id: share(rate.share) for rate in rates if rate.share is not None}
+    if any(cell.cell_id in of_limit for cell in ranking):
+        fields = (*fields, (OF_LIMIT, True, lambda cell: of_limit.get(cell.cell_id, NOTHING)))
     marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
     found = turn_words(validation) if validation is not None and validation.turns else ""
     return _table(work.workload.label, fields, ranking, ranking_note(work, noise, found), marked)

@@ -8,8 +8,11 @@ from dataclasses import replace
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.collectives import of_collectives
+from harness.analysis.limits import cell_rates
+from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
+from harness.report.limits import RATES_ROOM, rates_table
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
 from harness.report.tables.engines import differing_lines
 from harness.report.tables.pipelines import stages_table
@@ -42,13 +45,19 @@ _REMARKS = 5
 
 
 def run_text(
-    manifest: RunManifest, trials: Sequence[TrialRecord], summary: RunSummary, width: int, styled: bool
+    manifest: RunManifest,
+    trials: Sequence[TrialRecord],
+    summary: RunSummary,
+    width: int,
+    styled: bool,
+    limits: LimitsRecord | None = None,
 ) -> str:
-    """The whole text, in at most `width` columns; `styled` allows bold."""
+    """The whole text, in at most `width` columns; `styled` allows bold. `limits` are those of the machine."""
     text = min(width, _WIDEST)
     parts = [
         _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
         *(table_text(table, width, styled) for table in _tables(trials, summary, width)),
+        *(table_text(table, width, styled) for table in _limits(manifest, summary, limits, width)),
         _titled("The answer", _answer(summary), text),
         _titled("What failed, and why", _failed(summary), text),
         _titled("Measured, but look twice", _twice(summary), text),
@@ -108,6 +117,15 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
         chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
         tables += [_noted(chosen, note, width), *_beside(stages_table(work), width), *_unproved(work, width)]
     return tables
+
+
+def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | None, width: int) -> list[Table]:
+    """How far cells are from what the machine can do at most, all workloads in one table; nothing where nothing is
+    known."""
+    if limits is None or not (table := rates_table(cell_rates(summary.cells, limits, manifest.sweep.launcher))).rows:
+        return []
+    keep = next(names for least, names in RATES_ROOM if width >= least)
+    return [_noted(_only(table, keep), table.note, width)]
 
 
 def _collectives(tables: Sequence[Table], width: int) -> list[Table]:

@@ -16,6 +16,7 @@ from harness.record.explain import (
     FORWARD_BACKWARD,
     INSTRUMENTS,
     NO_REDUCTION,
+    REDUCTION,
     WHOLE,
     ExplainPlan,
     FamilyRecord,
@@ -87,7 +88,7 @@ class ExplainSettings:
 
 def _family(cell: TrainingCell) -> FamilyRecord:
     several = cell.replicas_in_sync > 1
-    left_out = () if several else (NO_REDUCTION,)
+    left_out = () if several else (NO_REDUCTION, REDUCTION)
     names = [WHOLE, *(name for name in INSTRUMENTS if name not in left_out), *([ALONE] if several else [])]
     return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone_of(cell).cell_id if several else None)
 

@@ -21,6 +21,8 @@ from tests.record.examples import trial
 SMALL = sweep_from({"work": "collective", "trials": 1, "windows": 5, "max_warmup": 0, "window": 0.01, "timeout": 60.0})
 CELL = CollectiveCell(collective="all_reduce", size=2**16, strategy="mirrored", replicas=3, device="virtual-cpu")
 WORKERS = CELL.model_copy(update={"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1})
+MLP_BYTES = 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
+GRADIENTS = WORKERS.model_copy(update={"gradients": "mlp", "size": MLP_BYTES})
 CELLS = {
     "ring": CELL,
     "one element": CELL.model_copy(update={"size": 4}),
@@ -38,8 +40,16 @@ CELLS = {
     "broadcast": CELL.model_copy(update={"collective": "broadcast"}),
     "workers": WORKERS,
     "workers gather": WORKERS.model_copy(update={"collective": "all_gather", "replicas": 2}),
+    "gradients": GRADIENTS,
+    "gradients one by one": GRADIENTS.model_copy(update={"packing": "bytes_per_pack=1"}),
+    "gradients dropped": CELL.model_copy(
+        update={"gradients": "mlp", "size": MLP_BYTES, "cross_device_op": "hierarchical_copy"}
+    ),
+    "other gradients": GRADIENTS.model_copy(update={"size": 400}),
     "scatter": CELL.model_copy(update={"collective": "reduce_scatter", "size": 65532}),
 }
+
+OF_GRADIENTS = ("gradients", "gradients one by one")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +64,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["ring", "one element", "one device", "packs", "gather", "gather on one", "broadcast", "workers", "workers gather"],
+    [
+        "ring",
+        "one element",
+        "one device",
+        "packs",
+        "gather",
+        "gather on one",
+        "broadcast",
+        "workers",
+        "workers gather",
+        "gradients",
+        "gradients one by one",
+    ],
 )
 def test_a_right_collective_is_timed_in_bytes_a_second(measured: dict[str, TrialRecord], name: str) -> None:
     record = measured[name]
@@ -72,6 +94,7 @@ def test_a_right_collective_is_timed_in_bytes_a_second(measured: dict[str, Trial
     [
         ("dropped", "the value of replica 2 is missing"),
         ("dropped element", "the value of replica 2 is missing"),
+        ("gradients dropped", "the value of replica 2 is missing"),
         ("narrow", "a type with fewer bits was on the way"),
     ],
 )
@@ -169,3 +192,18 @@ def test_a_collective_whose_gate_is_not_passed_is_not_ok(wrong: dict[str, Any]) 
     spoilt = json.loads(record_of().model_dump_json())
     spoilt["checks"].update(wrong)
     assert not accepted(spoilt)
+
+
+@pytest.mark.slow
+def test_a_models_gradients_are_sent_in_its_own_tensors_or_packed(measured: dict[str, TrialRecord]) -> None:
+    together, one_by_one = measured["gradients"].executed, measured["gradients one by one"].executed
+    assert sum(together.pack_bytes) == sum(one_by_one.pack_bytes) == MLP_BYTES
+    assert sorted(one_by_one.pack_bytes) == sorted(4 * n for n in (784 * 512, 512, 512 * 512, 512, 512 * 10, 10))
+    assert len(together.pack_bytes) < len(one_by_one.pack_bytes)
+
+
+@pytest.mark.slow
+def test_gradients_that_are_others_than_planned_are_refused(measured: dict[str, TrialRecord]) -> None:
+    record = measured["other gradients"]
+    assert record.status == "unsupported"
+    assert "'mlp' has 669,706 gradients here, and the cell 100" in (record.reason or "")

@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.executed import inspect
-from harness.engines.tensorflow.flops import flops_of
+from harness.engines.tensorflow.flops import OperationCount, work_of
 from tests.record.examples import cell
 
 BATCH = 4
+
+
+def flops_of(program: Any) -> int | None:
+    work = work_of(program)
+    return work and work.flops
 
 
 def program(tf: Any, function: Callable[..., Any], *shapes: tuple[int | None, ...], **options: Any) -> Any:
@@ -81,6 +86,32 @@ def test_a_dense_net_has_three_products_a_layer_and_two_in_the_first(tf: Any) ->
 
     net = [layers.Dense(512, activation="relu"), layers.Dense(32, activation="relu"), layers.Dense(10)]
     assert flops_of(step(tf, net, (784,))) == dense(784, 512, first=True) + dense(512, 32) + dense(32, 10)
+
+
+def test_a_dense_net_moves_operands_and_results_of_each_product_once(tf: Any) -> None:
+    from keras import layers
+
+    net = [layers.Dense(512, activation="relu"), layers.Dense(10)]
+    first, second = BATCH * 784 + 784 * 512 + BATCH * 512, BATCH * 512 + 512 * 10 + BATCH * 10
+    # the same three tensors in each direction; of the first layer nobody needs the gradient of the batch
+    assert work_of(step(tf, net, (784,))) == OperationCount(
+        dense(784, 512, first=True) + dense(512, 10), 4 * (2 * first + 3 * second)
+    )
+
+
+def test_lenets_first_convolution_moves_images_filter_and_result(tf: Any) -> None:
+    from keras import layers
+
+    tensors = BATCH * 28 * 28 * 1 + 5 * 5 * 1 * 6 + BATCH * 28 * 28 * 6
+    work = work_of(step(tf, [layers.Conv2D(6, 5, padding="same", use_bias=False)], (28, 28, 1)))
+    assert work == OperationCount(convolution(28, 28, 5, 1, 6, first=True), 4 * 2 * tensors)
+
+
+def test_half_precision_moves_half_as_much(tf: Any) -> None:
+    def product(a: Any, b: Any) -> Any:
+        return tf.matmul(tf.cast(a, tf.bfloat16), tf.cast(b, tf.bfloat16))
+
+    assert work_of(program(tf, product, (2, 3), (3, 5))) == OperationCount(2 * 2 * 3 * 5, 2 * (6 + 15 + 10))
 
 
 def test_lenet_is_what_one_counts_by_hand(tf: Any) -> None:

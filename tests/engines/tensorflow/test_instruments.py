@@ -31,7 +31,9 @@ STEP = _Holds(WORK, REDUCED, 8)
         ("no_update", _Holds(WORK, REDUCED, 0)),
         ("forward_backward", _Holds(WORK, Counter(), 0)),
         ("forward", _Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("forward", _Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
         ("empty", _Holds(Counter(), Counter(), 0)),
+        ("reduction", _Holds(Counter(), REDUCED, 0)),
     ],
 )
 def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: _Holds) -> None:
@@ -49,6 +51,8 @@ def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: 
         ("forward_backward", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
         ("forward", _Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
         ("empty", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
+        ("reduction", _Holds(WORK, REDUCED, 0), "it computes 12 MatMul"),
+        ("reduction", _Holds(Counter(), Counter({"AddN": 2}), 0), "it reduces by 2 AddN where the whole step"),
     ],
 )
 def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
@@ -93,7 +97,7 @@ class TestOnTensorFlow:
     def test_what_was_executed_shows_what_an_instrument_lacks(self, run: Run) -> None:
         reduced = {arm: bool(last(run, arm).executed.operations) for arm in (WHOLE, *INSTRUMENTS)}
         with_sums = {arm for arm, found in reduced.items() if found}
-        assert with_sums == {WHOLE, "no_input", "no_update"}
+        assert with_sums == {WHOLE, "no_input", "no_update", "reduction"}
 
     def test_the_parts_add_up_to_the_step(self, run: Run) -> None:
         [found] = explanations_of(run)

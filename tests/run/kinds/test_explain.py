@@ -7,7 +7,7 @@ import pytest
 from harness.analysis.explain import explanations_of
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
-from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, WHOLE, ExplainPlan
+from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import load_run
 from harness.run.kinds.explain import ExplainSettings, alone_of
 from harness.run.resume import resume
@@ -42,7 +42,7 @@ def test_every_arm_has_a_trial_in_each_block_and_all_of_a_block_take_turns(
 
 def test_one_replica_has_nothing_to_reduce_and_nobody_beside_it() -> None:
     [family] = asked(alone_of(TWO)).plan().families
-    assert family.arms == [WHOLE, *(name for name in INSTRUMENTS if name != NO_REDUCTION)]
+    assert family.arms == [WHOLE, *(name for name in INSTRUMENTS if name not in (NO_REDUCTION, REDUCTION))]
     assert family.alone is None
 
 

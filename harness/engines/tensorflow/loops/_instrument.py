@@ -7,7 +7,7 @@ the graph optimiser has left out no more (`_judge`). What it trains then is not 
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
 from harness.errors import Unsupported
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_REDUCTION, NO_UPDATE
+from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_REDUCTION, NO_UPDATE, REDUCTION
 from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ Replica = Callable[[Any, Any], Any]
 HEAVY = ("MatMul", "Conv", "Einsum", "DepthwiseConv")
 """Parts of the names of ops that do a step's work, of the fused ones too."""
 BACKWARD = ("Grad", "Backprop")
+"""Parts of the names of ops that go backward, but for those whose names say that nothing does there."""
+NOT_BACKWARD = ("StopGradient", "PreventGradient")
 CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Beginnings of the names of ops that change a variable."""
 
@@ -46,7 +48,7 @@ class _Holds:
     def of(cls, program: Any, cell: TrainingCell) -> "_Holds":
         """Of a ConcreteFunction, with all that it calls."""
         ops = _ops(program.graph.as_graph_def())
-        work = Counter(op for op in ops if any(part in op for part in (*HEAVY, *BACKWARD)))
+        work = Counter(op for op in ops if any(part in op for part in HEAVY) or _goes_backward(op))
         changes = sum(op.startswith(CHANGES) for op in ops)
         return cls(work, Counter(inspect(program, cell).operations), changes)
 
@@ -77,11 +79,13 @@ class InstrumentLoop(CustomLoop):
         whole, optimised_whole = _Holds.of(super().program(), training.cell), _collected()
         if self._name not in (NO_REDUCTION, NO_UPDATE):
             batches = itertools.cycle([on_replicas(training, x, y) for x, y in training.batches])
+        if self._name == REDUCTION:
+            batches = itertools.cycle([(self._like_gradients(), next(batches)[1])])
         if self._name == NO_REDUCTION:
             _keep_apart(training.strategy)
         self._instrument = self._step_without()
-        if self._name not in (NO_REDUCTION, NO_UPDATE):
-            self._plant = Planted()  # a stall of the input is the input's; what is planted in the program is in it
+        if self._name not in (NO_REDUCTION, NO_UPDATE) and self._plant.of_input:
+            self._plant = Planted()
         self._example = next(batches)
         _collect_graphs()
         self._instrument(*self._example)
@@ -100,6 +104,7 @@ class InstrumentLoop(CustomLoop):
             FORWARD_BACKWARD: self._gradients_alone,
             FORWARD: self._loss_alone,
             EMPTY: _nothing,
+            REDUCTION: _given_added_up,
         }
         return _called(training, parts[self._name])
 
@@ -111,11 +116,24 @@ class InstrumentLoop(CustomLoop):
 
     def _gradients_added_up(self, x: Any, y: Any) -> Any:
         """As the optimizer adds them up, which Keras does before anything else of an update."""
+        _, gradients = self._gradients_of(self._traced.before_forward(x), y)
+        return _added_up([gradient for gradient in gradients if gradient is not None])
+
+    def _like_gradients(self) -> list[Any]:
+        """Of each trained weight a tensor of its shape on every replica, which lies there already."""
         import tensorflow as tf
 
-        _, gradients = self._gradients_of(self._traced.before_forward(x), y)
-        there = [gradient for gradient in gradients if gradient is not None]
-        return number_of(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, there))
+        training = self._training
+        names = training.devices.names
+
+        def ones(weight: Any) -> Any:
+            def of_replica(context: Any) -> Any:
+                with tf.device(names[context.replica_id_in_sync_group % len(names)]):
+                    return tf.ones(weight.shape, weight.dtype)
+
+            return training.strategy.experimental_distribute_values_from_function(of_replica)
+
+        return [ones(weight) for weight in training.model.trainable_variables]
 
     def _gradients_alone(self, x: Any, y: Any) -> Any:
         return number_of(self._gradients_of(self._traced.before_forward(x), y)[1])
@@ -137,7 +155,7 @@ class InstrumentLoop(CustomLoop):
         gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
         """
         fault = lacks_more(self._name, whole, _Holds.of(self.program(), self._training.cell))
-        if not fault and self._name not in (FORWARD, EMPTY) and left != left_of_whole:
+        if not fault and self._name not in (FORWARD, EMPTY, REDUCTION) and left != left_of_whole:
             fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole step"
         if fault:
             raise Unsupported(f"instrument '{self._name}': {fault}")
@@ -145,8 +163,8 @@ class InstrumentLoop(CustomLoop):
 
 def lacks_more(name: str, whole: _Holds, holds: _Holds) -> str | None:
     """What an instrument's program lacks or has against its name; None where it is as it should be."""
-    computes = name not in (FORWARD, EMPTY)
-    reduces = name in (NO_INPUT, NO_UPDATE)
+    computes = name not in (FORWARD, EMPTY, REDUCTION)
+    reduces = name in (NO_INPUT, NO_UPDATE, REDUCTION)
     if computes and holds.work != whole.work:
         return f"it computes {_words(holds.work)} where the whole step computes {_words(whole.work)}"
     if reduces and holds.reductions != whole.reductions:
@@ -157,15 +175,34 @@ def lacks_more(name: str, whole: _Holds, holds: _Holds) -> str | None:
         return f"it changes variables {holds.changes} times where the whole step does {whole.changes} times"
     if name not in (NO_INPUT, NO_REDUCTION) and not holds.changes < whole.changes:
         return f"it changes variables {holds.changes} times, no fewer than the whole step"
-    if name == FORWARD and any(part in op for op in holds.work for part in BACKWARD):
+    if name == FORWARD and any(map(_goes_backward, holds.work)):
         return f"it goes backward: {_words(holds.work)}"
-    if name == EMPTY and holds.work:
+    if name in (EMPTY, REDUCTION) and holds.work:
         return f"it computes {_words(holds.work)}"
     return None
 
 
+def _goes_backward(op: str) -> bool:
+    return op not in NOT_BACKWARD and any(part in op for part in BACKWARD)
+
+
 def _words(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {op}" for op, count in sorted(counts.items())) or "nothing"
+
+
+def _added_up(values: Sequence[Any]) -> Any:
+    """A number that is there when each of the replica's `values` has been added up over all replicas."""
+    import tensorflow as tf
+
+    return number_of(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values))
+
+
+def _given_added_up(values: Sequence[Any], _: Any) -> Any:
+    """The same of what the step is given. A placeholder is on no device, by which sums over several are known; an op
+    that only looks at its input's shape is on the replica's."""
+    import tensorflow as tf
+
+    return _added_up([tf.ensure_shape(value, value.shape) for value in values])
 
 
 def _nothing(_: Any, __: Any) -> Any:

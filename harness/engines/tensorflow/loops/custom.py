@@ -38,6 +38,7 @@ class CustomLoop(Loop):
         while steps := pace.begin():
             self._plant.window_begins()
             for _ in range(steps):
+                self._plant.before_step()
                 batch = next(batches)
                 shares = step(*batch)
             loss = LossInShares(self._training, shares)

@@ -38,7 +38,7 @@ def planted(plant: Plant | None, devices: Sequence[str]) -> Planted:
         return Planted()
     if plant.kind not in plants():
         raise not_one_of("plant", plant.kind, plants())
-    return plants()[plant.kind].build(plant.share, devices)
+    return plants()[plant.kind].build(plant, devices)
 
 
 __all__ = ["PlantKind", "Planted", "check_loop", "planted", "plants"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants.base import Keep
 from harness.errors import HarnessError
+from harness.record.trial import Plant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,11 @@ LEAST = 0.1
 """A step with the work that is tried is longer by at least this part of it, or the work is not in its way."""
 TRIM = 0.1
 """Share of the fastest and of the slowest steps that are left out on either side."""
+
+
+def rate_of(plant: Plant, work: Sequence[CountedWork], step: Callable[[], object], keep: Keep) -> float:
+    """Products a step of `plant`: as many as it says, or as make `step` longer by its share."""
+    return calibrated_rate(plant.kind, plant.share, work, step, keep) if plant.each is None else plant.each
 
 
 def calibrated_rate(

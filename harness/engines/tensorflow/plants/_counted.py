@@ -18,8 +18,8 @@ class CountedWork:
     How many there are hangs on a variable, so that no optimisation of the graph can compute them beforehand.
     """
 
-    def __init__(self, device: str, rate: float = 1.5) -> None:
-        """The work on `device`, a processor or a GPU. Raises Unsupported for any other."""
+    def __init__(self, device: str, rate: float = 1.5, chain: Chain | None = None) -> None:
+        """The work on `device`, a processor or a GPU: `chain`, or else products. Raises Unsupported for any other."""
         import tensorflow as tf
 
         if not any(kind in device for kind in ("CPU", "GPU")):
@@ -29,7 +29,7 @@ class CountedWork:
         self._host = device if "CPU" in device else "/device:CPU:0"
         with tf.device(self._host):
             self._pace = tf.Variable([rate, 0.0, 0.0], dtype=tf.float64, trainable=False)
-        self._chain = Chain(device)
+        self._chain = chain or Chain(device)
 
     @property
     def done(self) -> int:

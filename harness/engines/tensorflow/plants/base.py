@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from harness.record.trial import Plant
+
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 Keep = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name, compute) -> what an earlier trial of the cell computed under that name, else what `compute` gives."""
@@ -24,6 +26,9 @@ class Planted:
     any result. The others are called by the loop.
     """
 
+    of_input = False
+    """Whether steps have it from their input: on batches that lie on the devices already there is none of it."""
+
     def before_forward(self, x: Any) -> Any:
         """The replica's part of the batch, handed to the model."""
         return x
@@ -31,6 +36,9 @@ class Planted:
     def after_update(self, loss: Any, weights: Sequence[Any]) -> Any:
         """The replica's loss, handed on once it has updated `weights`."""
         return loss
+
+    def before_step(self) -> None:
+        """Another step is about to be issued."""
 
     def window_begins(self) -> None:
         """Steps follow one another from here on."""
@@ -47,15 +55,14 @@ class Planted:
 
 @dataclass(frozen=True)
 class PlantKind:
-    """A registered kind. `build(share, devices)` plants it in steps of replicas on `devices`.
+    """A registered kind. `build(plant, devices)` plants as much as `plant` says in steps of replicas on `devices`.
 
-    `share` is by how much a step takes longer than with the placebo, which is 0: 0.03 is 3 %. `build` raises
-    Unsupported, with the reason.
+    It raises Unsupported, with the reason.
     """
 
     name: str
     summary: str
-    build: Callable[[float, Sequence[str]], Planted]
+    build: Callable[["Plant", Sequence[str]], Planted]
 
 
 def on_processors(devices: Sequence[str]) -> bool:

@@ -3,12 +3,15 @@
 import time
 from collections.abc import Sequence
 
-from harness.engines.tensorflow.plants._delay import PlantedDelay
+from harness.engines.tensorflow.plants._delay import PlantedDelay, StepDelay
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
+from harness.record.trial import Plant
 
 
-def _build(share: float, _: Sequence[str]) -> Planted:
-    return PlantedDelay(share, time.sleep)
+def _build(plant: Plant, _: Sequence[str]) -> Planted:
+    if plant.each is not None:
+        return StepDelay(plant.each, time.sleep, of_input=True)
+    return PlantedDelay(plant.share, time.sleep, of_input=True)
 
 
 PLANT = PlantKind("input_stall", "the input makes the steps wait and burns no processor time", _build)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.engines.tensorflow.plants._calibration import calibrated_rate
+from harness.engines.tensorflow.plants._calibration import rate_of
 from harness.engines.tensorflow.plants._counted import CountedWork, replica_at_hand
 from harness.engines.tensorflow.plants._delay import PlantedDelay
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.base import Keep, Planted, PlantKind, on_processors
 from harness.errors import Unsupported
+from harness.record.trial import Plant
 from harness.trial.delay import above_placebo
 
 
@@ -20,8 +21,8 @@ class CountedSlowReplica(Planted):
     whoever is first waits anyway.
     """
 
-    def __init__(self, share: float, devices: Sequence[str]) -> None:
-        self._share, self._replicas = share, len(devices)
+    def __init__(self, plant: Plant, devices: Sequence[str]) -> None:
+        self._plant, self._replicas = plant, len(devices)
         self.work = CountedWork(devices[0])
 
     def after_update(self, loss: Any, weights: Sequence[Any]) -> Any:
@@ -32,16 +33,16 @@ class CountedSlowReplica(Planted):
         return self.work.then(loss, after=[weight.value.read_value() for weight in weights])
 
     def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
-        """Find out how many products make the step longer by the share."""
-        self.work.set_rate(calibrated_rate(PLANT.name, self._share, [self.work], step, keep))
+        """Find out how many products make the step longer by the share, where nobody says how many there are to be."""
+        self.work.set_rate(rate_of(self._plant, [self.work], step, keep))
 
 
-def _build(share: float, devices: Sequence[str]) -> Planted:
+def _build(plant: Plant, devices: Sequence[str]) -> Planted:
     if len(devices) < 2:
         raise Unsupported("plant: 'slow_replica' makes others wait, and this cell has one replica")
-    if on_processors(devices):
-        return PlantedDelay(above_placebo(share), TimedWork(devices[:1]))
-    return CountedSlowReplica(share, devices)
+    if plant.each is None and on_processors(devices):
+        return PlantedDelay(above_placebo(plant.share), TimedWork(devices[:1]))
+    return CountedSlowReplica(plant, devices)
 
 
 PLANT = PlantKind("slow_replica", "replica 0 alone does more work, and the others wait for it", _build)

@@ -2,15 +2,7 @@
 
 from harness.report.page.sections.against import base_run
 from harness.report.page.sections.base import Make, PageSource, Part, Section
-from harness.report.page.sections.figures import (
-    batch,
-    collectives,
-    network,
-    ops,
-    ranking,
-    scaling,
-    time,
-)
+from harness.report.page.sections.figures import batch, collectives, limits, network, ops, ranking, scaling, time
 from harness.report.page.sections.method import environment, method
 from harness.report.page.sections.traces import traces
 from harness.report.page.sections.trials import trials
@@ -22,6 +14,7 @@ SECTIONS: tuple[Make, ...] = (
     ranking,
     scaling,
     time,
+    limits,
     batch,
     ops,
     network,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.comparison import Comparison
+from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
@@ -35,6 +36,8 @@ class PageSource:
 
     output: Path | None = None
     """The file that the page becomes, for links to the documentation."""
+    limits: LimitsRecord | None = None
+    """What the machine that measured can do at most, where that is known."""
 
     @property
     def place(self) -> str:

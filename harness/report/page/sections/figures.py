@@ -7,6 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.pipelines import of_pipelines
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
@@ -20,12 +21,14 @@ from harness.report.figures import (
     ops_figure,
     phases_figure,
     ranking_figure,
+    roofline_figure,
     steps_figure,
     throughput_figure,
     workers_figure,
 )
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
+from harness.report.limits import rates_table, rates_words
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.collectives import group_table, group_title, latency_table
 from harness.report.tables.engines import engines_table
@@ -53,7 +56,7 @@ def ranking(source: PageSource) -> Section | None:
     """Every ok cell, the fastest first, and the unproved ones that are left out."""
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
-        ranked = ranking_table(work, source.summary.noise, source.validation)
+        ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
         tables = ranked, stages_table(work), engines_table(work), unproved_table(work)
         # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
         few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
@@ -109,6 +112,22 @@ def time(source: PageSource) -> Section | None:
         return _part(slug, figures, phases_table(work), steps_table(work, times))
 
     return by_workload(source, "time", "Where the time goes", part)
+
+
+def limits(source: PageSource) -> Section | None:
+    """How far each cell is from what the machine can do at most, where `doctor --limits` measured that."""
+
+    def part(work: WorkloadSummary, slug: str) -> Part | None:
+        rates = _rates(source, work)
+        words = tuple(filter(None, (rates_words(rates),)))
+        return _part(slug, (roofline_figure(rates, slug),), rates_table(rates), words=words)
+
+    return by_workload(source, "limits", "How far from the limit", part)
+
+
+def _rates(source: PageSource, work: WorkloadSummary) -> list[CellRate]:
+    """None where nobody measured the machine's limits."""
+    return [] if source.limits is None else cell_rates(work.cells, source.limits, source.manifest.sweep.launcher)
 
 
 def batch(source: PageSource) -> Section | None:

@@ -14,15 +14,19 @@ from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_ste
 from harness.engines.tensorflow.plants import Planted, check_loop, planted, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
+from harness.engines.tensorflow.plants.base import keep_nothing
 from harness.engines.tensorflow.plants.device_work import CountedDeviceWork
 from harness.engines.tensorflow.plants.slow_replica import CountedSlowReplica
+from harness.engines.tensorflow.plants.slow_update import SlowUpdate
 from harness.errors import Unsupported, UsageError
 from harness.record.trial import Plant
+from harness.run.kinds.validate import SLOW_DOWNS
 from harness.trial.delay import PLACEBO
 from tests.record.examples import cell
 
-COUNTED = [CountedDeviceWork, CountedSlowReplica]
-"""What accelerators get, here on processors."""
+COUNTED = [CountedDeviceWork, CountedSlowReplica, SlowUpdate]
+"""What accelerators get, here on processors; `plant.each` plants it everywhere."""
+FIFTH = Plant(kind="whatever", share=0.2)
 
 
 def devices(n: int) -> list[str]:
@@ -67,7 +71,7 @@ class Training:
 
 
 def test_the_kinds_are_those_that_a_validation_plants() -> None:
-    assert set(plants()) == {"device_work", "input_stall", "slow_replica"}
+    assert set(plants()) == {*SLOW_DOWNS, "host_delay", "slow_update"}
     assert all(kind.summary for kind in plants().values())
 
 
@@ -85,13 +89,13 @@ def test_no_loss_and_no_weight_changes_in_a_single_bit(tf: Any, kind: str, n: in
 @pytest.mark.parametrize("kind", COUNTED)
 def test_what_is_counted_changes_no_bit_either(tf: Any, kind: Any) -> None:
     plain = Training(tf, 2, Planted()).train(4)
-    for expected, got in zip(plain, Training(tf, 2, kind(0.05, devices(2))).train(4), strict=True):
+    for expected, got in zip(plain, Training(tf, 2, kind(FIFTH, devices(2))).train(4), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(("kind", "on"), [(CountedDeviceWork, {0, 1}), (CountedSlowReplica, {0})])
+@pytest.mark.parametrize(("kind", "on"), [(CountedDeviceWork, {0, 1}), (CountedSlowReplica, {0}), (SlowUpdate, {0, 1})])
 def test_the_traced_step_holds_counted_work_on_the_replicas_that_do_it(tf: Any, kind: Any, on: set[int]) -> None:
-    training = Training(tf, 2, kind(0.05, devices(2)))
+    training = Training(tf, 2, kind(FIFTH, devices(2)))
     loops = [node for node in training.nodes() if node.op in ("While", "StatelessWhile")]
     assert {int(node.device.rpartition(":")[2] or 0) for node in loops} == on
     assert len(loops) == len(on)
@@ -173,7 +177,7 @@ def test_what_is_counted_carries_a_fraction_over(tf: Any) -> None:
 
 
 def test_more_counted_work_takes_more_processor_time_so_nothing_optimised_it_away(tf: Any) -> None:
-    plant = CountedSlowReplica(0.05, devices(2))
+    plant = CountedSlowReplica(FIFTH, devices(2))
     training = Training(tf, 2, plant)
     training.train(2)
     taken = []
@@ -214,12 +218,35 @@ def test_counted_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_d
 
 
 def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(tf: Any) -> None:
-    training = Training(tf, 2, CountedSlowReplica(0.05, devices(2)))
+    training = Training(tf, 2, CountedSlowReplica(FIFTH, devices(2)))
     graph = training.step.get_concrete_function(*next(training.batches)).graph
     [loop] = [op for op in graph.get_operations() if op.type in ("While", "StatelessWhile")]
     before = {graph.get_operation_by_name(name).type for name in needs(loop)}
     assert "CollectiveReduceV2" in before
     assert "AssignSubVariableOp" in before
+
+
+def test_what_is_said_for_each_step_is_planted_in_each_and_needs_no_calibration(tf: Any) -> None:
+    plant = planted(Plant(kind="device_work", share=0.0, each=30.0), devices(2))
+    assert isinstance(plant, CountedDeviceWork)
+    plant.calibrate(lambda: pytest.fail("a step was tried"), keep_nothing)
+    before = plant.work[1].done
+    Training(tf, 2, plant).train(4)
+    assert plant.work[1].done - before == 120
+
+
+@pytest.mark.parametrize(("kind", "of_input"), [("input_stall", True), ("host_delay", False)])
+def test_a_delay_for_each_step_is_spent_at_the_end_of_the_window_however_long_it_was(kind: str, of_input: bool) -> None:
+    plant = planted(Plant(kind=kind, share=0.0, each=0.002), devices(1))
+    assert plant.of_input == of_input
+    begun, told = time.perf_counter(), list[float]()
+    for _ in range(5):
+        plant.window_begins()
+        for _ in range(4):
+            plant.before_step()
+        plant.window_ends(lambda: told.append(time.perf_counter()))
+    assert time.perf_counter() - begun >= 5 * 4 * 0.002
+    assert len(told) == 5
 
 
 @pytest.mark.usefixtures("tf")

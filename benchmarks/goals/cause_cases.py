@@ -1,0 +1,148 @@
+"""What is planted to see whether `explain` finds it, and what became of it."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from common import interval
+
+from harness.analysis.explain import part_weights
+from harness.record.explain import (
+    ALONE,
+    EMPTY,
+    FORWARD_BACKWARD,
+    NO_INPUT,
+    NO_REDUCTION,
+    NO_UPDATE,
+    WHOLE,
+    FamilyRecord,
+)
+
+CAUSES = {"input_stall": "input", "host_delay": "dispatch", "device_work": "compute", "slow_update": "update"}
+"""Kinds of plants, and the part of a step that each is in."""
+SECONDS = ("input_stall", "host_delay")
+"""Of these what is planted is seconds; of the others it is work."""
+NOTHING = "nothing"
+SHARES = (0.20, 0.10, 0.05)
+JUDGED = 0.10
+"""From this share on there is a promise."""
+REPLICAS = (1, 2)
+NUMBERS = 3
+PLANTED = "planted "
+"""Before the name of an arm in which the cause is planted."""
+Times = Mapping[str, float]
+"""Seconds a step of each arm of a block."""
+
+
+@dataclass(frozen=True)
+class CauseCase:
+    """Something that is planted, as a share of a step, at so many replicas; `number` counts those that are alike."""
+
+    cause: str
+    share: float
+    replicas: int
+    number: int
+
+    @property
+    def key(self) -> str:
+        """Its name in the file of results."""
+        return f"{self.cause}/{self.share:g}/{self.replicas}/{self.number}"
+
+    @property
+    def part(self) -> str:
+        """The part that is to grow; empty where nothing is planted."""
+        return CAUSES.get(self.cause, "")
+
+    @property
+    def arms(self) -> list[str]:
+        """Those that its parts are made of."""
+        plain = [WHOLE, NO_INPUT, NO_UPDATE, FORWARD_BACKWARD, EMPTY]
+        return plain if self.replicas == 1 else [*plain, NO_REDUCTION, ALONE]
+
+    @classmethod
+    def of(cls, key: str) -> "CauseCase":
+        """The case of a key."""
+        cause, share, replicas, number = key.split("/")
+        return cls(cause, float(share), int(replicas), int(number))
+
+
+def cases() -> list[CauseCase]:
+    """48 judged, 8 of 5 %, 6 with nothing planted, mixed so that a part of them is of all kinds."""
+    found = [
+        CauseCase(cause, share, replicas, number)
+        for number in range(NUMBERS)
+        for share in (*SHARES, 0.0)
+        for replicas in REPLICAS
+        for cause in (CAUSES if share else (NOTHING,))
+        if share >= JUDGED or number == 0 or not share
+    ]
+    random.Random(1).shuffle(found)
+    return found
+
+
+@dataclass(frozen=True)
+class PartGrowth:
+    """By how much of the plain step a part became longer, in the mean over blocks, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "PartGrowth":
+        """Of one value a block, by Student's t."""
+        return cls(*interval(values)[:3])
+
+    def holds(self, value: float) -> bool:
+        """Whether the interval holds it."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:+.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+@dataclass(frozen=True)
+class CauseResult:
+    """What became of one case."""
+
+    case: CauseCase
+    planted: PartGrowth
+    """What was planted, as a share of the plain step of each block; of work, how much longer the whole step became."""
+    parts: Mapping[str, PartGrowth]
+    missed: PartGrowth
+    """Growth of the right part less what was planted."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the right part grew by what was planted, within its interval."""
+        return self.missed.holds(0.0)
+
+    @property
+    def seen(self) -> bool:
+        """Whether the right part grew beyond doubt."""
+        return self.parts[self.case.part].low > 0
+
+    @property
+    def wrong(self) -> list[str]:
+        """Other parts that are named: which grew beyond doubt, and by half of what was planted at least."""
+        named = (name for name, of in self.parts.items() if of.low > 0 and of.value >= self.planted.value / 2)
+        return [name for name in named if name not in (self.case.part, "unexplained")]
+
+
+def result_of(case: CauseCase, blocks: Sequence[Times], each: float) -> CauseResult | None:
+    """What `blocks` say of a case in which `each` was planted in a step; None of fewer than two blocks."""
+    if len(blocks) < 2:
+        return None
+    family = FamilyRecord(cell_id="", arms=case.arms, alone="" if case.replicas > 1 else None)
+    weights = {name: of for name, of in part_weights(family).items() if set(of) <= set(case.arms)}
+    grew: dict[str, list[float]] = {name: [_growth(of, block) for block in blocks] for name, of in weights.items()}
+    longer = [_growth({WHOLE: 1.0}, block) for block in blocks]
+    planted = [each / block[WHOLE] for block in blocks] if case.cause in SECONDS else longer
+    missed = [a - b for a, b in zip(grew.get(case.part, longer), planted, strict=True)]
+    parts = {name: PartGrowth.of(values) for name, values in grew.items()}
+    return CauseResult(case, PartGrowth.of(planted), parts, PartGrowth.of(missed))
+
+
+def _growth(weights: Mapping[str, float], block: Times) -> float:
+    """Of a part, as a share of the plain step."""
+    return sum(weight * (block[PLANTED + arm] - block[arm]) for arm, weight in weights.items()) / block[WHOLE]

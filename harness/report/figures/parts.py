@@ -1,0 +1,107 @@
+"""Where a step's time goes: its parts stacked, a bar for each cell, with what hides behind them."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.explain import Explanation, PartName
+from harness.report.export.rows import ExportRow
+from harness.report.figures.artists import Axes, Patch
+from harness.report.figures.layout import BAR, bar_ends, bar_look, bar_parts, round_ticks, row_axes, x_axis
+from harness.report.figures.svg import Picture, picture, style
+from harness.report.words.text import listed, seconds, shortened, significant
+from harness.spec.cell import cell_names
+
+STACKED: Mapping[PartName, str] = {
+    "input": "waiting for input",
+    "dispatch": "dispatch",
+    "compute": "compute",
+    "contention": "contention",
+    "communication": "communication, waited for",
+    "update": "update",
+    "unexplained": "unexplained",
+}
+"""The parts in the order of a step, and their keys."""
+HIDDEN: PartName = "hidden"
+_HIDDEN_WORDS = "communication, hidden"
+_BELOW = BAR - 0.2
+"""What hides takes the lowest fifth of a row."""
+
+
+def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | None:
+    """A bar for each cell whose parts are known; None without any."""
+    shown = [found for found in explanations if found.parts and found.step_time_s]
+    if not shown:
+        return None
+    names = cell_names([found.cell for found in explanations])
+    labels = {row: shortened(names[found.cell.cell_id]) for row, found in enumerate(shown)}
+    hides = any(_ms(found, HIDDEN) > 0 for found in shown)
+    with style():
+        keys = [Patch(label=words, **bar_look(look)) for look, words in enumerate(STACKED.values())]
+        keys += [Patch(label=_HIDDEN_WORDS, **bar_look(len(STACKED)))] if hides else []
+        figure, (axes,) = row_axes(labels, len(shown), width=8.2, row=0.42, keys=keys, columns=4)
+        axes.set_xlim(0, 1.14 * max(1e3 * (found.step_time_s or 0.0) for found in shown))
+        x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "milliseconds of one step, mean over blocks")
+        _draw(axes, shown)
+    rows = [row for found in shown for row in _rows(found, names[found.cell.cell_id])]
+    words = _describe(shown, labels)
+    return picture(figure, name, "Where a step's time goes", words, _caption(shown, hides), rows)
+
+
+def _ms(found: Explanation, name: PartName) -> float:
+    """Of a part; 0 where it is not known."""
+    shares = {part.name: part.value for part in (*found.parts, *found.within)}
+    return 1e3 * shares.get(name, 0.0) * (found.step_time_s or 0.0)
+
+
+def _draw(axes: Axes, shown: Sequence[Explanation]) -> None:
+    """Part after part; what hides ends where what is waited for begins, under what it hides behind."""
+    left = [0.0] * len(shown)
+    for look, name in enumerate(STACKED):
+        ends = [start + max(0.0, _ms(found, name)) for start, found in zip(left, shown, strict=True)]
+        bar_parts(axes, look, zip(range(len(shown)), left, ends, strict=True))
+        if name == "communication":
+            begun = [max(0.0, at - max(0.0, _ms(found, HIDDEN))) for at, found in zip(left, shown, strict=True)]
+            hidden = list(zip(range(len(shown)), begun, left, strict=True))
+        left = ends
+    bar_parts(axes, len(STACKED), hidden, top=-_BELOW)
+    bar_ends(axes, left, [seconds(found.step_time_s) for found in shown])
+
+
+def _caption(shown: Sequence[Explanation], hides: bool) -> str:
+    parts = ["At the end of each bar the whole step. Intervals are in the table and in the CSV."]
+    if hides:
+        parts.append(
+            "The narrow strip is communication that costs nothing: what the sums take by themselves, less what the "
+            "step waits for them. It runs behind what is above it."
+        )
+    less = {part.name for found in shown for part in found.parts if part.value < 0}
+    if less:
+        parts.append(f"Not drawn where its estimate is below 0: {listed(sorted(less), most=7)}.")
+    return " ".join(parts)
+
+
+def _describe(shown: Sequence[Explanation], labels: Mapping[int, str]) -> str:
+    bars = []
+    for row, found in enumerate(shown):
+        shares = {part.name: part.value for part in (*found.parts, *found.within)}
+        told = [f"{words} {significant(100 * shares[name], 2)} %" for name, words in STACKED.items() if name in shares]
+        told += [f"{_HIDDEN_WORDS} {significant(100 * shares[HIDDEN], 2)} %"] if HIDDEN in shares else []
+        bars.append(f"{labels[row]}, a step of {seconds(found.step_time_s)}: {listed(told, most=9)}")
+    return f"Stacked bars of the parts of a step. {'; '.join(bars)}."
+
+
+def _rows(found: Explanation, label: str) -> list[ExportRow]:
+    step_s = found.step_time_s or 0.0
+    return [
+        {
+            "cell_id": found.cell.cell_id,
+            "cell": label,
+            "bound_by": found.bound_by,
+            "step_time_s": step_s,
+            "part": part.name,
+            "seconds": part.value * step_s,
+            "share": part.value,
+            "share_low": part.low,
+            "share_high": part.high,
+        }
+        for part in (*found.parts, *found.within)
+    ]

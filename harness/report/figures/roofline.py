@@ -1,0 +1,149 @@
+"""How far cells are from the machine's limits: FLOP/s against arithmetic intensity, below the roofs."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.limits import CellRate, Roof, roofs_of
+from harness.report.export.rows import ExportRow, interval_row
+from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
+from harness.report.figures.svg import DASHES, MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.limits import flops
+from harness.report.words.text import OWN_INTERVAL, listed, share, significant
+from harness.visible import printable
+
+_MOST_LOOKS = len(SERIES)
+_BESIDE = 4.0
+"""How far the axes go beyond what is drawn, as a factor."""
+_APART, _FEW_POWERS = 0.04, 4
+
+
+def roofline_figure(rates: Sequence[CellRate], name: str) -> Picture | None:
+    """Every cell of `rates`; None unless a roof is known."""
+    roofs = roofs_of(rates)
+    if not roofs:
+        return None
+    strategies = list(dict.fromkeys(_strategy(rate) for rate in rates))
+    looks = {strategy: min(look, _MOST_LOOKS - 1) for look, strategy in enumerate(strategies)}
+    with style():
+        rows = -(-(len(roofs) + len(set(looks.values()))) // 3)
+        figure = Figure(figsize=(8.2, 3.8 + 0.26 * rows), layout="constrained")
+        axes = figure.subplots()
+        _draw_roofs(axes, rates, roofs)
+        _draw_cells(axes, rates, looks)
+        _set_axes(axes, rates, roofs)
+        figure.legend(handles=_keys(roofs, looks), loc="outside lower center", ncols=3, fontsize=9)
+    title, words = "How far from the limit", _describe(rates, roofs)
+    return picture(figure, name, title, words, _caption(rates), [_row(rate) for rate in rates])
+
+
+def _strategy(rate: CellRate) -> str:
+    return str(rate.cell.trials.cell.get("strategy") or "none")
+
+
+def _edges(rates: Sequence[CellRate], roofs: Sequence[Roof]) -> tuple[float, float]:
+    """Where the axis of intensities begins and ends: the cells and the ridges of the roofs are within."""
+    found = [rate.intensity for rate in rates] + [roof.compute / roof.memory for roof in roofs]
+    return min(found) / _BESIDE, max(found) * _BESIDE
+
+
+def _draw_roofs(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) -> None:
+    low, high = _edges(rates, roofs)
+    for look, roof in enumerate(roofs):
+        xs = [low, roof.compute / roof.memory, high]
+        axes.plot(xs, [roof.at(x) for x in xs], color=MUTED, linestyle=DASHES[look % len(DASHES)], linewidth=1.3)
+
+
+def _draw_cells(axes: Axes, rates: Sequence[CellRate], looks: Mapping[str, int]) -> None:
+    for rate in rates:
+        look = looks[_strategy(rate)]
+        colour, of = SERIES[look], rate.rate
+        # a little to each side: strategies do the same work, so that their cells would lie on each other
+        at = rate.intensity * math.exp(_APART * (look - (len(looks) - 1) / 2))
+        if of.low is not None and of.high is not None:
+            axes.plot([at, at], [of.low, of.high], color=colour, linewidth=1.2)
+        face = PAPER if rate.cell.trials.unproved else colour
+        axes.plot([at], [of.value], color=colour, marker=MARKERS[look], markerfacecolor=face)
+
+
+def _set_axes(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    xs, lowest = _edges(rates, roofs), min(rate.rate.value for rate in rates)
+    ys = lowest / _BESIDE, 2 * max(roof.compute for roof in roofs)
+    axes.set_xlim(*xs)
+    axes.set_ylim(*ys)
+    axes.set_xticks(_ticks(*xs), [significant(tick, 1) for tick in _ticks(*xs)])
+    axes.set_yticks(_ticks(*ys), [flops(tick, 1) for tick in _ticks(*ys)])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+    axes.set_xlabel("arithmetic intensity: FLOP a byte of the step's products and convolutions")
+    axes.grid(axis="y")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between both; over several powers these alone."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= _FEW_POWERS else (1,)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def _keys(roofs: Sequence[Roof], looks: Mapping[str, int]) -> list[Line2D]:
+    lines = [
+        Line2D([], [], color=MUTED, linestyle=DASHES[look % len(DASHES)], label=_words(roof))
+        for look, roof in enumerate(roofs)
+    ]
+    named: dict[int, list[str]] = {}
+    for strategy, look in looks.items():
+        named.setdefault(look, []).append(strategy)
+    dots = [
+        Line2D([], [], color=SERIES[look], marker=MARKERS[look], linestyle="none", label=printable(listed(names)))
+        for look, names in named.items()
+    ]
+    return [*lines, *dots]
+
+
+def _words(roof: Roof) -> str:
+    return f"limit of {roof.place}, {roof.type}"
+
+
+def _caption(rates: Sequence[CellRate]) -> str:
+    parts = [
+        "A cell is to be held against the roof of the processors that it keeps busy: flat where their matrix products "
+        f"are the limit, slanted where memory is. Error bars are {OWN_INTERVAL}."
+    ]
+    if any(rate.cell.trials.unproved for rate in rates):
+        parts.append("A hollow mark is unproved: measured, but a fault could have gone unseen.")
+    return " ".join(parts)
+
+
+def _describe(rates: Sequence[CellRate], roofs: Sequence[Roof]) -> str:
+    lines = [
+        f"{_words(roof)}: {flops(roof.compute)} from {significant(roof.compute / roof.memory)} FLOP a byte on, below "
+        f"that {significant(roof.memory / 1e9)} GB/s"
+        for roof in roofs
+    ]
+    dots = [
+        f"{printable(rate.cell.label)}: {flops(rate.rate.value)} at {significant(rate.intensity)} FLOP a byte"
+        + ("" if rate.share is None else f", {share(rate.share)} of its limit")
+        for rate in rates
+    ]
+    return f"Roofline of FLOP/s by arithmetic intensity. {'; '.join(lines)}. {listed(dots, most=30)}."
+
+
+def _row(rate: CellRate) -> ExportRow:
+    roof, executed = rate.roof, rate.cell.trials.executed
+    return {
+        "cell_id": rate.cell.cell_id,
+        "cell": rate.cell.label,
+        "flops_per_step": executed.flops_per_step,
+        "bytes_per_step": executed.bytes_per_step,
+        "flop_per_byte": rate.intensity,
+        **interval_row("flop_per_s", rate.rate),
+        **interval_row("share_of_limit", rate.share),
+        "limit_on": roof and roof.place,
+        "limit_type": roof and roof.type,
+        "limit_flop_per_s": roof and roof.compute,
+        "limit_bytes_per_s": roof and roof.memory,
+        "roof_flop_per_s": roof and roof.at(rate.intensity),
+    }

@@ -1,0 +1,113 @@
+"""Planted causes: what counts as found and as wrongly named, and that instruments with one in them are not refused."""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.record.trial import Plant
+from tests.goals import load
+
+causes = load("causes")
+of = sys.modules["cause_cases"]
+ARMS = {
+    "whole": 1.0,
+    "no_input": 0.9,
+    "no_update": 0.95,
+    "forward_backward": 0.6,
+    "empty": 0.05,
+    "no_reduction": 0.8,
+    "alone": 0.5,
+}
+GROWS = {
+    "input": ("whole", "no_update", "no_reduction"),
+    "dispatch": tuple(ARMS),
+    "compute": tuple(arm for arm in ARMS if arm != "empty"),
+    "update": ("whole", "no_input", "no_reduction"),
+}
+"""The arms that hold something which is in a part."""
+
+
+def case(cause: str = "input_stall", share: float = 0.2, replicas: int = 2) -> object:
+    return of.CauseCase(cause, share, replicas, 0)
+
+
+def blocks(planted: float, *arms: str, noise: float = 0.004) -> list[dict[str, float]]:
+    """Steps of 10 ms, in which each of `arms` takes `planted` of it longer."""
+    chance, found = random.Random(1), []
+    for _ in range(5):
+        plain = {arm: 0.01 * (share + chance.gauss(0, noise)) for arm, share in ARMS.items()}
+        longer = {arm: 0.01 * (ARMS[arm] + planted * (arm in arms) + chance.gauss(0, noise)) for arm in ARMS}
+        found.append(plain | {of.PLANTED + arm: seconds for arm, seconds in longer.items()})
+    return found
+
+
+@pytest.mark.parametrize(("cause", "part"), list(of.CAUSES.items()))
+@pytest.mark.parametrize("replicas", of.REPLICAS)
+def test_a_cause_that_is_in_the_arms_of_its_part_is_found_and_nothing_else_is_named(
+    cause: str, part: str, replicas: int
+) -> None:
+    found = of.result_of(case(cause, replicas=replicas), blocks(0.2, *GROWS[part]), each=0.002)
+    assert found.found
+    assert found.seen
+    assert found.wrong == []
+    assert found.parts[part].value == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_cause_that_is_in_the_arms_of_another_part_is_wrongly_named() -> None:
+    found = of.result_of(case("slow_update"), blocks(0.2, *GROWS["compute"]), each=0.0)
+    assert (found.found, found.seen) == (False, False)
+    assert found.wrong == ["compute"]
+
+
+def test_what_no_arm_lacks_is_unexplained_and_that_names_nothing() -> None:
+    found = of.result_of(case("slow_update"), blocks(0.2, "whole", "no_input", "no_update", "no_reduction"), each=0.0)
+    assert found.wrong == []
+    assert not found.seen
+    assert found.parts["unexplained"].value == pytest.approx(0.2, abs=0.03)
+
+
+def test_nothing_planted_grows_by_nothing() -> None:
+    found = of.result_of(case(of.NOTHING, 0.0), blocks(0.0), each=0.0)
+    assert all(abs(part.value) < 0.02 for part in found.parts.values())
+
+
+def test_there_are_forty_judged_cases_of_every_cause_at_one_and_two_replicas() -> None:
+    every = of.cases()
+    assert len({one.key for one in every}) == len(every)
+    assert [of.CauseCase.of(one.key) for one in every] == every
+    judged = [one for one in every if one.share >= of.JUDGED]
+    assert len(judged) >= 40
+    assert {(one.cause, one.replicas, one.share) for one in judged} == {
+        (cause, replicas, share) for cause in of.CAUSES for replicas in (1, 2) for share in (0.1, 0.2)
+    }
+
+
+def test_what_was_measured_is_shown_with_its_limits_and_a_line_that_was_cut_off_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "causes.jsonl"
+    lacking = {"alone": "crashed: so"}
+    kept = {"key": "input_stall/0.2/2/0", "each": 0.002, "blocks": blocks(0.2, *GROWS["input"]), "lacking": lacking}
+    file.write_text(f"{json.dumps(kept)}\n" + '{"key": "slow_update/0.2')
+    causes.show(causes.read(file))
+    said = capsys.readouterr().out
+    assert "input_stall/0.2/2/0  5       +20" in said
+    assert "found within its interval 1 of 1 100% 3% – 100% at least 90 %" in " ".join(said.split())
+    assert "alone: crashed: so" in said
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("cause", ["device_work", "slow_update"])
+def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "SWEEP", {"window": 0.005, "windows": 3, "max_warmup": 0})
+    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=2000.0)
+    arms = ["whole", "no_update", "forward_backward", "alone"]
+    times, lacking = causes.measured(case(cause), 2, arms, plants)
+    assert lacking == {}
+    with_work = {"device_work": arms, "slow_update": ["whole"]}[cause]
+    for name in with_work:
+        assert all(block[of.PLANTED + name] > block[name] for block in times)

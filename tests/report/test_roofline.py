@@ -1,0 +1,162 @@
+"""How far cells are from what their machine can do at most: rates below roofs, in words, table, figure and page."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis import RunSummary, summarise
+from harness.analysis.limits import CellRate, cell_rates, roofs_of
+from harness.record.limits import LimitsRecord, keep_sheet
+from harness.record.manifest import RunManifest
+from harness.record.reading import load_run
+from harness.record.trial import TrialRecord
+from harness.report.comparison import Surface
+from harness.report.figures import Picture, roofline_figure
+from harness.report.kinds import PageRequest, presentation_of
+from harness.report.limits import rates_table, rates_words
+from harness.report.tables.sweep import ranking_table
+from harness.report.words.text import share
+from tests.comparisons import as_run, stored
+from tests.limits import MACHINE, limit, limits
+from tests.synthetic import make_cell, make_run
+
+FLOPS, BYTES = 4_000_000_000, 100_000_000
+"""Of a step: 40 FLOP for each byte."""
+
+
+def known(**changes: Any) -> LimitsRecord:
+    """One thread computes 64 GFLOP/s and moves 13 GB/s, all eight 400 GFLOP/s and 60 GB/s."""
+    memory = {"quantity": "memory", "type": "float64", "sizes": [2**24] * 3}
+    every = [limit(threads=8, rates=[4e11] * 3), limit(threads=8, rates=[6e10] * 3, **memory)]
+    return limits(limits=[limit(), limit(**memory, rates=[12e9, 13e9, 12.5e9]), *every], **changes)
+
+
+def counted(trial: TrialRecord, physical: int = 8, **work: int) -> TrialRecord:
+    executed = trial.executed.model_copy(update={"flops_per_step": FLOPS, "bytes_per_step": BYTES, **work})
+    resources = trial.resources.model_copy(update={"physical_devices": physical, "intra_op_threads": 1})
+    return trial.model_copy(update={"executed": executed, "resources": resources})
+
+
+def run(**changes: Any) -> tuple[RunManifest, list[TrialRecord]]:
+    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 8)]
+    made: tuple[RunManifest, list[TrialRecord]] = make_run(
+        cells, faults=False, change=lambda trial: counted(trial, **changes)
+    )
+    return made
+
+
+def rates(limits: LimitsRecord | None = None, **changes: Any) -> list[CellRate]:
+    summary: RunSummary = summarise(*run(**changes))
+    return cell_rates(summary.cells, limits or known())
+
+
+def test_a_cells_rate_is_its_operations_by_its_step_time_and_both_ends_change_places() -> None:
+    first = rates()[0]
+    step = first.cell.measured.step_time_s  # type: ignore[union-attr]
+    assert first.rate.value == pytest.approx(FLOPS / step.value)
+    assert first.rate.low == pytest.approx(FLOPS / step.high)  # type: ignore[operator]
+    assert first.intensity == 40
+
+
+def test_a_cell_is_held_against_as_many_threads_as_it_keeps_busy() -> None:
+    one, two, all_of_them = (rate.roof for rate in rates())
+    assert one is not None
+    assert two is not None
+    assert all_of_them is not None
+    assert (one.place, one.compute, one.memory) == ("1 thread", 64e9, 13e9)
+    assert (two.place, two.compute, two.memory) == ("2 threads", 128e9, 26e9)
+    assert (all_of_them.place, all_of_them.compute, all_of_them.memory) == ("8 threads", 4e11, 6e10)
+
+
+def test_replicas_that_share_a_processor_have_the_limit_of_what_there_is() -> None:
+    assert {rate.roof.place for rate in rates(physical=1) if rate.roof} == {"1 thread"}
+
+
+def test_between_one_thread_and_all_no_more_is_expected_than_all_can_do() -> None:
+    slow = known().model_copy(update={"limits": [*known().limits[:3], limit(
+        quantity="memory", type="float64", threads=8, rates=[15e9], sizes=[1], repetitions=[1])]})  # fmt: skip
+    [two] = [rate.roof for rate in rates(slow) if rate.roof and rate.roof.place == "2 threads"]
+    assert two.memory == 15e9
+
+
+def test_the_roof_is_memory_up_to_the_ridge_and_compute_from_there() -> None:
+    roof = roofs_of(rates())[0]
+    assert (roof.at(1), roof.at(1e6)) == (13e9, 64e9)
+    assert rates(bytes_per_step=FLOPS)[0].bound == "memory"
+    assert rates()[0].bound == "compute"
+
+
+@pytest.mark.parametrize("lacking", ["flops_per_step", "bytes_per_step"])
+def test_a_cell_whose_work_was_not_counted_is_on_no_roofline(lacking: str) -> None:
+    manifest, trials = run()
+    without = [
+        trial.model_copy(update={"executed": trial.executed.model_copy(update={lacking: None})}) for trial in trials
+    ]
+    assert cell_rates(summarise(manifest, without).cells, known()) == []
+
+
+def test_processes_elsewhere_and_types_that_were_not_measured_have_no_limit() -> None:
+    found = cell_rates(summarise(*run()).cells, known(), launcher="slurm")
+    assert [rate.share for rate in found] == [None] * 3
+    assert {row[3:5] for row in rates_table(found).rows} == {("–", "not measured")}
+    assert rates_words(found) == ""
+    assert roofline_figure(found, "fig") is None
+    double = limits(limits=[limit(type="float64")])
+    assert [rate.roof for rate in rates(double)] == [None] * 3
+
+
+def test_the_words_name_the_closest_and_the_furthest_cell() -> None:
+    words = rates_words(rates())
+    assert words.startswith("Closest to its limit: ")
+    assert ". Furthest from it: " in words
+    assert rates_words(rates()[:1]).startswith("none ×1 b32 comes to ")
+
+
+def figure() -> Picture:
+    made = roofline_figure(rates(), "fig")
+    assert made is not None
+    return made
+
+
+def test_the_figure_tells_every_roof_and_every_cell_in_words() -> None:
+    text = figure().description
+    assert "limit of 1 thread, float32: 64.0 GFLOP/s from 4.92 FLOP a byte on, below that 13.0 GB/s" in text
+    for rate in rates():
+        assert f"{rate.cell.label}: " in text
+    assert text.count("FLOP a byte,") == 3
+
+
+def test_the_figures_csv_has_work_rate_share_and_limits_of_each_cell() -> None:
+    first = figure().data[0]
+    assert (first["flops_per_step"], first["bytes_per_step"], first["flop_per_byte"]) == (FLOPS, BYTES, 40)
+    assert first["share_of_limit"] == pytest.approx(first["flop_per_s"] / first["limit_flop_per_s"])
+    assert first["share_of_limit_low"] < first["share_of_limit"] < first["share_of_limit_high"]
+    assert first["roof_flop_per_s"] == 64e9
+
+
+def test_limits_of_the_machine_are_found_beside_the_run_for_page_and_terminal(tmp_path: Path) -> None:
+    manifest, trials = run()
+    kept = stored(as_run(manifest, trials, manifest.run_id, {"machine.id": MACHINE}), tmp_path)
+    made = load_run(kept)
+    kind, page = presentation_of(made.manifest), tmp_path / "page.html"
+    kind.write_page(made, PageRequest(page, tmp_path))
+    assert "Roofline of FLOP/s" not in page.read_text()
+    assert "How far from the limit" not in kind.text(made, tmp_path, Surface(width=160))
+    keep_sheet(tmp_path, known())
+    kind.write_page(made, PageRequest(page, tmp_path))
+    text = page.read_text()
+    assert text.index("Closest to its limit: ") < text.index("Roofline of FLOP/s")
+    assert "the compute limit" in kind.text(made, tmp_path, Surface(width=160))
+    assert "of the limit" in kind.text(made, tmp_path, Surface(width=60))
+
+
+def test_the_ranking_has_a_column_of_shares_where_limits_are_known() -> None:
+    summary = summarise(*run())
+    [work] = summary.workloads
+    found = cell_rates(work.cells, known())
+    table = ranking_table(work, summary.noise, rates=found)
+    assert table.columns[-1].name == "of the limit"
+    shares = {rate.cell.label: share(rate.share) for rate in found if rate.share}
+    assert {row[1]: row[-1] for row in table.rows} == shares
+    assert len(ranking_table(work, summary.noise).columns) == len(table.columns) - 1
