@@ -57,11 +57,11 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "4b4f546b661b949f",
-    "csv": "389f557c47c28a5b",
+    "cells": "cb52453a1521d3f0",
+    "csv": "f56e72cd39f25b9c",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "69b8df4f75cfbf25",
+    "json": "05dc138fab141541",
     "markdown": "1ab1dc272962cc12",
     "pytest-benchmark": "d596fbdcdc627004",
     "windows": "a563990e49ae2ea0",
