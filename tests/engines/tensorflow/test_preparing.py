@@ -19,6 +19,7 @@ MODULE = """
     import numpy as np
     import tensorflow as tf
 
+    LEFT = iter([(np.float32(1), np.int64(0))] * 3)
     from_slices = tf.data.Dataset.from_tensor_slices
 
     def pairs(kind):
@@ -44,9 +45,8 @@ MODULE = """
         return uncounted().take(0)
 
     def ends():
-        left = iter([(np.float32(1), np.int64(0))] * 3)
         spec = (tf.TensorSpec((), tf.float32), tf.TensorSpec((), tf.int64))
-        return tf.data.Dataset.from_generator(lambda: left, output_signature=spec)
+        return tf.data.Dataset.from_generator(lambda: LEFT, output_signature=spec)
 """
 Prepared = Callable[[str], tuple[Features, Path]]
 
