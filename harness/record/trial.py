@@ -113,6 +113,9 @@ class Executed(RecordModel):
     input: list[str] = []
     """The stages of the input pipeline as it was built, from the source to the consumer, which the traced program does
     not hold: `Shuffle(1797)`, `Prefetch(2)`. What TensorFlow's strategies put behind it is not among them."""
+    optimizer: str = ""
+    """The optimizer as it was built, whose constants the traced program need not hold: `SGD(learning_rate=0.01)`. Empty
+    of other engines and of earlier records."""
     arithmetic: str = ""
     """Of `float32` on GPUs: `tf32` where they multiply in fewer bits, as TensorFlow lets those that can, else
     `float32`. Empty of every other precision and device, and of earlier records."""
@@ -122,8 +125,10 @@ class Executed(RecordModel):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written = without_empty(without_empty(write(self), "arithmetic"), "flops_per_step")
-        return without_empty(without_empty(written, "engine"), "unlike")
+        written: dict[str, Any] = write(self)
+        for key in ("arithmetic", "optimizer", "flops_per_step", "engine", "unlike"):
+            written = without_empty(written, key)
+        return written
 
 
 class Resources(RecordModel):

@@ -66,6 +66,7 @@ INPUT = ("executed.input",)
 PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
+WITH_PARAMETERS = ("", calls.PATTERN)
 OWN_MODEL = ("keras:NAME, package.module:function", rf"{registry.OWN}|{calls.PATTERN}")
 PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
 PLACES = r"(tfrecord|folder):[^,\n]+"
@@ -190,8 +191,11 @@ class Axes(BaseModel):
         shown_by=("executed.xla_clusters",),
     )] = False
     optimizer: Annotated[str, Axis(
-        help="{names}", asked=("adam",), choices="optimizers", depth=0, later=False, in_program=True,
-        apart="another optimizer computes another update", label=left_out, tried=("adam", "sgd"), shown_by=PROGRAM,
+        help="{names}; with parameters, such as adamw(learning_rate=0.01,clipnorm=1); a compiled model of your own has "
+        "its own", asked=("adam",), choices="optimizers", own=WITH_PARAMETERS,
+        spelling=Spelling(calls.split_values, ",".join), depth=0, later=False, in_program=True,
+        apart="another optimizer computes another update", label=left_out, tried=("adam", "sgd"),
+        shown_by=("executed.optimizer", *PROGRAM),
     )] = "adam"
     loop: Annotated[str, Axis(
         help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),

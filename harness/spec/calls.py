@@ -1,4 +1,4 @@
-"""Names with parameters, as a key of a spec takes them: `transformer(layers=2,width=64)`."""
+"""Names with parameters, as a key of a spec takes them: `transformer(layers=2,width=64)`, `adamw(clipnorm=1)`."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,11 @@ PATTERN = r"\w+\([^()]*\)"
 """What is a name with parameters, right or wrong."""
 MOST = 2**24
 """No parameter is larger: what is made of several must still be countable."""
+ParameterValue = int | float
+"""What a parameter is. One whose default is an int takes whole numbers; a default of 0 says that it may be 0, too."""
 _PART = re.compile(r"\s*,\s*(?![^()]*\))")
 """A comma that stands in no parentheses."""
+_DECIMAL = re.compile(r"([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
 
 def split_values(text: str) -> list[str]:
@@ -24,36 +27,51 @@ def name_of(text: str) -> str:
     return text.partition("(")[0].strip() if text.endswith(")") else text
 
 
-def parameters_of(key: str, text: str, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """The parameters that `text`, a value of `key`, gives, in the order of `sizes` and without its defaults.
+def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -> Mapping[str, ParameterValue]:
+    """The parameters that `text`, a value of `key`, gives, in the order of `defaults` and without those that are at it.
 
-    `sizes` has each parameter that the name takes, with its default. Raises UsageError, one line that names the
+    `defaults` has each parameter that the name takes, with its default. Raises UsageError, one line that names the
     parameter and what it takes.
     """
     name = name_of(text)
     if name == text:
         return MappingProxyType({})
-    if not sizes:
+    if not defaults:
         raise UsageError(f"{key}: given {text!r}, but '{name}' takes no parameters")
-    given: dict[str, int] = {}
+    given: dict[str, ParameterValue] = {}
     for part in text.strip()[:-1].partition("(")[2].split(","):
         parameter, _, value = (piece.strip() for piece in part.partition("="))
-        if parameter not in sizes:
-            takes = ", ".join(f"{size}={default}" for size, default in sizes.items())
+        if parameter not in defaults:
+            takes = ", ".join(f"{known}={default}" for known, default in defaults.items())
             raise UsageError(
                 f"{key}: given {text!r}: '{name}' has no parameter {parameter!r}, expected some of {takes}"
-                + nearest(parameter, sizes)
+                + nearest(parameter, defaults)
             )
         if parameter in given:
             raise UsageError(f"{key}: given {text!r}: '{parameter}' is there twice")
-        if not re.fullmatch(r"[0-9]{1,8}", value) or not 1 <= int(value) <= MOST:
-            raise UsageError(
-                f"{key}: given {text!r}: {parameter}: given {value!r}, expected a whole number from 1 to {MOST}"
-            )
-        given[parameter] = int(value)
-    return MappingProxyType({size: given[size] for size in sizes if given.get(size, sizes[size]) != sizes[size]})
+        try:
+            given[parameter] = _number_of(value, defaults[parameter])
+        except UsageError as error:
+            raise UsageError(f"{key}: given {text!r}: {parameter}: given {value!r}, {error}") from None
+    return MappingProxyType(
+        {known: given[known] for known in defaults if given.get(known, defaults[known]) != defaults[known]}
+    )
 
 
-def text_of(name: str, parameters: Mapping[str, int]) -> str:
+def _number_of(text: str, default: ParameterValue) -> ParameterValue:
+    """The number that a parameter with this default is given; UsageError with what is expected of it."""
+    if isinstance(default, int):
+        least = min(1, default)
+        if re.fullmatch(r"[0-9]{1,8}", text) and least <= int(text) <= MOST:
+            return int(text)
+        raise UsageError(f"expected a whole number from {least} to {MOST}")
+    if _DECIMAL.fullmatch(text):
+        number = float(text)
+        if (number > 0 or number == default) and number <= MOST:
+            return number
+    raise UsageError(f"expected a number {'from 0' if default == 0 else 'above 0'} to {MOST}")
+
+
+def text_of(name: str, parameters: Mapping[str, ParameterValue]) -> str:
     """The one spelling of a name with these parameters: those that are not at their defaults, in the name's order."""
     return f"{name}({','.join(f'{key}={value}' for key, value in parameters.items())})" if parameters else name

@@ -99,8 +99,12 @@ def _may_be_built(_name: str) -> str | None:
     return None
 
 
-def _without_sizes(name: str) -> str:
+def _model_without_sizes(name: str) -> str:
     return calls.text_of(calls.name_of(name), calls.parameters_of("model", name, {}))
+
+
+def _optimizer_without_parameters(name: str) -> str:
+    return calls.text_of(calls.name_of(name), calls.parameters_of("optimizer", name, {}))
 
 
 @dataclass(frozen=True)
@@ -127,5 +131,7 @@ class Catalogue:
     """What a model takes and is counted in."""
     data_gives: Callable[[str], str] = _anything
     """The kind of a data set's examples; `anything` fits every model."""
-    model_text: Callable[[str], str] = _without_sizes
+    model_text: Callable[[str], str] = _model_without_sizes
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
+    optimizer_text: Callable[[str], str] = _optimizer_without_parameters
+    """The one spelling of an optimizer with parameters, `adamw(clipnorm=1.0)`; UsageError where it takes none such."""

@@ -55,8 +55,9 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
         )
     sweep = _with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
-    models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked("model"))
-    sweep = sweep.model_copy(update={"model": list(models)})
+    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text}
+    spelt = {key: list(dict.fromkeys(text(name) for name in sweep.asked(key))) for key, text in texts.items()}
+    sweep = sweep.model_copy(update=spelt)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
     asked, left_out = _sorted_out(_trainings(sweep, catalogue))

@@ -22,10 +22,10 @@ SYNC_SAMPLES = 5
 PILOT_WINDOWS = 3
 """So many windows of at least half the length asked for tell K: shorter ones are those of a cold step."""
 WAITING = 0.1
-"""Where a step after a pause is shorter by more than this share than one among others, batches were made in the pause:
-steps wait for their input."""
-FILLING = 1.2
-"""The pause is so many times as long as the batches that can be made in it take, where the steps wait for them."""
+"""Where a step after another trial's turn is shorter by more than this share than one in a row, batches were made in
+that turn: steps wait for their input."""
+PROBES = 3
+"""So many turns tell whether steps wait for their input, where the first says so: one alone may be chance."""
 NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
@@ -41,8 +41,8 @@ class Clock:
     caches, and workers that wait for one that proves begin together again.
 
     As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
-    nothing. Where steps wait for their input, so many steps that nobody times come before each window: what is timed is
-    the input's own pace.
+    nothing. So many steps come before the first window, and where they are faster than those of the pilot, before each:
+    what is timed is the input's own pace.
     """
 
     def __init__(
@@ -68,12 +68,17 @@ class Clock:
         self._tracer = tracer
         self._prove = prove
         self._tracing = self._finished = False
-        self._warming = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
-        self._untimed = 0
-        """Steps that nobody times before the window whose turn it is."""
-        self._paused = False
-        """Whether what is timed is steps after a pause."""
+        self._untimed: list[int] = []
+        """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
+        self._probing = False
+        """Whether the first of them tell if steps wait for their input."""
+        self._after_others = 0.0
+        """Seconds that each of those took, where this turn has some."""
+        self._waiting: list[float] = []
+        """What they told: the share of a step in a row by which one after another's turn was shorter."""
+        self._in_turn = False
+        """Whether the window whose turn it is is still to come."""
         self._proving_s = 0.0
         self._steps = self._issued = 1
         self._piloting = self._announced = False
@@ -92,7 +97,7 @@ class Clock:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
         if self._finished:
             return 0
-        if self.scheduled >= self._gate_steps and not self._piloting and not self._warmed():
+        if self.scheduled >= self._gate_steps and not self._piloting and not self._in_turn:
             if not self._announced:  # here, since a loop may do something else between the gate and the pilot
                 self._announced = True
                 self._channel.send(Report(set_up=True))
@@ -102,8 +107,7 @@ class Clock:
                 return self._after_the_last_window()
             self._begin(turn)
         self._wall, self._cpu = time.perf_counter(), time.process_time()
-        if not self._paused:
-            self._issued = self._untimed if self._warming else self._steps
+        self._issued = self._untimed[0] if self._untimed else self._steps
         return self._issued
 
     def end(self, loss: SupportsFloat) -> None:
@@ -118,14 +122,19 @@ class Clock:
         cpu = time.process_time() - self._cpu
         self.scheduled += self._issued
         self.losses.append(float(loss))
-        if self._warming:
+        if self._untimed:
+            del self._untimed[0]
+            if self._probing:
+                self._probe(self._agree(wall) / self._issued)
             return
         if self.scheduled <= self._gate_steps:
             self._gate(self.scheduled)
         elif self._piloting:
             self._pilot(wall)
         else:
+            self._learn(wall)
             self._report(wall, cpu)
+            self._in_turn = False
         self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
 
     def _begin(self, turn: Turn) -> None:
@@ -133,21 +142,38 @@ class Clock:
         now, cpu = time.perf_counter(), time.process_time()
         self._waited += now - self._idle_since
         self._waited_cpu += cpu - self._idle_cpu_since
-        self._piloting = turn.do == "pilot"
+        self._piloting, self._in_turn = turn.do == "pilot", turn.do == "window"
         self._round = turn.round
         self._steps = turn.steps or self._steps
         self._proving_s = 0.0
-        self._untimed = 0 if self._piloting else self._lead
+        if self._piloting:
+            return
+        self._untimed = [self._lead] if self._lead else []
         if turn.prove and self._prove is not None:
             self._prove()
             self._proving_s = time.perf_counter() - now
-            self._untimed = max(self._steps, self._untimed)
-        self._warming = self._untimed > 0
+            self._untimed = [max(self._steps, self._lead)]
+        elif self._ahead and (not self._waiting or (self._lead and len(self._waiting) < PROBES)):
+            self._untimed, self._probing = [self._ahead], True
 
-    def _warmed(self) -> bool:
-        """Whether the steps that nobody times are just done, so that those of the turn are next."""
-        warmed, self._warming = self._warming, False
-        return warmed
+    def _probe(self, pace: float) -> None:
+        """Steps after another's turn took `pace` seconds each. Until a window is beside them they are held against the
+        pilot."""
+        self._probing, self._after_others = False, pace
+        if not self._waiting:
+            self._lead = self._needed(1 - pace / statistics.median(self._paces[-PILOT_WINDOWS:]))
+        if self._lead > self._ahead:
+            self._untimed = [self._lead - self._ahead]
+
+    def _learn(self, wall: float) -> None:
+        """Whether steps wait for their input, where the window that took `wall` seconds comes after a probe."""
+        if self._after_others:
+            self._waiting.append(1 - self._after_others * self._steps / self._agree(wall))
+            self._lead, self._after_others = self._needed(statistics.median(self._waiting)), 0.0
+
+    def _needed(self, waiting: float) -> int:
+        """Steps after which no batch waits any more: while they use up what is ready, more is made."""
+        return math.ceil(self._ahead / waiting) if waiting > WAITING else 0
 
     def _after_the_last_window(self) -> int:
         self._finished = True
@@ -166,10 +192,6 @@ class Clock:
         trial that is set up meanwhile) would make every window of the run too long (seen: nine times as long).
         """
         wall = self._agree(wall)
-        if self._paused:
-            self._paused = False
-            self._choose(wall / self._issued)
-            return
         if not self._paces:
             self._ahead = self._ahead_of_pilot()
         self._paces.append(wall / self._steps)
@@ -177,27 +199,17 @@ class Clock:
             self._steps *= 2
             return
         self._long_enough += self.scheduled > self._gate_steps + 2 * self._ahead  # what was ready at first is used up
-        if self._long_enough < PILOT_WINDOWS:
-            return
-        if not self._ahead:
-            self._choose(math.inf)
-            return
-        self._paused, self._issued = True, self._ahead
-        time.sleep(self._agree(FILLING * self._ahead * self._pace_in_a_row))
+        if self._long_enough == PILOT_WINDOWS:
+            self._choose()
 
-    @property
-    def _pace_in_a_row(self) -> float:
-        """Seconds a step of the last windows of the pilot."""
-        return statistics.median(self._paces[-PILOT_WINDOWS:])
-
-    def _choose(self, after_pause: float) -> None:
-        """K, and whether steps of which one took so long after a pause wait for their input: while they use up what is
-        ready, more is made."""
-        waiting = 1 - after_pause / self._pace_in_a_row
-        if waiting > WAITING:
-            self._lead, self._paces = math.ceil(self._ahead / waiting), self._paces[-PILOT_WINDOWS:]
+    def _choose(self) -> None:
+        """K, from windows for which no batch waited."""
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
-        sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), min(self._paces)
+        sync, least, pace = (
+            self._agree(statistics.median(syncs)),
+            self._agree(min(syncs)),
+            min(self._paces[-PILOT_WINDOWS:]),
+        )
         needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
         self._steps = math.ceil(needed / pace)
         self._piloting = False

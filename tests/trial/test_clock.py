@@ -176,6 +176,7 @@ class Fed(Bench):
         super().__init__(step_s)
         self.now = self.made = 0.0
         self.ready, self.ahead, self.batch_s = 0.0, ahead, batch_s
+        self.slowed = 1.0
         monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(clock.time, "sleep", self.passes)
         self.clock._ahead_of_pilot = lambda: ahead
@@ -194,9 +195,9 @@ class Fed(Bench):
                 if self.ready < 1:
                     self.passes((1 - self.ready) * self.batch_s)
                 self.ready -= 1
-                self.passes(self.step_s)
+                self.passes(self.step_s * (self.slowed if self.clock._piloting else 1))
             self.clock.end(1.5)
-            if self.clock._announced and not (self.clock._piloting or self.clock._warming):
+            if self.clock._announced and not (self.clock._piloting or self.clock._in_turn):
                 self.passes(others_s)
         windows = [report.window for report in self.reports() if report.window]
         return [window.seconds / window.steps for window in windows]
@@ -214,6 +215,14 @@ def test_batches_that_were_made_in_anothers_turn_make_no_window_faster(
 def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
     assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
+    assert bench.clock._lead == 0
+
+
+def test_a_pilot_that_something_slowed_does_not_make_every_later_window_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
+    bench.slowed = 1.5
+    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
+    assert len(bench.clock._waiting) == 1
     assert bench.clock._lead == 0
 
 

@@ -5,7 +5,7 @@ from harness.engines.tensorflow.data import data_gives, sources, unknown
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, workloads
+from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, optimizer_text, workloads
 from harness.engines.tensorflow.workloads import unknown as unknown_model
 from harness.spec.catalogue import Catalogue
 
@@ -25,6 +25,7 @@ def load_catalogue() -> Catalogue:
         data_fault=unknown,
         model_fault=unknown_model,
         model_text=model_text,
+        optimizer_text=optimizer_text,
         model_traits=model_traits,
         data_gives=data_gives,
     )

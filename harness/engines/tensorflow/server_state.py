@@ -83,6 +83,9 @@ class FusedOptimizer:
     """TensorFlow's fused kernel of Adam or gradient descent, with the configuration of a Keras optimizer."""
 
     def __init__(self, place: Placing, optimizer: Any, model: StatelessModel) -> None:
+        _must_have_a_kernel(optimizer)
+        self.configured = optimizer
+        """The Keras optimizer, whose own variables nobody updates."""
         beside = _weights_of_slots(optimizer, model)
         self.variables = [place(v, beside.get(id(v))) for v in optimizer.variables]
         by_id = {id(v): sharded for v, sharded in zip(optimizer.variables, self.variables, strict=True)}
@@ -135,22 +138,30 @@ def _weights_of_slots(optimizer: Any, model: StatelessModel) -> dict[int, Sharde
 
 
 def _rule(optimizer: Any, by_id: dict[int, ShardedVariable]) -> Any:
-    """The kernel for `optimizer`: (weight's position, shard's number, shard, gradient, rate, count) -> its op.
-
-    Raises Unsupported for an optimizer that TensorFlow has no locked kernel for with the same arithmetic.
-    """
+    """The kernel for `optimizer`: (weight's position, shard's number, shard, gradient, rate, count) -> its op."""
     import keras
 
-    kind = type(optimizer)
-    plain = not any(getattr(optimizer, name, None) for name in ("clipnorm", "clipvalue", "global_clipnorm", "use_ema"))
-    if plain and not optimizer.weight_decay and not getattr(optimizer, "amsgrad", False):
-        if kind is keras.optimizers.Adam:
-            return _adam(optimizer, by_id)
-        if kind is keras.optimizers.SGD:
-            return _sgd(optimizer, by_id)
+    return (_adam if type(optimizer) is keras.optimizers.Adam else _sgd)(optimizer, by_id)
+
+
+_WITHOUT = (
+    "clipnorm", "clipvalue", "global_clipnorm", "use_ema", "weight_decay", "amsgrad", "gradient_accumulation_steps"
+)  # fmt: skip
+"""Of a Keras optimizer, what the kernels do not have."""
+
+
+def _must_have_a_kernel(optimizer: Any) -> None:
+    """Raises Unsupported for an optimizer that TensorFlow has no locked kernel for with the same arithmetic."""
+    import keras
+
+    schedule = isinstance(optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
+    kernel = type(optimizer) in (keras.optimizers.Adam, keras.optimizers.SGD)
+    if kernel and not schedule and not any(getattr(optimizer, name, None) for name in _WITHOUT):
+        return
     raise Unsupported(
-        f"optimizer: there is no locked kernel for {kind.__name__} as it is configured, only for Adam and SGD without "
-        "clipping, decay and averages; --updates keras runs it, and shows what it loses"
+        f"optimizer: there is no locked kernel for {type(optimizer).__name__} as it is configured, only for Adam and "
+        "SGD without clipping, decay, schedules, accumulation and averages; parameter_server with --updates keras runs "
+        "it, and shows what it loses"
     )
 
 

@@ -11,11 +11,12 @@ from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
 from harness.engines.tensorflow.reference import arithmetic_of, continue_reference, run_reference
 from harness.engines.tensorflow.reference.others import must_not_need_others
-from harness.engines.tensorflow.server_state import StatelessModel
+from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
 from harness.engines.tensorflow.training import build, own_training
+from harness.engines.tensorflow.workloads import built_text
 from harness.errors import Unprovable
 from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
@@ -136,8 +137,11 @@ class TensorFlowTrainer:
         return self._training.agree
 
     def executed(self) -> Executed:
-        """What the traced program holds, and what it does not: the stages of the input, and the arithmetic."""
-        found = {"input": self._training.input, "arithmetic": self._arithmetic()}
+        """What the traced program holds, and what it does not: the stages of the input, the optimizer's constants, and
+        the arithmetic."""
+        made = self._training.optimizer
+        optimizer = built_text(made.configured if isinstance(made, FusedOptimizer) else made)
+        found = {"input": self._training.input, "arithmetic": self._arithmetic(), "optimizer": optimizer}
         return self._loop.executed().model_copy(update=found)
 
     def _arithmetic(self) -> str:

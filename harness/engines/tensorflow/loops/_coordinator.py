@@ -159,6 +159,12 @@ def _keras_update(training: "Training") -> Any:
             "--updates locked"
         )
 
+    if optimizer.gradient_accumulation_steps:
+        raise Unsupported(
+            "optimizer: gradient_accumulation_steps under updates 'keras': workers that wait for nobody add to one "
+            "another's sums, and what an update was made of cannot be told"
+        )
+
     gradients_of = share_gradients(training, model, optimizer)
 
     def replica(x: Any, y: Any) -> Any:

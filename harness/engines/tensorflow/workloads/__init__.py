@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.engines.tensorflow.workloads.applications import PREFIX, application, unknown
 from harness.engines.tensorflow.workloads.base import Vocabulary, Workload
 from harness.engines.tensorflow.workloads.loss import check_targets, loss_of
-from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, optimizer_of
+from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, built_text, optimizer_of, optimizer_text
 from harness.engines.tensorflow.workloads.own import own_workload
 from harness.engines.tensorflow.workloads.shapes import shapes_of
 from harness.errors import UsageError, not_one_of
@@ -19,12 +19,14 @@ __all__ = [
     "OPTIMIZERS",
     "Vocabulary",
     "Workload",
+    "built_text",
     "check_targets",
     "load_workload",
     "loss_of",
     "model_text",
     "model_traits",
     "optimizer_of",
+    "optimizer_text",
     "shapes_of",
     "unknown",
     "workloads",

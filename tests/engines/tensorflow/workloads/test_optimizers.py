@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.workloads import OPTIMIZERS, optimizer_of
+from harness.engines.tensorflow.workloads import OPTIMIZERS, built_text, optimizer_of, optimizer_text
 from harness.errors import UsageError
 
 
@@ -25,8 +25,78 @@ def test_each_name_gives_the_slots_it_promises(model: Any, name: str, slots: int
 
 
 def test_an_unknown_name_is_a_usage_error(model: Any) -> None:
-    with pytest.raises(UsageError, match=r"^optimizer: 'adamm' is not one of adam, sgd, momentum; did you mean 'adam'"):
+    with pytest.raises(UsageError, match=r"^optimizer: 'adamm' is not one of adam, sgd, .*; did you mean 'adam"):
         optimizer_of(model, "adamm")
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_without_parameters_each_is_what_keras_makes_of_its_class(model: Any, name: str) -> None:
+    import keras
+
+    made = optimizer_of(model, name)
+    other = {"sgd": 0.01, "momentum": 0.01, "adadelta": 1.0}.get(name, 1e-3)
+    more = {"momentum": 0.9} if name == "momentum" else {}
+    assert built_text(made) == built_text(type(made)(other, **more))
+    assert optimizer_text(name) == name
+    assert isinstance(made, keras.optimizers.Optimizer)
+
+
+@pytest.mark.parametrize(
+    ("text", "built"),
+    [
+        (
+            "adam(clipnorm=1,beta_1=.5)",
+            "Adam(learning_rate=0.001, clipnorm=1, beta_1=0.5, beta_2=0.999, epsilon=1e-07)",
+        ),
+        ("sgd(learning_rate=1e-1, weight_decay=.5)", "SGD(learning_rate=0.1, weight_decay=0.5)"),
+        ("momentum(momentum=0.5)", "SGD(learning_rate=0.01, momentum=0.5)"),
+        ("sgd(gradient_accumulation_steps=4)", "SGD(learning_rate=0.01, gradient_accumulation_steps=4)"),
+        ("sgd(ema_momentum=0.9)", "SGD(learning_rate=0.01, use_ema=True, ema_momentum=0.9)"),
+        (
+            "sgd(decay_steps=9)",
+            "SGD(learning_rate=CosineDecay(initial_learning_rate=0.01, decay_steps=9, alpha=0.1))",
+        ),
+    ],
+)
+def test_what_stands_in_parentheses_is_what_keras_is_given(model: Any, text: str, built: str) -> None:
+    assert built_text(optimizer_of(model, text)) == built
+
+
+@pytest.mark.parametrize(
+    ("text", "spelt"),
+    [
+        ("adam(learning_rate=0.001)", "adam"),
+        ("adam( clipnorm = 1 )", "adam(clipnorm=1.0)"),
+        ("adam(clipnorm=1,learning_rate=1E-2)", "adam(learning_rate=0.01,clipnorm=1.0)"),
+        ("adamw(weight_decay=.0040)", "adamw"),
+    ],
+)
+def test_equal_parameters_have_one_spelling(text: str, spelt: str) -> None:
+    assert optimizer_text(text) == optimizer_text(spelt) == spelt
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("adam(rate=1)", "'adam' has no parameter 'rate', expected some of learning_rate=0.001, weight_decay=0.0, "),
+        ("adam(learning_rate=0)", "learning_rate: given '0', expected a number above 0 to 16777216"),
+        ("adam(learning_rate=-1)", "learning_rate: given '-1', expected a number above 0"),
+        ("adam(learning_rate=nan)", "learning_rate: given 'nan', expected a number above 0"),
+        ("adam(learning_rate=.)", "learning_rate: given '.', expected a number above 0"),
+        ("adam(clipnorm=1e99)", "clipnorm: given '1e99', expected a number from 0 to 16777216"),
+        ("adam(gradient_accumulation_steps=0)", "expected a whole number from 1 to 16777216"),
+        ("adam(gradient_accumulation_steps=1.5)", "given '1.5', expected a whole number from 1 to 16777216"),
+        ("adam(decay_steps=-1)", "given '-1', expected a whole number from 0 to 16777216"),
+        ("adam(clipnorm=1,clipvalue=1)", "clipnorm and clipvalue together, expected one of them"),
+        ("adamm(clipnorm=1)", "'adamm' is not one of adam, sgd, "),
+    ],
+)
+def test_what_an_optimizer_does_not_take_is_bad_usage_in_one_line(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        optimizer_text(text)
+    assert str(raised.value).startswith("optimizer: ")
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_compiled_model_brings_its_own_fresh(model: Any) -> None:

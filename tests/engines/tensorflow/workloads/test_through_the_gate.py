@@ -29,6 +29,8 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("bert(layers=1)", "text", "adam"),
         ("recommender", "synthetic", "adam"),
         ("mlp", "breast_cancer", "sgd"),
+        ("mlp", "breast_cancer", "lamb(clipnorm=1,weight_decay=0.01)"),
+        ("mlp", "breast_cancer", "muon(learning_rate=0.01,decay_steps=1000)"),
     ],
 )
 def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str, optimizer: str) -> None:

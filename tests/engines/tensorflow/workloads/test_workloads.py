@@ -27,7 +27,7 @@ def inputs_of(workload: Workload) -> Any:
 def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
     script = (
         "import sys, harness.engines.tensorflow.workloads as w; "
-        "assert len(w.workloads()) >= 4; assert len(w.OPTIMIZERS) == 3; "
+        "assert len(w.workloads()) >= 4; assert len(w.OPTIMIZERS) >= 3; "
         "heavy = {'tensorflow', 'keras', 'numpy', 'tensorflow_datasets'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
