@@ -20,7 +20,7 @@ HELP = (
 )
 EXAMPLES = (
     "Examples: harness prepare photographs:5000 prepared/photographs\n\n"
-    "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 8"
+    "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 2"
 )
 WAYS, COMPRESSIONS = ("local", "dask", "beam"), ("none", "gzip", "zlib")
 

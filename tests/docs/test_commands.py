@@ -45,8 +45,9 @@ BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harn
 """What may stand before a command of ours: a variable for it, or what gives it nodes."""
 COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
-ELSEWHERE = ("--resume", "--engine benchmarks.")
-"""What goes on with a run, and what an engine of one's own trains: `test_extending.py` runs that."""
+ELSEWHERE = ("--resume", "--engine benchmarks.", "--data tfrecord:", '--data "tfrecord:')
+"""What goes on with a run, what an engine of one's own trains, and what files are read for: `test_extending.py` and
+`test_prepare.py` run these."""
 READERS = ("my_package", "promises")
 """Packages and modules that the reader is to have; `test_gate.py` runs what the page of the gate says of the second."""
 SWEEPS = [

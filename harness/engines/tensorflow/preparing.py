@@ -26,6 +26,8 @@ LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "floa
 """Types of numbers that an example has a list for; others are kept as bytes."""
 RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
 NAMES = {"images": "image", "text": "tokens", "table": "row", "own": "input"}
+IMAGES = (b"\xff\xd8\xff", b"\x89PNG")
+"""How their files begin; whether the rest can be decoded shows when they are read."""
 TURNS = 5
 """Of each way of reading, in turns."""
 TURN_S = 0.3
@@ -106,16 +108,16 @@ def _write(source: Source, data_dir: Path, target: Path, features: Features, gro
         while position < plan.first:  # of files that are whole already
             next(examples)
             position += 1
-        _write_file(target, features, plan, examples)
+        _write_file(target, features, plan, examples, source)
         position += plan.examples
 
 
-def _write_file(target: Path, features: Features, plan: ShardPlan, examples: Iterator[Any]) -> None:
+def _write_file(target: Path, features: Features, plan: ShardPlan, examples: Iterator[Any], source: Source) -> None:
     """One file, whole or not at all: under another name until it is on the disk."""
     import tensorflow as tf
 
     part = target / f".{plan.file}.{os.getpid()}.part"
-    encode, taken = _encoder(features), 0
+    encode, taken = _encoder(features, source), 0
     options = tf.io.TFRecordOptions("" if features.compression == "none" else features.compression.upper())
     try:
         with tf.io.TFRecordWriter(str(part), options) as out:
@@ -152,17 +154,23 @@ def _on_disk(file: Path) -> tuple[str, int]:
         return digest.hexdigest(), stream.tell()
 
 
-def _encoder(features: Features) -> Callable[[int, Any, Any], tuple[bytes, int]]:
+def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tuple[bytes, int]]:
     """(number, input, target) -> the record, whose bytes are the same in every process, and what was taken in."""
     import tensorflow as tf
 
     of_input, of_target = features.input, features.target
 
+    def refuse(number: int, fault: str) -> UsageError:
+        file = f" ('{source.file_of(number)}')" if isinstance(source, FolderSource) else ""
+        return UsageError(f"source: example {number:,}{file} {fault}")
+
     def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
+        if isinstance(x, bytes) and not x.startswith(IMAGES):
+            raise refuse(number, "is no JPEG or PNG; mend or remove it")
         held = {of_input.feature: _packed(of_input, x)}
         if of_target is not None:
             if features.classes and not 0 <= int(y) < features.classes:
-                raise UsageError(f"source: example {number:,} is of class {y}, expected 0 to {features.classes - 1}")
+                raise refuse(number, f"is of class {y}, expected 0 to {features.classes - 1}")
             held[of_target.feature] = _packed(of_target, y)
         example = tf.train.Example(features=tf.train.Features(feature=held))
         size = (len(x) if isinstance(x, bytes) else x.nbytes) + y.nbytes

@@ -46,13 +46,20 @@ def plan_for(asked: AskedFiles, described: Features) -> PreparePlan:
     if known is not None and known.preparation is not None:
         keys = known.model_dump(exclude={"digest", "shards", "preparation"})
         begun = PreparePlan(**keys, source=known.preparation.source, count=len(known.shards))
-    elif begun is None and (others := [p.name for p in asked.target.iterdir() if p.name != LOCK_NAME]):
-        raise UsageError(
-            f"target: '{asked.target}' has files that prepare has not made, such as '{min(others)}'; name a new folder"
-        )
     if begun is not None and (differs := _difference(begun, plan)):
         raise UsageError(f"target: '{asked.target}' holds another data set: {differs}; name a new folder, or remove it")
     return plan
+
+
+def check_target(target: Path) -> None:
+    """UsageError where it has files, and they are nobody's that prepare has begun."""
+    known = kept_at(target / FEATURES, Features)
+    if (target / PLAN).exists() or (known is not None and known.preparation is not None):
+        return
+    if others := [path.name for path in target.iterdir() if path.name != LOCK_NAME]:
+        raise UsageError(
+            f"target: '{target}' has files that prepare has not made, such as '{min(others)}'; name a new folder"
+        )
 
 
 def _difference(there: PreparePlan, asked: PreparePlan) -> str:

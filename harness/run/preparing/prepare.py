@@ -19,7 +19,16 @@ from harness.record.files import FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, PreparePlan, kept_at, plan_for, shards_of, whole_files, written_file
+from harness.run.preparing.plan import (
+    PLAN,
+    PreparePlan,
+    check_target,
+    kept_at,
+    plan_for,
+    shards_of,
+    whole_files,
+    written_file,
+)
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
 from harness.trial.engines import catalogue_of
@@ -42,8 +51,10 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
 
 
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
+    check_target(asked.target)
+    before = kept_at(asked.target / FEATURES, Features)
     began, own = time.monotonic(), time.process_time()
-    if not (asked.target / FEATURES).exists():
+    if before is None:
         work.warm_up()
     described = Described.model_validate_json(work.answer("describe")).features
     plan = plan_for(asked, described)
@@ -52,13 +63,15 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     missing = [one for one in shards if one.file not in whole]
     listener.begun(described.examples or 0, len(shards), len(whole))
     if not missing:
-        return kept_at(asked.target / FEATURES, Features) or _finish(asked, plan, whole, [], (0.0, 0.0)), False
+        return before or _finish(asked, plan, whole, [], (0.0, 0.0)), False
     with _storage(asked.target):
         replace_file(asked.target / PLAN, to_json(plan, indent=1))
     work.write(plan, missing, listener)
     written = {one.file: written_file(asked.target, one.file) for one in missing}
     cost = time.monotonic() - began, time.process_time() - own + work.cpu_s()
     features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
+    if before is not None and before.digest != features.digest:
+        listener.said(f"the digest was {before.digest}: the source gives other examples now than when it was prepared")
     compared = ReadingCompared.model_validate_json(work.answer("compare"))
     return _keep(asked.target, features, compared), True
 

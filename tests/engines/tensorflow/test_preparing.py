@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.preparing import prepare_files
 from harness.errors import UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
@@ -19,6 +20,7 @@ MODULE = """
     import numpy as np
     import tensorflow as tf
 
+    LEFT = iter([(np.float32(1), np.int64(0))] * 3)
     from_slices = tf.data.Dataset.from_tensor_slices
 
     def pairs(kind):
@@ -44,9 +46,8 @@ MODULE = """
         return uncounted().take(0)
 
     def ends():
-        left = iter([(np.float32(1), np.int64(0))] * 3)
         spec = (tf.TensorSpec((), tf.float32), tf.TensorSpec((), tf.int64))
-        return tf.data.Dataset.from_generator(lambda: left, output_signature=spec)
+        return tf.data.Dataset.from_generator(lambda: LEFT, output_signature=spec)
 """
 Prepared = Callable[[str], tuple[Features, Path]]
 
@@ -145,6 +146,19 @@ def test_a_folder_of_images_gives_each_with_the_class_of_its_folder_in_a_mixed_o
     read = [(source.decoded(x).shape[0] - 8, int(y)) for x, y in source.examples(tmp_path)]
     assert sorted(read) == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)]
     assert [label for _, label in read] != sorted(label for _, label in read)
+
+
+def test_a_file_that_is_no_image_is_named_when_it_is_prepared_and_when_it_is_decoded(
+    pictures: Path, prepared: Prepared, tmp_path: Path
+) -> None:
+    cut = pictures / "dogs" / "1.png"
+    cut.write_bytes(cut.read_bytes()[:30])
+    source = load_source(f"folder:{pictures}")
+    with pytest.raises(UsageError, match=r"/dogs/1.png' is no image that can be decoded, or is gone"):
+        gate_batches(source, tmp_path, (8, 8, 3), 2, 5, 1)
+    cut.write_bytes(b"words")
+    with pytest.raises(UsageError, match=r"^source: example \d \('.*/dogs/1.png'\) is no JPEG or PNG; mend"):
+        prepared(f"folder:{pictures}")
 
 
 def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(

@@ -1,14 +1,16 @@
 """`folder:PATH`: images of one's own, a folder a class, as PATH/CLASS/*.jpg."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     import tensorflow as tf
 
 PREFIX = "folder:"
@@ -45,8 +47,7 @@ class FolderSource(Source):
         import numpy as np
         import tensorflow as tf
 
-        order = np.random.default_rng(SEED).permutation(len(self._labelled))
-        mixed = [self._labelled[k] for k in order[first : first + count]]
+        mixed = [self._labelled[k] for k in self._order()[first : first + count]]
         files, labels = [file for file, _ in mixed], np.array([label for _, label in mixed])
 
         @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -62,8 +63,28 @@ class FolderSource(Source):
         return tf.ensure_shape(tf.io.decode_image(x, channels=3, expand_animations=False), [None, None, 3])
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """A file that is gone or no image is the data's fault."""
-        return told_as_fault(self.name, EXPECTED, EXPECTED)
+        """A file that is gone or no image is the data's fault, and is named."""
+        return told_as_fault(self.name, EXPECTED, EXPECTED, self._no_images)
+
+    def file_of(self, number: int) -> str:
+        """Where the example of this number is from."""
+        return self._labelled[int(self._order()[number])][0]
+
+    def _order(self) -> "np.ndarray[Any, Any]":
+        import numpy as np
+
+        return np.random.default_rng(SEED).permutation(len(self._labelled))
+
+    def _no_images(self, _: str) -> Iterator[str | None]:
+        """What is wrong with each file. Decodes them."""
+        import tensorflow as tf
+
+        for file, _label in self._labelled:
+            try:
+                self.decoded(tf.io.read_file(file))
+                yield None
+            except tf.errors.OpError:
+                yield f"'{file}' is no image that can be decoded, or is gone; mend or remove it"
 
 
 def _images(name: str, place: Path) -> tuple[list[str], list[tuple[str, int]]]:

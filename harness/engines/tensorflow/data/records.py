@@ -2,7 +2,8 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.ending import classify
@@ -22,7 +23,6 @@ LONGEST = 300
 OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
 """What the text of an error has that reading or decoding an example raised: how every iterator's op is called, and
 those that decode outside one."""
-DAMAGED = re.compile(r"truncated record|corrupted record|[Ii]nflate|DataLoss")
 
 
 def records(files: Sequence[str], compression: str = "", at_once: int = 1, in_order: bool = True) -> "tf.data.Dataset":
@@ -42,10 +42,11 @@ def records(files: Sequence[str], compression: str = "", at_once: int = 1, in_or
 
 @contextlib.contextmanager
 def told_as_fault(
-    name: str, expected: str, ended: str, files: Sequence[str] = (), compression: str = ""
+    name: str, expected: str, ended: str, faults: Callable[[str], Iterable[str | None]] = lambda _: ()
 ) -> Iterator[None]:
     """What reading an example of the source `name` raises, or an end before its time (`ended` says what was expected
-    instead), becomes a UsageError of one line; of `files` the damaged one is named. All else stays as it is."""
+    instead), becomes a UsageError of one line; `faults` of what was raised are looked through for the file that
+    is to blame, for SEARCH_S at most. All else stays as it is."""
     import tensorflow as tf
 
     try:
@@ -57,13 +58,23 @@ def told_as_fault(
         status, reason = classify(error)
         if status != "crashed" or not OF_INPUT.search(text):
             raise
-        if isinstance(error, tf.errors.DataLossError) or DAMAGED.search(text):
-            for file in files:
-                if fault := fault_of(file, compression):
-                    raise UsageError(f"data: '{name}': {fault}") from error
+        if fault := _first(faults(text)):
+            raise UsageError(f"data: '{name}': {fault}") from error
         told = reason if text.startswith("Graph") else " ".join(BEHIND.sub("", text).split())
         told = ASSERTED.sub(r"\1 \2", WHERE.sub("", told)).rstrip(".")[:LONGEST]
         raise UsageError(f"data: '{name}': an example cannot be read: {told}; {expected}") from error
+
+
+SEARCH_S = 30.0
+"""A trial that is silent for longer may be taken for one that hangs."""
+
+
+def _first(faults: Iterable[str | None]) -> str | None:
+    deadline = time.monotonic() + SEARCH_S
+    for fault in faults:
+        if fault is not None or time.monotonic() > deadline:
+            return fault
+    return None
 
 
 MAGIC = {b"\x1f\x8b": "gzip", b"\x78\x01": "zlib", b"\x78\x9c": "zlib", b"\x78\xda": "zlib"}

@@ -3,14 +3,15 @@
 import contextlib
 import functools
 import glob
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.records import records, told_as_fault
+from harness.engines.tensorflow.data.records import fault_of, records, told_as_fault
 from harness.errors import UsageError
 from harness.files import read_whole
 from harness.record.tfrecords import FEATURES, Feature, Features
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 PREFIX = "tfrecord:"
+DAMAGED = re.compile(r"truncated record|corrupted record|[Ii]nflate")
+"""What TensorFlow says where records cannot be read."""
 LARGEST = 2**24
 """Bytes of a features.json; that of a hundred thousand shards is less."""
 EXPECTED = f"expected examples as {FEATURES} says"
@@ -72,8 +75,11 @@ class TfrecordSource(Source):
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What goes wrong with an example names the file where it is one's fault."""
-        ended = "expected examples in its files"
-        return told_as_fault(self.name, EXPECTED, ended, [str(file) for file in self._files], self._compression)
+        return told_as_fault(self.name, EXPECTED, "expected examples in its files", self._damaged)
+
+    def _damaged(self, raised: str) -> Iterator[str | None]:
+        """What is wrong with each file that cannot be read to its end, where one may be damaged. Reads them."""
+        return (fault_of(str(file), self._compression) for file in self._files if DAMAGED.search(raised))
 
     @property
     def _compression(self) -> str:

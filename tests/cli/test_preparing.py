@@ -1,0 +1,90 @@
+"""What `prepare` says while it writes files and at its end."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from harness.cli._preparing import FileLines, end_lines
+from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Shard, WrittenShard
+
+FEATURES = Features(
+    kind="images",
+    input=Feature(feature="image", encoding="image", shape=[None, None, 3]),
+    target=Feature(feature="label", encoding="int64"),
+    examples=1000,
+    digest="3f2a",
+    shards=[Shard(file=str(k), examples=500, bytes=2_000_000, sha256="0") for k in range(2)],
+)
+
+
+def said(source: list[float], files: list[float], written: int = 1000) -> list[str]:
+    """The end of a preparation that took 20 s, of what is read at these speeds."""
+    read = {"source_read": speeds(source), "files_read": speeds(files)}
+    times = {"wall_s": 20.0, "cpu_s": 31.25, "written": written, "bytes_in": 3_900_000, "bytes_out": 4_000_000}
+    who = {"source": "a:b", "harness_version": "1", "by": "local", "processes": 2, "created_utc": "now"}
+    features = FEATURES.model_copy(update={"preparation": Preparation(**who, **times, **read)})
+    return end_lines(Path("files"), features, wrote=True)
+
+
+def speeds(taken: list[float]) -> ReadingSpeed:
+    return ReadingSpeed(examples=64, examples_per_s=taken)
+
+
+def test_the_end_says_what_there_is_what_it_took_and_how_to_train_on_it() -> None:
+    lines = said([100, 120, 110], [100, 120, 110])
+    assert lines[:2] == [
+        "files: 1,000 examples in 2 files, 4.0 MB, digest 3f2a",
+        "20.0 s, 31.2 s of processor time (local, 2 processes, their start included): "
+        "50 examples/s, 3.9 MB in, 4.0 MB out",
+    ]
+    assert lines[-1] == "train on it: python -m harness sweep --data tfrecord:files"
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "written", "says"),
+    [
+        # a pass takes 10 s from the source and 5 s from the files, and preparing took 20 s
+        (
+            [90, 100, 110],
+            [190, 200, 210],
+            1000,
+            "where reading is the limit, the time to prepare is won back after 4 ",
+        ),
+        ([90, 100, 110], [190, 200, 210], 500, "a pass over all examples takes 5.0 s less from the files"),
+        ([90, 100, 195], [190, 200, 210], 1000, "no difference was seen: preparing is not worth it for the "),
+        (
+            [190, 200, 210],
+            [90, 100, 110],
+            1000,
+            "the source is read faster: preparing is not worth it for the ",
+        ),
+    ],
+)
+def test_whether_it_pays_is_told_only_where_all_turns_of_one_were_faster(
+    source: list[float], files: list[float], written: int, says: str
+) -> None:
+    read, verdict = said(source, files, written)[2:4]
+    assert read.startswith(f"reading: source {source[1]:,.0f} examples/s, files {files[1]:,.0f} (")
+    assert "(the first 64 examples, 3 times each in turns, by one process)" in read
+    assert verdict.startswith(says)
+
+
+def test_in_a_pipe_each_file_is_a_line_without_control_characters() -> None:
+    out = io.StringIO()
+    lines = FileLines(out)
+    lines.begun(1000, 4, 2)
+    for number in range(2):
+        lines.file(WrittenShard(file=str(number), examples=250, bytes=1, sha256="", bytes_in=1))
+    assert out.getvalue() == "1,000 examples in 4 files, 2 of them whole already\n[3/4]\n[4/4]\n"
+
+
+def test_on_a_terminal_one_line_is_written_anew_and_ends_with_the_last_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    lines = FileLines(out)
+    lines.begun(1000, 2, 0)
+    for number in range(2):
+        lines.file(WrittenShard(file=str(number), examples=500, bytes=1, sha256="", bytes_in=1))
+    assert out.getvalue() == "1,000 examples in 2 files\n\r\x1b[2K[1/2]\r\x1b[2K[2/2]\n"

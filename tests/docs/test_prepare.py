@@ -1,0 +1,49 @@
+"""What the page says of preparing data and of TFRecord files: its commands are run in their order, its JSON is read."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from harness.record.tfrecords import Features
+from tests.cli.real import run
+from tests.docs.test_commands import ROOT, commands
+
+PAGE = ROOT / "docs" / "how-to.md"
+PREPARE = [command for command in commands(PAGE) if command.startswith("python -m harness prepare ")]
+READ = [command for command in commands(PAGE) if "tfrecord:" in command]
+DESCRIBED = re.findall(r"^```json\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+OWN = """
+import numpy as np
+import tensorflow as tf
+
+def examples():
+    return tf.data.Dataset.from_tensor_slices((np.eye(20, dtype=np.float32), np.arange(20)))
+"""
+
+
+@pytest.mark.slow
+def test_the_commands_prepare_and_read_what_they_have_prepared(tf: object, tmp_path: Path) -> None:
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "data.py").write_text(OWN)
+    image = tf.io.encode_jpeg(tf.zeros((16, 16, 3), tf.uint8)).numpy()  # type: ignore[attr-defined]
+    for number in range(64):
+        (tmp_path / "my_images" / f"class_{number % 2}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "my_images" / f"class_{number % 2}" / f"{number}.jpg").write_bytes(image)
+    assert len(PREPARE) == 3
+    for command in PREPARE:
+        done = run(*shlex.split(command)[3:], folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"^\d+\.\d s, \d+\.\d s of processor time", done.stdout, re.MULTILINE)
+        assert "reading: source " in done.stdout
+    assert len(READ) == 2
+    for command in READ:
+        planned = run(*shlex.split(command)[3:], "--dry-run", folder=tmp_path)
+        assert planned.returncode == 0, planned.stderr
+
+
+def test_the_descriptions_are_of_the_kinds_that_the_page_says() -> None:
+    kinds = [Features.model_validate_json(text) for text in DESCRIBED]
+    assert [features.kind for features in kinds] == ["images", "text", "table"]
+    assert [features.input.dtype for features in kinds] == ["uint8", "int64", "float32"]
