@@ -98,8 +98,11 @@ def _of(trial: TrialRecord, cell: Cell, run_id: str) -> TrialRecord:
         values.pop(key)
     gate = GATES.get(cell.tag, "full")
     if gate != "full":
-        passed = Checks(gate=gate, loss_finite=True, reduction=True, late=True)
+        of_input = {"batches": True, "examples": True} if gate == "pipeline" else {}
+        passed = Checks(gate=gate, loss_finite=True, reduction=True, late=True, **of_input)
         values["checks"] = json.loads(passed.model_dump_json())
+        if gate == "instrument":
+            values.update(status="unproved", reason=passed.unproved)
     assert trial.step_time_s is not None
     own = {"cell": cell.model_dump(), "cell_id": cell.cell_id, "run_id": run_id}
     return TrialRecord.model_validate_json(json.dumps({**values, **own, **rates(cell, trial.step_time_s, 0.01)}))

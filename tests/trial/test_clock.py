@@ -226,6 +226,15 @@ def test_a_pilot_that_something_slowed_does_not_make_every_later_window_dear(mon
     assert bench.clock._lead == 0
 
 
+def test_steps_that_are_nothing_but_their_input_wait_for_it_whatever_the_pilot_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
+    bench.clock._waits = True
+    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
+    assert bench.clock._lead == 4 / clock.WAITING
+
+
 def test_without_those_steps_they_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.001, batch_s=0.004, ahead=4)
     bench.clock._ahead_of_pilot = int

@@ -206,7 +206,7 @@ class Feed:
             scratch=self.request.scratch,
         )
         self.stages[:] = stages_of(made)
-        return ahead_on_device(made, self.cell.device, self.devices.names[0])
+        return ahead_on_device(made, self.devices.names[0])
 
     def examples(self) -> "tf.data.Dataset":
         """What comes out where the pipeline is cut, one by one and without end."""

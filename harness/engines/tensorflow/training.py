@@ -132,7 +132,7 @@ class Training:
         """Global batches in the parts of this process's replicas, each on its device before the step asks for it."""
         if self.cell.strategy != "none":
             return self.strategy.experimental_distribute_dataset(dataset)
-        return ahead_on_device(dataset, self.cell.device, self.devices.names[0])
+        return ahead_on_device(dataset, self.devices.names[0])
 
 
 def build(request: Request) -> Training:

@@ -4,13 +4,19 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.collectives import of_collectives
-from harness.analysis.pipelines import of_pipelines
+from harness.analysis.pipelines import fed_models
 from harness.report.words.collectives import collective_lines
 from harness.report.words.pipelines import pipeline_lines
 
+
+def _is_fed(work: WorkloadSummary) -> bool:
+    """Whether it is of an input that was measured beside its model; alone it has a ranking as all others."""
+    return bool(fed_models(work))
+
+
 _OWN: tuple[tuple[Callable[[WorkloadSummary], bool], Callable[[RunSummary], Sequence[str]]], ...] = (
     (of_collectives, collective_lines),
-    (of_pipelines, pipeline_lines),
+    (_is_fed, pipeline_lines),
 )
 
 

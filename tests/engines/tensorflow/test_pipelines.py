@@ -87,6 +87,24 @@ def test_a_right_pipeline_is_timed_and_every_example_of_a_pass_followed(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "has", "has_not"),
+    [
+        ("kept in memory", {"Cache", "Shuffle(1797)", "Prefetch(2)", "Batch(48)"}, {"Cache(file)"}),
+        ("in a file", {"Cache(file)", "Shuffle(100)"}, {"Cache"}),
+        ("not kept", {"ParallelMap(1)"}, {"Cache", "Prefetch(2)"}),
+        ("any order", {"ParallelMap(any order)"}, {"ParallelMap"}),
+    ],
+)
+def test_the_axes_of_the_input_take_hold(
+    measured: dict[str, TrialRecord], name: str, has: set[str], has_not: set[str]
+) -> None:
+    stages = set(measured[name].executed.input)
+    assert has <= stages
+    assert not has_not & stages
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNPROVED)
 def test_what_cannot_be_proved_is_unproved_with_the_reason(measured: dict[str, TrialRecord], name: str) -> None:
     record = measured[name]

@@ -120,20 +120,20 @@ def batches_ahead(
         return 0
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
-    each = 1 if source.encoded else _block(input_shape)
+    each = _block(input_shape) if "Unbatch" in stages else 1
     return cell.prefetch + ON_DEVICE + math.ceil(calls * each / batch)
 
 
-def ahead_on_device(dataset: "tf.data.Dataset", kind: str, device: str) -> "tf.data.Dataset":
+def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
     """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them. For
-    a TPU, a `kind` that TensorFlow's prefetching does not know, it stays as it is.
+    a TPU, which TensorFlow's prefetching does not know, it stays as it is.
 
     On the host's own processor both lie in its memory and nothing is copied. A step whose arguments came by such a
     copy was seen to take the memory of its activations from the system anew each time, for twice its processor time.
     """
     import tensorflow as tf
 
-    if kind == "tpu":
+    if "TPU" in device:
         return dataset
     if device.endswith(HOST):
         return dataset.prefetch(ON_DEVICE)

@@ -1,0 +1,164 @@
+"""Input pipelines beside what their models take: on the terminal, on the page, in tables and exports."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis import RunSummary, summarise
+from harness.analysis.pipelines import fed_models, stages_of
+from harness.record import Run
+from harness.record.checks import Checks
+from harness.record.trial import TrialRecord
+from harness.report.figures import pipelines_figure
+from harness.report.page.report import render
+from harness.report.tables.pipelines import stages_table
+from harness.report.tables.sweep import ranking_table
+from harness.report.terminal.run import run_text
+from harness.report.words.brief import brief_lines
+from harness.report.words.pipelines import lines_of
+from harness.spec.cell import Cell
+from harness.spec.pipeline import AppetiteCell, PipelineCell
+from tests.report.test_quantities import run_of
+
+FAST = PipelineCell(device="virtual-cpu", model="mnist_cnn", data="digits", batch_size=64)
+SLOW = FAST.model_copy(update={"cache": "none"})
+EQUAL = FAST.model_copy(update={"cache": "none", "parallel_calls": 1})
+DECODED = SLOW.cut_behind("decode")
+RATES: dict[Cell, float] = {FAST.appetite: 1000, FAST: 2300, SLOW: 500, EQUAL: 1000, DECODED: 600}
+"""Examples a second."""
+CPU_S = 0.002
+"""Processor seconds of an example of any pipeline."""
+
+
+def at_its_rate(trial: TrialRecord, rates: dict[Cell, float]) -> TrialRecord:
+    """The record with the rate of its cell, but for what trials scatter by, and the gate of its work."""
+    cell = trial.cell
+    assert trial.step_time_s is not None
+    scatter = trial.step_time_s % 1e-4  # less than 1 % of a step, another in each trial
+    step = cell.work.amount / rates[cell] + scatter
+    values: dict[str, Any] = {"step_time_s": step, "throughput_examples_per_s": cell.work.amount / step}
+    if isinstance(cell, PipelineCell) and cell.competes:
+        checks = Checks(gate="pipeline", batches=True, examples=True, order=True, late=True)
+        return trial.model_copy(update={**values, "checks": checks, "cpu_seconds_per_example": CPU_S})
+    checks = Checks(gate="instrument", update=True)
+    return trial.model_copy(update={**values, "checks": checks, "status": "unproved", "reason": checks.unproved})
+
+
+def run_at(rates: dict[Cell, float], tmp_path: Path) -> Run:
+    """A run of these cells at these rates."""
+    made = run_of(list(rates), tmp_path)
+    made.trials[:] = [at_its_rate(trial, rates) for trial in made.trials]
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """An input that gives more than the model takes, one that gives less, one that gives as much, and one cut off."""
+    return run_at(RATES, tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def summary(run: Run) -> RunSummary:
+    """What is read from its records."""
+    return summarise(run.manifest, run.trials)
+
+
+def test_what_a_model_takes_and_what_is_cut_off_are_in_no_ranking_and_left_out_of_none(summary: RunSummary) -> None:
+    [work] = summary.workloads
+    assert [cell.trials.cell for cell in work.ranking] == [FAST, EQUAL, SLOW]
+    assert work.unranked == ()
+    assert all(cell.vs_none is None for cell in work.cells)
+
+
+def test_each_input_is_held_against_what_the_model_takes(summary: RunSummary) -> None:
+    [model] = fed_models(summary.workloads[0])
+    limits = {fed.summary.trials.cell: fed.limit for fed in model.inputs}
+    assert limits == {FAST: "later", SLOW: "now", EQUAL: "undecided"}
+    assert [fed.headroom.value for fed in model.inputs] == pytest.approx([2.3, 1.0, 0.5], rel=0.01)
+    assert [fed.headroom.method for fed in model.inputs] == ["paired t"] * 3
+    assert model.fastest.processors == pytest.approx(CPU_S * model.appetite.value)
+
+
+def test_the_answer_says_at_which_rate_input_is_the_limit(summary: RunSummary) -> None:
+    beside, others, alone = lines_of(summary.workloads[0])
+    assert re.search(r"mnist_cnn at batch 64 takes \d{3} examples/s from batches that wait on its device", beside)
+    assert re.search(r"its fastest, input b64, gives 2,\d{3}: input is the limit at 2\.\d+× \[.*\] the current", beside)
+    assert others == (
+        "Of its 3 inputs: 1 not the limit, 1 the limit now (input b64 cache none), 1 undecided (input b64 cache none "
+        "parallel_calls 1)."
+    )
+    assert alone.startswith("Both were measured alone.")
+    assert brief_lines(summary)[:2] == (beside, others)
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (500, "input is the limit now, at 0.5"),
+        (1000, "these trials cannot tell whether input is the limit, "),
+        (4000, "input is the limit at "),
+    ],
+)
+def test_one_input_is_told_by_itself(tmp_path: Path, rate: float, said: str) -> None:
+    made = run_at({FAST.appetite: 1000, FAST: rate}, tmp_path)
+    [beside, _alone] = lines_of(summarise(made.manifest, made.trials).workloads[0])
+    assert said in beside
+    assert "its input b64 gives" in beside
+
+
+def test_one_trial_and_a_run_that_goes_on_tell_no_limit(run: Run) -> None:
+    once = [trial for trial in run.trials if trial.block == 0]
+    [beside, *_rest] = lines_of(summarise(run.manifest, once).workloads[0])
+    assert "one trial cannot tell whether input is the limit: use --trials 4" in beside
+    going_on = run.manifest.model_copy(update={"status": "running"})
+    [beside, *rest] = lines_of(summarise(going_on, run.trials).workloads[0])
+    assert "what the model takes so far" in beside
+    assert len(rest) == 1
+
+
+def test_nothing_is_said_of_a_limit_where_it_was_not_measured_what_the_model_takes(run: Run) -> None:
+    others = [trial for trial in run.trials if not isinstance(trial.cell, AppetiteCell)]
+    summary = summarise(run.manifest, others)
+    assert list(lines_of(summary.workloads[0])) == []
+    assert "Fastest: the input, batch 64" in run_text(run.manifest, others, summary, 100, False)
+
+
+def test_the_ranking_has_what_the_model_takes_by_each_input(summary: RunSummary) -> None:
+    [work] = summary.workloads
+    table = ranking_table(work, summary.noise)
+    names = [column.name for column in table.columns]
+    assert "× no strategy" not in names
+    said = {row[names.index("cell")]: row[names.index("input is the limit")] for row in table.rows}
+    assert list(said.values()) == ["no", "undecided", "yes"]
+    assert {row[names.index("processors to feed it")][0] for row in table.rows} <= {"1", "2"}
+
+
+def test_each_stage_has_what_comes_out_behind_it(summary: RunSummary) -> None:
+    [work] = summary.workloads
+    found = [(stage.pipeline.trials.cell, stage.cut) for stage in stages_of(work)]
+    assert found == [(FAST, "decode"), (FAST, ""), (SLOW, "decode"), (SLOW, "")]
+    table = stages_table(work)
+    assert [row[:2] for row in table.rows[2:]] == [("input b64 cache none", part) for part in ("decode", "all of it")]
+
+
+def test_terminal_and_page_say_it_first(run: Run, summary: RunSummary) -> None:
+    for width in (70, 100, 240):
+        text = run_text(run.manifest, run.trials, summary, width, False)
+        assert "By stage" in text
+        assert "unproved" not in text
+    page = render(run.manifest, run.trials, summary)
+    [headline] = re.findall(r'<h2 class="headline">(.*?)</h2>', page)
+    assert headline.startswith("Input is the limit at 2.")
+    assert headline.endswith("the current rate: mnist_cnn at batch 64, input b64.")
+    assert "What the input gives of what the model takes" in page
+    assert "no strategy" not in page.split('id="environment"')[0]
+
+
+def test_the_figure_has_a_dot_for_each_input_and_the_csv_its_figures(summary: RunSummary) -> None:
+    picture = pipelines_figure(fed_models(summary.workloads[0]), "inputs")
+    assert picture is not None
+    assert [row["input_is_the_limit"] for row in picture.data] == ["no", "undecided", "yes"]
+    assert [row["model"] for row in picture.data] == ["mnist_cnn at batch 64"] * 3
+    assert pipelines_figure((), "none") is None
