@@ -61,7 +61,7 @@ DIGESTS = {
     "csv": "33d88ee0ab4221dd",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "c036b4504f0cd499",
+    "json": "f5c6e2c22b2eeb87",
     "markdown": "1ab1dc272962cc12",
     "pytest-benchmark": "c9d7eadcd87179b7",
     "windows": "cfaf1c37f6b7b78b",

@@ -61,6 +61,8 @@ _SHUFFLE = re.compile(r"Shuffle\((\d+)\)")
 class PipelineTrial(Attempt):
     """A trial of a `PipelineCell`."""
 
+    _told_alive = 0.0
+
     def _measure(self) -> None:
         check_loop(self._request.plant, None)
         self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
@@ -155,7 +157,7 @@ class PipelineTrial(Attempt):
     def _alive(self) -> None:
         """Tell now and then that what takes long goes on."""
         now = time.monotonic()
-        if now - getattr(self, "_told_alive", 0.0) > SIGN_OF_LIFE_S:
+        if now - self._told_alive > SIGN_OF_LIFE_S:
             self._told_alive = now
             self._enter("check")
 
