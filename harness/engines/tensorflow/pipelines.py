@@ -62,6 +62,8 @@ _SHUFFLE = re.compile(r"Shuffle\((\d+)\)")
 class PipelineTrial(Attempt):
     """A trial of a `PipelineCell`."""
 
+    _told_alive = 0.0
+
     def _measure(self) -> None:
         check_loop(self._request.plant, None)
         self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
@@ -157,7 +159,7 @@ class PipelineTrial(Attempt):
     def _alive(self) -> None:
         """Tell now and then that what takes long goes on."""
         now = time.monotonic()
-        if now - getattr(self, "_told_alive", 0.0) > SIGN_OF_LIFE_S:
+        if now - self._told_alive > SIGN_OF_LIFE_S:
             self._told_alive = now
             self._enter("check")
 

@@ -156,11 +156,8 @@ def test_what_a_model_takes_is_timed_once_its_first_updates_are_proved(measured:
 def test_a_planted_cost_of_decoding_is_the_rate(measured: dict[str, TrialRecord]) -> None:
     record = measured["slow"]
     assert record.status == "ok", record.reason
-    assert record.windows is not None
     assert record.step_time_s is not None
     assert record.step_time_s >= 0.98 * OWN.batch_size * DECODED_S  # windows begin and end within an example
-    assert record.cpu_seconds_per_example is not None
-    assert record.cpu_seconds_per_example >= 0.9 * DECODED_S
 
 
 @pytest.mark.slow
