@@ -11,12 +11,11 @@ _GIGA = 1e9
 
 def collective_lines(summary: RunSummary) -> tuple[str, ...]:
     """A line for each collective and who takes part in it, of which anything was measured."""
-    return tuple(printable(_line(group)) for group in collective_groups(summary) if group.curves)
+    return tuple(printable(_line(group)) for group in collective_groups(summary) if _known(group))
 
 
 def _line(group: CollectiveGroup) -> str:
-    measured = [(one, one.time_s, one.busbw) for curve in group.curves for one in curve.figures]
-    known = [(one, time.value, busbw.value) for one, time, busbw in measured if time is not None and busbw is not None]
+    known = _known(group)
     most, _, speed = max(known, key=lambda of: of[2])
     least, time, _ = min(known, key=lambda of: of[1])
     return (
@@ -25,5 +24,12 @@ def _line(group: CollectiveGroup) -> str:
     )
 
 
+def _known(group: CollectiveGroup) -> list[tuple[CollectiveFigures, float, float]]:
+    """Each that was measured, with seconds and bytes/s."""
+    measured = [(one, one.time_s, one.busbw) for one in group.figures]
+    return [(one, time.value, busbw.value) for one, time, busbw in measured if time is not None and busbw is not None]
+
+
 def _where(group: CollectiveGroup, one: CollectiveFigures) -> str:
-    return f"at {size_text(one.cell.size, 'B', ' ')} ({group.name_of(one.cell)})"
+    size, model = size_text(one.cell.size, "B", " "), one.cell.gradients
+    return f"at {f'the gradients of {model}, {size}' if model else size} ({group.name_of(one.cell)})"
