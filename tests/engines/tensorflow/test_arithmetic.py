@@ -9,6 +9,7 @@ from harness.engines.tensorflow.reference import arithmetic_of
 from harness.engines.tensorflow.reference.arithmetic import coarsest_arithmetic
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.trainer import TensorFlowTrainer
+from harness.engines.tensorflow.workloads import optimizer_of
 from harness.record.trial import Executed
 from tests.record.examples import cell
 
@@ -30,7 +31,10 @@ def cards(tf: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def training(device: str = "GPU", **changes: Any) -> Any:
     """What is known of a cell's training on one device."""
     return SimpleNamespace(
-        cell=cell(device="gpu", **changes), devices=SimpleNamespace(names=[f"/device:{device}:0"]), input=["Batch(4)"]
+        cell=cell(device="gpu", **changes),
+        devices=SimpleNamespace(names=[f"/device:{device}:0"]),
+        input=["Batch(4)"],
+        optimizer=optimizer_of(SimpleNamespace(compiled=False), "sgd"),
     )
 
 
