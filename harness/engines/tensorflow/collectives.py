@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.devices.base import Devices
@@ -25,7 +24,7 @@ from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
-from harness.record.trial import Executed, Resources
+from harness.record.trial import Executed
 from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
 from harness.trial.attempt import Attempt
@@ -51,7 +50,7 @@ class CollectiveTrial(Attempt):
         self._enter("build")
         buffers = replica_buffers(self._request)
         names = buffers.devices.names
-        self._outcome.resources = self._resources(buffers.devices)
+        self._outcome.resources = buffers.devices.resources(self._request)
         received: Received = ()
 
         def gate(_: int) -> None:
@@ -78,16 +77,6 @@ class CollectiveTrial(Attempt):
             buffers.fill(buffers.known.others())
             evidence = buffers.judge(buffers.step())
         self._judge("late", evidence)
-
-    def _resources(self, devices: Devices) -> Resources:
-        return Resources(
-            logical_devices=list(devices.names),
-            physical_devices=devices.physical,
-            shared=devices.shared,
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._request.inter_op_threads,
-            gpus=cards_in_use(devices.names),
-        )
 
 
 @dataclass

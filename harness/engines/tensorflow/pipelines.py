@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data.pipeline import (
     CACHE_BYTES,
@@ -38,7 +37,7 @@ from harness.engines.tensorflow.training import taken_by, workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unprovable
 from harness.protocol.messages import Request
-from harness.record.trial import Executed, Resources
+from harness.record.trial import Executed
 from harness.spec.cell import Cell
 from harness.spec.pipeline import PipelineCell
 from harness.trial.array_cache import cached_arrays
@@ -69,7 +68,7 @@ class PipelineTrial(Attempt):
         self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
         self._enter("build")
         feed = feed_of(self._request)
-        self._outcome.resources = self._resources(feed.devices)
+        self._outcome.resources = feed.devices.resources(self._request)
         with feed.source.reading():
             self._prove_and_time(feed)
 
@@ -162,16 +161,6 @@ class PipelineTrial(Attempt):
         if now - self._told_alive > SIGN_OF_LIFE_S:
             self._told_alive = now
             self._enter("check")
-
-    def _resources(self, devices: Devices) -> Resources:
-        return Resources(
-            logical_devices=list(devices.names),
-            physical_devices=devices.physical,
-            shared=devices.shared,
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._request.inter_op_threads,
-            gpus=cards_in_use(devices.names),
-        )
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from harness.engines.tensorflow.cards import cards_in_use
 from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.data.pipeline import batches_ahead
 from harness.engines.tensorflow.loops import InstrumentLoop, loops
@@ -49,15 +48,7 @@ class TensorFlowTrainer:
     @property
     def resources(self) -> Resources:
         """The replicas' devices, and the sizes of the thread pools."""
-        devices = self._training.devices
-        return Resources(
-            logical_devices=list(devices.names),
-            physical_devices=devices.physical,
-            shared=devices.shared,
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._request.inter_op_threads,
-            gpus=[] if self._request.training.asynchronous else cards_in_use(devices.names),
-        )
+        return self._training.devices.resources(self._request, not self._request.training.asynchronous)
 
     @property
     def least_steps(self) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.cards import cards_in_use
+from harness.record.trial import Resources
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
@@ -32,6 +34,18 @@ class Devices:
     topology: Any = None
     reference: str = ""
     """Where the single-device reference runs; empty is the first replica's device."""
+
+    def resources(self, request: "Request", of_this_process: bool = True) -> Resources:
+        """What a trial ran on: the devices, and the sizes of the thread pools. The cards are only known of devices of
+        this process."""
+        return Resources(
+            logical_devices=list(self.names),
+            physical_devices=self.physical,
+            shared=self.shared,
+            intra_op_threads=request.intra_op_threads,
+            inter_op_threads=request.inter_op_threads,
+            gpus=cards_in_use(self.names) if of_this_process else [],
+        )
 
 
 @dataclass(frozen=True)
