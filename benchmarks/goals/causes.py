@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import re
-import subprocess
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from cause_cases import JUDGED, NOTHING, PLANTED, SECONDS, CauseCase, CauseResult, Times, cases, result_of
-from common import cell, scratch, table
+from common import cell, commit, read, scratch, table
 
 from harness.analysis.estimates.power import clopper_pearson
 from harness.record.explain import ALONE, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.manifest import PlanRecord
-from harness.record.packed import read_records
 from harness.record.reading import load_run
 from harness.record.store import RunStore
 from harness.record.trial import Plant, TrialRecord
@@ -69,18 +67,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--show", action="store_true", help="run nothing, print what there is")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of results (default: %(default)s)")
     return parser.parse_args()
-
-
-def read(path: Path) -> dict[str, dict[str, Any]]:
-    """The last result of each key; a line that was cut off is none."""
-    found: dict[str, dict[str, Any]] = {}
-    for line in read_records(path).splitlines() if path.exists() else ():
-        try:
-            result = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[result["key"]] = result
-    return found
 
 
 def run(wanted: Sequence[CauseCase], results: Path) -> None:
@@ -124,10 +110,7 @@ def _measured_and_kept(
     case: CauseCase, each: float, blocks: int, arms: Sequence[str], plants: tuple[Plant, Plant] | None, results: Path
 ) -> dict[str, Any]:
     times, lacking = measured(case, blocks, arms, plants)
-    said = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    kept = {"key": case.key, "commit": said.stdout.strip(), "each": each, "blocks": times, "lacking": lacking}
+    kept = {"key": case.key, "commit": commit(), "each": each, "blocks": times, "lacking": lacking}
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps(kept) + "\n")
     return kept

@@ -1,6 +1,7 @@
 """What the goal scripts share."""
 
 import contextlib
+import json
 import math
 import random
 import socket
@@ -8,10 +9,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from scipy import stats
 
 from harness.protocol.messages import Request
+from harness.record.packed import read_records
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.request import default_data_dir
@@ -25,6 +28,7 @@ __all__ = [
     "Program",
     "beside",
     "cell",
+    "commit",
     "data_folder",
     "free_ports",
     "interval",
@@ -32,6 +36,7 @@ __all__ = [
     "ports_of",
     "prepared_zygote",
     "print_ratio",
+    "read",
     "scratch",
     "table",
 ]
@@ -212,3 +217,25 @@ def print_ratio(logs: Sequence[float], goal: float) -> None:
 def scratch() -> tempfile.TemporaryDirectory[str]:
     """A folder for runs that nobody will read again."""
     return tempfile.TemporaryDirectory(prefix="harness-goals-")
+
+
+def read(path: Path) -> dict[str, dict[str, Any]]:
+    """The last result of each key, of a file that may be compressed; a line that was cut off is none."""
+    found: dict[str, dict[str, Any]] = {}
+    if not path.exists():
+        return found
+    for line in read_records(path).splitlines():
+        try:
+            result = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[result["key"]] = result
+    return found
+
+
+def commit() -> str:
+    """The short name of the commit that these scripts are of; empty outside a checkout."""
+    said = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return said.stdout.strip()

@@ -14,19 +14,17 @@ by --again. A cell's key is MODEL__OPTIMIZER[__FAULT__early|late]/STRATEGY/MODE.
 import argparse
 import json
 import re
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common import cell, live, prepared_zygote, table
+from common import cell, commit, live, prepared_zygote, read, table
 from gate_cells import ENDS, MODES, ROW, STRATEGIES, Case, everything, found_from, grouped, sample, tally
 from gate_faults import LADDERS
 
 from harness.protocol.messages import PROOF_PHASES
-from harness.record.packed import read_records
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended
 from harness.spec.cell import Cell
@@ -71,29 +69,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read(path: Path) -> dict[str, dict[str, Any]]:
-    """The last result of each cell, by key, of a file that may be compressed; a line that was cut off is none."""
-    found: dict[str, dict[str, Any]] = {}
-    if not path.exists():
-        return found
-    for line in read_records(path).splitlines():
-        try:
-            result = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[result["key"]] = result
-    return found
-
-
 def run(cases: list[Case], results: Path) -> None:
     """One trial each, forked from one process that has TensorFlow, and its result at the end of the file."""
     if not cases:
         return
     results.parent.mkdir(parents=True, exist_ok=True)
-    begun, commit = time.monotonic(), _commit()
+    begun, here = time.monotonic(), commit()
     with prepared_zygote(HERE) as zygote, results.open("a", encoding="utf-8") as file:
         for i, case in enumerate(cases, start=1):
-            result = {"key": case.key, "commit": commit, **ended(zygote, case)}
+            result = {"key": case.key, "commit": here, **ended(zygote, case)}
             file.write(json.dumps(result) + "\n")
             file.flush()
             told = result["reason"][:120] if result["status"] != "ok" or case.plan else ""
@@ -186,13 +170,6 @@ def _show_cells(ends: Mapping[str, str]) -> None:
             words, wrong = named[kind]
             keys = [c.key for c, status in cases if status == wrong]
             print(f"\n{kind}, {words}: {len(keys)}", *keys, sep="\n  ")
-
-
-def _commit() -> str:
-    said = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
-    )
-    return said.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -4,11 +4,8 @@ The same with the tests' own engine, in more places and in seconds, is in test_i
 """
 
 import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +25,7 @@ from tests.cli.real import (
     wait_for_trials,
     wait_for_turns,
 )
+from tests.disks import disk_of
 from tests.engines.numpy_engine import flags
 
 pytestmark = pytest.mark.slow
@@ -99,15 +97,8 @@ def test_ctrl_c_during_the_import_says_how_to_resume_too(tmp_path: Path) -> None
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for a manifest and little else; only root can mount one."""
-    if os.geteuid() != 0 or sys.platform != "linux" or shutil.which("mount") is None:
-        pytest.skip("mounting a tmpfs needs root on Linux")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs may be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with disk_of("64k", tmp_path) as disk:
+        yield disk
 
 
 def test_a_disk_that_fills_up_is_a_clear_error_and_nothing_is_lost(small_disk: Path) -> None:

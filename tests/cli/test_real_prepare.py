@@ -2,11 +2,9 @@
 
 import importlib.util
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import pytest
 
 from harness.record import Run
 from tests.cli.real import SMALL, only_run, run, start, still_alive
+from tests.disks import disk_of
 
 pytestmark = pytest.mark.slow
 
@@ -171,16 +170,8 @@ def test_a_damaged_or_missing_file_is_written_again_and_whole_ones_stay(folder: 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB; only root can mount one."""
-    if os.geteuid() != 0 or sys.platform != "linux" or shutil.which("mount") is None:
-        pytest.skip("mounting a tmpfs needs root on Linux")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True, capture_output=True)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no tmpfs may be mounted here: {error.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+    with disk_of("256k", tmp_path) as disk:
+        yield disk
 
 
 def test_a_full_disk_ends_in_one_line_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 import os
 import resource
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from harness.errors import StorageError
 from harness.record import RunStore, TrialRecord, load_run
+from tests.disks import disk_of
 from tests.record.examples import manifest, trial
 
 
@@ -30,16 +29,8 @@ def _error_of_append(store: RunStore, record: TrialRecord) -> StorageError | Non
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 128 KiB; only root can mount one."""
-    if os.geteuid() != 0 or sys.platform != "linux" or shutil.which("mount") is None:
-        pytest.skip("mounting a tmpfs needs root on Linux")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        _mount("-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder))
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no tmpfs may be mounted here: {error.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with disk_of("128k", tmp_path) as disk:
+        yield disk
 
 
 def test_a_disk_that_fills_up_keeps_every_earlier_line_whole(small_disk: Path) -> None:
