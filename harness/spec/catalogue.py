@@ -4,6 +4,7 @@ The objects themselves live one file each in an engine's folder (`harness.engine
 wants to know of them, so that it depends on no engine.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,12 +105,12 @@ def _may_be_built(_name: str) -> str | None:
     return None
 
 
-def _model_without_sizes(name: str) -> str:
-    return calls.text_of(calls.name_of(name), calls.parameters_of("model", name, {}))
+def _without_parameters(key: str, name: str) -> str:
+    return calls.text_of(calls.name_of(name), calls.parameters_of(key, name, {}))
 
 
-def _optimizer_without_parameters(name: str) -> str:
-    return calls.text_of(calls.name_of(name), calls.parameters_of("optimizer", name, {}))
+_plain_model = functools.partial(_without_parameters, "model")
+_plain_optimizer = functools.partial(_without_parameters, "optimizer")
 
 
 def _no_gradients(name: str) -> int:
@@ -142,9 +143,9 @@ class Catalogue:
     """The kind of a data set's examples; `anything` fits every model."""
     has_pipeline: Callable[[str], bool] = _none_has
     """Whether a data set has an input pipeline, which can be measured by itself."""
-    model_text: Callable[[str], str] = _model_without_sizes
+    model_text: Callable[[str], str] = _plain_model
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
-    optimizer_text: Callable[[str], str] = _optimizer_without_parameters
+    optimizer_text: Callable[[str], str] = _plain_optimizer
     """The one spelling of an optimizer with parameters, `adamw(clipnorm=1.0)`; UsageError where it takes none such."""
     gradient_bytes: Callable[[str], int] = _no_gradients
     """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot."""

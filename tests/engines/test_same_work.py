@@ -184,11 +184,11 @@ def test_three_updates_of_every_pytorch_optimizer_are_those_of_the_formula(torch
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_three_updates_of_every_optimizer_are_those_of_keras(tf: Any, name: str) -> None:
-    from harness.engines.tensorflow.workloads.optimizers import _BY_NAME
+    from harness.engines._keras.optimizers import KERAS
 
     generator = np.random.default_rng(5)
     start = generator.normal(size=50).astype(np.float32)
-    variable, theirs = tf.Variable(start), _BY_NAME[name].build({})
+    variable, theirs = tf.Variable(start), KERAS[name].build({})
     weight, slots = start.astype(np.float64), {slot: np.zeros(50) for slot in OPTIMIZERS[name].slots}
     for number in (1, 2, 3):
         gradient = generator.normal(size=50).astype(np.float32)

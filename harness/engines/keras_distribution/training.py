@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.engines._keras.optimizers import BUILT, slot_of
+from harness.engines._keras.optimizers import KERAS, slot_of
 from harness.engines._keras.paced_fit import ENDLESS
 from harness.protocol.engine import GATE_UPDATES, Pace
 from harness.trial.same_work.state import State, StateOrder
@@ -18,7 +18,7 @@ class FitTraining:
         import numpy as np
 
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(optimizer=BUILT[optimizer](), loss=loss)
+        model.compile(optimizer=KERAS[optimizer].build({}), loss=loss)
         for variable, name in zip(model.trainable_variables, layout.names, strict=True):
             variable.assign(first.weights[name])
         for variable, name in zip(model.non_trainable_variables, layout.statistics, strict=True):
