@@ -49,8 +49,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 trial`, `3 trials`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """`1 trial`, `3 trials`, `3 processes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 class _Given(reprlib.Repr):

@@ -76,7 +76,7 @@ def end_lines(target: Path, features: Features, wrote: bool) -> list[str]:
 
 
 def _took(of: Preparation) -> str:
-    who = f"{of.by}, {plural(of.processes, 'process').replace('processs', 'processes')}"
+    who = f"{of.by}, {plural(of.processes, 'process')}"
     speed = f"{of.written / of.wall_s:,.0f} examples/s"
     sizes = f"{_megabytes(of.bytes_in)} in, {_megabytes(of.bytes_out)} out"
     return f"{of.wall_s:.1f} s, {of.cpu_s:.1f} s of processor time ({who}, their start included): {speed}, {sizes}"

@@ -32,7 +32,6 @@ TURNS = 5
 """Of each way of reading, in turns."""
 TURN_S = 0.3
 """About what a turn takes."""
-BLOCK = 2**22
 
 
 def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
@@ -73,12 +72,11 @@ def describe(source: Source, data_dir: Path) -> Features:
 
 
 def _counted(name: str, dataset: "tf.data.Dataset") -> int:
-    import numpy as np
     import tensorflow as tf
 
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         raise UsageError(f"source: '{name}' never ends, expected one pass over its examples")
-    count = int(dataset.reduce(np.int64(0), lambda so_far, *_: so_far + 1))
+    count = _length_of(dataset)
     if not count:
         raise UsageError(f"source: '{name}' has no examples")
     return count
@@ -146,12 +144,9 @@ def _unwritable(target: Path, reason: str) -> StorageError:
 
 def _on_disk(file: Path) -> tuple[str, int]:
     """SHA-256 and size of a file, once it is on the disk."""
-    digest = hashlib.sha256()
     with file.open("rb") as stream:
         os.fsync(stream.fileno())
-        while block := stream.read(BLOCK):
-            digest.update(block)
-        return digest.hexdigest(), stream.tell()
+        return hashlib.file_digest(stream, "sha256").hexdigest(), stream.tell()
 
 
 def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tuple[bytes, int]]:
@@ -233,8 +228,13 @@ def _fitting_count(dataset: "tf.data.Dataset") -> int:
 
 def _timed(dataset: "tf.data.Dataset", count: int) -> tuple[int, float]:
     """How many of the first `count` examples there are, and the seconds that reading them took."""
+    began = time.perf_counter()
+    done = _length_of(dataset.take(count))
+    return done, time.perf_counter() - began
+
+
+def _length_of(dataset: "tf.data.Dataset") -> int:
+    """How many examples there are, by reading them all."""
     import numpy as np
 
-    began = time.perf_counter()
-    done = int(dataset.take(count).reduce(np.int64(0), lambda so_far, *_: so_far + 1))
-    return done, time.perf_counter() - began
+    return int(dataset.reduce(np.int64(0), lambda so_far, *_: so_far + 1))

@@ -19,7 +19,6 @@ SHARDS = 16
 PLAN = ".plan.json"
 """What is being prepared here, until it is done: its features.json without what is not known yet."""
 LARGEST = 2**24
-BLOCK = 2**22
 
 _Kept = TypeVar("_Kept", bound=BaseModel)
 
@@ -98,7 +97,7 @@ def whole_files(asked: AskedFiles, shards: Sequence[ShardPlan], listener: FilesL
         if shard is None:
             continue
         if shard.examples == one.examples and _digest(asked.target / one.file) == shard.sha256:
-            found[one.file] = Shard(**shard.model_dump(include=set(Shard.model_fields)))
+            found[one.file] = shard
         else:
             listener.said(f"'{asked.target / one.file}' is damaged or missing, and is written again")
             side_file(asked.target, one.file).unlink(missing_ok=True)
@@ -106,14 +105,11 @@ def whole_files(asked: AskedFiles, shards: Sequence[ShardPlan], listener: FilesL
 
 
 def _digest(file: Path) -> str | None:
-    digest = hashlib.sha256()
     try:
         with file.open("rb") as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return None
-    return digest.hexdigest()
 
 
 def written_file(target: Path, file: str) -> WrittenShard:
