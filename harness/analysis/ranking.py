@@ -28,7 +28,7 @@ from harness.analysis.estimates.selection import fastest_over, limits_over
 from harness.spec.cell import Cell
 from harness.spec.grouping import THREADS
 from harness.spec.naming import TOLD, sayings
-from harness.spec.work import Quantity
+from harness.spec.quantity import Quantity
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000

@@ -11,7 +11,7 @@ from harness.analysis.comparison.sides import Compared, verdicts_of
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.estimates.verdict import Margins, judge
 from harness.report.words.text import STATUS_WORDS
-from harness.spec.work import EXAMPLES, Quantity
+from harness.spec.quantity import EXAMPLES, Quantity
 
 GateEnd = Literal["slower", "faster", "equivalent", "undecided", "failed", "skipped", "saved", "proved", "unproved"]
 """`failed`: there is no valid measurement of the working tree; `skipped`: nothing to compare it with;

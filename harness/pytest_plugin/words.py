@@ -8,7 +8,7 @@ from harness.pytest_plugin.options import GateOptions
 from harness.pytest_plugin.result import GateResult
 from harness.report.comparison.words import count_words, cpu_words, row_words
 from harness.report.words.text import NOTHING, listed, ratio, significant
-from harness.spec.work import SEVERAL
+from harness.spec.quantity import SEVERAL
 from harness.visible import one_line, plural, printable
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")

@@ -17,7 +17,7 @@ from harness.record.gpus import GpuRecord
 from harness.record.interning import shared
 from harness.record.model import RecordModel, without_empty
 from harness.spec.cell import Cell
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 
 Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 MEASURED = ("ok", "unproved")

@@ -11,7 +11,8 @@ from harness.spec.axes import ENGINE, MOST, TABLE, Positive
 from harness.spec.entry import Asked, Spelling
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import sayings
-from harness.spec.work import TAG, Cell, DistributedCell, Quantity, Work, fields_of, kind_of_work
+from harness.spec.quantity import Quantity, Work
+from harness.spec.work import TAG, Cell, DistributedCell, fields_of, kind_of_work
 from harness.visible import quoted
 
 COLLECTIVE = "collective"

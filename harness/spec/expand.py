@@ -14,9 +14,10 @@ from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
+from harness.spec.quantity import EXAMPLES
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
-from harness.spec.work import EXAMPLES, DistributedCell, OwnStepCell
+from harness.spec.work import DistributedCell, OwnStepCell
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"

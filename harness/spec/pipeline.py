@@ -15,7 +15,8 @@ from harness.spec.cell import TrainingCell, without_defaults
 from harness.spec.entry import Asked
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
-from harness.spec.work import TAG, Cell, Shape, Work, fields_of, kind_of_work, of_examples
+from harness.spec.quantity import Work, of_examples
+from harness.spec.work import TAG, Cell, Shape, fields_of, kind_of_work
 
 [PIPELINE] = PIPELINES
 APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)

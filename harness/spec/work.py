@@ -1,4 +1,4 @@
-"""Kinds of work: what a cell measures, and in which quantity it counts what was done.
+"""Kinds of work: what a cell measures.
 
 A cell is a tagged union that stays open: a kind of work is one class below `Cell`, entered by `@kind_of_work`
 with the tag that its records carry, and it has the keys that it has and no others. What every kind can be asked is
@@ -8,7 +8,6 @@ said by `Cell`; the rest is read from the class that has it, and mypy shows wher
 import functools
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, Positive, QuantityName, is_own_code
+from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -26,72 +26,6 @@ TRAINING = "training"
 OWN_STEP = "own_step"
 OF_CODE = (*(key for key in OUTER_FIRST if TABLE[key].own[0]), "step")
 """Keys whose value may be code of the user's own, `package.module:function`."""
-
-
-_SAID_OF_EXAMPLES = re.compile(r"\ban example\b|examples|example")
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """What work is counted in. `many` names it in records and units: `examples`, `tokens`, `bytes`."""
-
-    many: str
-
-    @property
-    def one(self) -> str:
-        """`example`, `token`, `query`, `batch`: the singular, by the regular endings of English."""
-        for ending, singular in (("ies", "y"), ("ches", "ch"), ("xes", "x"), ("sses", "ss"), ("s", "")):
-            if self.many.endswith(ending):
-                return self.many.removesuffix(ending) + singular
-        return self.many
-
-    @property
-    def each(self) -> str:
-        """`an example`, `a token`."""
-        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
-
-    @property
-    def unit(self) -> str:
-        """The unit of a rate: `examples/s`."""
-        return f"{self.many}/s"
-
-    def worded(self, text: str) -> str:
-        """`text`, which is said of examples, said of this: headings, names of columns, notes."""
-        said = {"an example": self.each, "examples": self.many, "example": self.one}
-        return _SAID_OF_EXAMPLES.sub(lambda found: said[found[0]], text)
-
-    @property
-    def throughput_key(self) -> str:
-        """The column of a rate: `throughput_examples_per_s`."""
-        return f"throughput_{self.many}_per_s"
-
-    @property
-    def cpu_key(self) -> str:
-        """The column of processor time: `cpu_seconds_per_example`."""
-        return f"cpu_seconds_per_{self.one}"
-
-
-EXAMPLES = Quantity("examples")
-TOKENS = Quantity("tokens")
-SEVERAL = Quantity("units")
-"""What a table or a figure says that holds work of several quantities, each row in that of its own cell."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What one step does: `amount` of `quantity`."""
-
-    quantity: Quantity
-    amount: int
-
-    def rate(self, step_time_s: float) -> float:
-        """Throughput in `quantity.unit`: amount ÷ step time."""
-        return self.amount / step_time_s
-
-
-def of_examples(count: int, tokens: int) -> Work:
-    """So many examples, or all of their tokens where a model's work is counted in those."""
-    return Work(TOKENS, count * tokens) if tokens else Work(EXAMPLES, count)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from harness.spec.cell import Cell, TrainingCell, trained
-from harness.spec.work import EXAMPLES, SEVERAL, OwnStepCell, Quantity, kind_of_work, quantity_of
+from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity
+from harness.spec.work import OwnStepCell, kind_of_work, quantity_of
 from tests.synthetic import make_cell
 
 EARLIER = {

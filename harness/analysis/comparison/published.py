@@ -21,7 +21,7 @@ from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import LATER, Cell, TrainingCell
-from harness.spec.work import EXAMPLES, Work
+from harness.spec.quantity import EXAMPLES, Work
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
 _MOST_NAMED = 3

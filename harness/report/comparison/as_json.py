@@ -7,7 +7,7 @@ from harness.analysis.cells import CellTrials
 from harness.analysis.comparison import Comparison, Row
 from harness.report.comparison.base import Renderer, Surface
 from harness.report.values import Keys, document, each, ends, value_at
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 from harness.visible import json_text
 
 _WALL = "verdicts.wall"

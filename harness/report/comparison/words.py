@@ -8,7 +8,8 @@ from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
 from harness.report.comparison.phrases import PHRASES, STAY
 from harness.report.words.text import NOTHING, listed, ratio, shortened
-from harness.spec.work import Quantity, quantity_of
+from harness.spec.quantity import Quantity
+from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
 _FACTOR = 2.0

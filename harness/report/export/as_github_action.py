@@ -7,7 +7,7 @@ from typing import Any
 from harness.analysis import CellSummary, Interval, summarise
 from harness.report.export.base import Exporter, RunData, deliver, measured_cells
 from harness.report.words.text import OWN_INTERVAL, bounds
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 from harness.visible import json_text
 
 

@@ -19,7 +19,7 @@ from harness.report.export.base import Exporter, RunData, write_folder
 from harness.report.values import value_at
 from harness.report.words.names import slug
 from harness.spec.cell import Cell
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 
 METRICS = {
     "throughput_examples_per_s": "examples/s of the trial",

@@ -20,7 +20,7 @@ from harness.report.figures.panels import (
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.words.text import OWN_INTERVAL, listed, percent, shortened
-from harness.spec.work import Quantity
+from harness.spec.quantity import Quantity
 from harness.visible import plural
 
 _MIB = 2**20

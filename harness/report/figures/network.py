@@ -10,7 +10,8 @@ from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, St
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.words.text import OWN_INTERVAL, listed, shortened, significant
 from harness.spec.network import Network
-from harness.spec.work import EXAMPLES, Quantity, quantity_of
+from harness.spec.quantity import EXAMPLES, Quantity
+from harness.spec.work import quantity_of
 from harness.visible import plural
 
 _MOST_CURVES = 8

@@ -8,7 +8,7 @@ from harness.report.kinds import presentation_of
 from harness.report.tables.columns import SUMMARY_COLUMNS
 from harness.report.tables.frames import pandas_series
 from harness.report.tables.quantities import columns_for
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from harness.report.words.pipelines import IS_LIMIT
 from harness.report.words.problems import explained, remarks
 from harness.report.words.sparkline import sparkline
 from harness.report.words.text import OWN_INTERVAL, listed, sentence, significant
-from harness.spec.work import EXAMPLES
+from harness.spec.quantity import EXAMPLES
 from harness.visible import plural, printable
 
 _WIDEST = 100

@@ -11,7 +11,8 @@ from harness.report.page.trials.encoding import Coded, rounded
 from harness.report.tables.sweep import executed_text
 from harness.report.words.text import STATUS_WORDS, shortened
 from harness.spec.cell import Cell, cell_names
-from harness.spec.work import EXAMPLES, quantity_of
+from harness.spec.quantity import EXAMPLES
+from harness.spec.work import quantity_of
 from harness.visible import printable
 
 DIGITS = 6
