@@ -126,8 +126,7 @@ class Checks(RecordModel):
         could not have called wrong.
         """
         if self.gate == "own_step":
-            shown = self.losses_agree or self.own_check
-            return None if shown else "nothing but finite losses could be shown"
+            return self._unproved_of_own_step
         if self.gate == "collective":
             return None if self.late else "what was received after the last window was not looked at"
         if self.gate == "instrument":
@@ -139,10 +138,25 @@ class Checks(RecordModel):
         return "; ".join([*found, *self._unseen]) or None
 
     @property
+    def _unproved_of_own_step(self) -> str | None:
+        """What its own check says goes before what its losses could have shown."""
+        if self.own_check:
+            return None
+        if not self.losses_agree:
+            return "nothing but finite losses could be shown"
+        if self.sight is None:
+            return f"sight: {self.detail.get('sight', NEEDED['sight'])}"
+        return "; ".join(self._unseen) or None
+
+    @property
     def _unseen(self) -> list[str]:
-        """The planted faults that the gate would have passed."""
-        seen = (self.sight or {}).items()
-        return [f"sight: {FAULTS[name]} would be {share:.2g} of what is allowed" for name, share in seen if share <= 1]
+        """The planted faults that the gate would have passed; a step's own check speaks for what it cannot see."""
+        seen = {} if self.gate == "own_step" and self.own_check else self.sight or {}
+        return [
+            f"sight: {FAULTS[name]} would be {share:.2g} of what is allowed"
+            for name, share in seen.items()
+            if share <= 1
+        ]
 
     @property
     def complete(self) -> bool:

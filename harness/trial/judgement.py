@@ -28,6 +28,8 @@ STORED = {"float64": 2**-53, "float32": 2**-24, "float16": 2**-11, "bfloat16": 2
 """By how much of itself storing a value rounds it, by the variable's type; others are exact."""
 LOSS_TOLERANCE = 0.1
 """The loss is one number, in which rounding averages out: it is allowed so much of what a variable is."""
+LARGEST_SHARE = 1e9
+"""Of what is allowed: JSON has no infinity."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
 
@@ -161,7 +163,7 @@ class _Wanted:
         worst = _Found(0.0)
         for r, copy in enumerate(now.copies):
             if error := distance(copy, self.of(r), self.mask):  # which is true of what is not a number
-                share = _share(error, self.limit(r, copy.dtype.name)[0])
+                share = share_of_limit(error, self.limit(r, copy.dtype.name)[0])
                 worst = _Found(share, r, error) if share > worst.share else worst
         return worst
 
@@ -176,7 +178,7 @@ def _wanted(initial: Sequence[VariableState], reference: Reference, update: int)
     ]
 
 
-def _share(error: float, limit: float) -> float:
+def share_of_limit(error: float, limit: float) -> float:
     """error ÷ limit, of an error that is not 0; infinite where it is no number or nothing at all is allowed."""
     return error / limit if limit > 0 and math.isfinite(error) else math.inf
 

@@ -18,6 +18,7 @@ from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.judgement import (
+    LARGEST_SHARE,
     check_agreement,
     check_applied,
     check_losses,
@@ -28,8 +29,6 @@ from harness.trial.judgement import (
 )
 from harness.trial.own_check import Check, own_check
 
-LARGEST_SHARE = 1e9
-"""JSON has no infinity."""
 SLOW_PHASES, SLOW_S = 3, 0.3
 """Where a round of `PROOF_PHASES` steps takes longer than this, the late update is one of so many in a row."""
 MOST_TRIES = 24

@@ -34,8 +34,11 @@ def own(**changes: Any) -> Checks:
         (checks(update=None), "update: no update was held against a reference"),
         (checks(update=None, detail={"update": "the model has no seed"}), "update: the model has no seed"),
         (own(), "nothing but finite losses could be shown"),
-        (own(losses_agree=True), None),
+        (own(losses_agree=True), f"sight: {NEEDED['sight']}"),
+        (own(losses_agree=True, sight={"doubled": 2.0}), None),
+        (own(losses_agree=True, sight={"missing": 0.5}), WHY),
         (own(own_check=True), None),
+        (own(own_check=True, losses_agree=True, sight={"missing": 0.5}), None),
     ],
 )
 def test_what_was_left_unproved_is_said_in_one_line(made: Checks, left: str | None) -> None:

@@ -1,37 +1,52 @@
 """What a user's own training step is held against: the same step, built anew and run uncompiled.
 
 It runs in a process of its own, forked before TensorFlow's runtime has started: the process that is
-timed then holds one copy of everything, and nothing that it did not ask for.
+timed then holds one copy of everything, and nothing that it did not ask for. So do its runs with a fault in their
+gradients, which tell what such a fault would look like.
 """
 
+import functools
 import json
-import math
 import os
 import select
 import signal
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
-from harness.errors import UsageError
+from harness.engines.tensorflow.own_sight import FAULTS, OF_SEVERAL, Optimizers, PlantedGradients, Shown, furthest
+from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
-from harness.trial.judgement import STATE_TOLERANCE
+from harness.trial.array_cache import cached_arrays
+from harness.trial.judgement import LARGEST_SHARE
 from harness.trial.own_function import own_function, wants_arguments
 from harness.trial.parent import die_with_parent
 
+if TYPE_CHECKING:
+    import numpy as np
+
 LIMIT_S = 60.0
-"""Uncompiled steps of a large model are slow; beyond this the comparison is not made."""
+"""Uncompiled steps of a large model are slow; beyond this the comparison is not made, nor a fault tried."""
+_SLOW = f"the step run uncompiled gave no loss within {LIMIT_S:g} s"
 
 
 @dataclass(frozen=True)
 class OwnReference:
-    """The first losses of the step run uncompiled, or the reason why there are none."""
+    """What the step run uncompiled showed at first, or the `reason` why nothing.
 
-    losses: tuple[float, ...] = ()
+    `sight` is that of `Checks`, None where it is not known, with the reason `unseen`.
+    """
+
+    shown: Shown = field(default_factory=Shown)
     reason: str | None = None
+    precision: str = "float32"
+    replicas: int = 0
+    """Of which it took gradients with a `tf.GradientTape`; 0 where it took none."""
+    sight: dict[str, float] | None = None
+    unseen: str = ""
 
 
 def build_step(path: str) -> Callable[[], Any]:
@@ -67,14 +82,54 @@ def as_number(path: str, loss: Any) -> float:
         ) from None
 
 
-def run_own_reference(request: Request, steps: int) -> OwnReference:
-    """The first `steps` losses, uncompiled. Call it before TensorFlow's runtime has started."""
+def run_own_reference(request: Request, steps: int, alive: Callable[[], None]) -> OwnReference:
+    """The first `steps` uncompiled, then with each fault. Call it before TensorFlow's runtime has started.
+
+    `alive` is called before each of these runs. What faults look like is the same in all trials that one process was
+    forked for, so the first of them finds out.
+    """
+    alive()
+    reference = _apart(request, steps)
+    if reference.reason is not None:
+        return reference
+    if not reference.replicas:
+        return replace(reference, unseen="it took no gradient with a tf.GradientTape in which a fault could be planted")
+    try:
+        key = repr((request.cell, request.seed, reference.precision)).encode()
+        compute = functools.partial(_sight, request, steps, reference, alive)
+        found = cached_arrays(request.scratch, "own-sight", key, compute, request.others_limit_s)
+    except Unprovable as error:
+        return replace(reference, unseen=str(error))
+    return replace(reference, sight={fault: float(share) for fault, share in found.items()})
+
+
+def _sight(
+    request: Request, steps: int, reference: OwnReference, alive: Callable[[], None]
+) -> "dict[str, np.ndarray[Any, Any]]":
+    """How many times its limit each fault would be. Raises Unprovable where they cannot all be tried in time."""
+    import numpy as np
+
+    found = {}
+    for fault in FAULTS:
+        if reference.replicas == 1 and fault in OF_SEVERAL:
+            continue
+        alive()
+        wrong = _apart(request, steps, fault)
+        if wrong.reason == _SLOW:
+            raise Unprovable(f"with a fault in its gradients {_SLOW}")
+        share = furthest(wrong.shown, reference.shown, reference.precision).share
+        found[fault] = np.array(LARGEST_SHARE if wrong.reason else min(share, LARGEST_SHARE))
+    return found
+
+
+def _apart(request: Request, steps: int, fault: str | None = None) -> OwnReference:
+    """The step run uncompiled in a process of its own, with a fault in its gradients."""
     reading, writing = os.pipe()
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_the_reference(parent, request, steps, writing)
+        _be_the_reference(parent, request, steps, fault, writing)
     os.close(writing)
     try:
         text = _read_all(reading, time.monotonic() + LIMIT_S)
@@ -83,24 +138,24 @@ def run_own_reference(request: Request, steps: int) -> OwnReference:
         os.kill(child, signal.SIGKILL)  # it leaves by itself, unless it hangs
         os.waitpid(child, 0)
     if text is None:
-        return OwnReference(reason=f"the step run uncompiled gave no loss within {LIMIT_S:g} s")
+        return OwnReference(reason=_SLOW)
     if not text:
         return OwnReference(reason="the step run uncompiled ended its process")
     answer = json.loads(text)
-    return OwnReference(tuple(answer["losses"]), answer["reason"])
+    return OwnReference(**{**answer, "shown": Shown(**{of: tuple(found) for of, found in answer["shown"].items()})})
 
 
-def _be_the_reference(parent: int, request: Request, steps: int, writing: int) -> None:
+def _be_the_reference(parent: int, request: Request, steps: int, fault: str | None, writing: int) -> None:
     """Never returns: leaves by os._exit, as a trial does."""
     try:
         die_with_parent(parent)
-        found = asdict(_uncompiled(request, steps))
+        found = asdict(_uncompiled(request, steps, fault))
         os.write(writing, json.dumps(found).encode())
     finally:
         os._exit(0)
 
 
-def _uncompiled(request: Request, steps: int) -> OwnReference:
+def _uncompiled(request: Request, steps: int, fault: str | None = None) -> OwnReference:
     import keras
     import tensorflow as tf
 
@@ -110,10 +165,14 @@ def _uncompiled(request: Request, steps: int) -> OwnReference:
     tf.config.run_functions_eagerly(True)
     keras.utils.set_random_seed(request.seed)
     try:
-        step = build_step(path)
-        if not getattr(step, "eager_reference", True):
-            return OwnReference(reason="the step says eager_reference = False")
-        return OwnReference(tuple(as_number(path, step()) for _ in range(steps)))
+        made = Optimizers()
+        with PlantedGradients(fault) as planted:
+            step = build_step(path)
+            if not getattr(step, "eager_reference", True):
+                return OwnReference(reason="the step says eager_reference = False")
+            losses = tuple(as_number(path, step()) for _ in range(steps))
+        shown = Shown(losses, made.slots())
+        return OwnReference(shown, precision=keras.config.dtype_policy().name, replicas=planted.replicas)
     except Exception as error:  # noqa: BLE001  a step that cannot run uncompiled may be right all the same
         return OwnReference(reason=f"the step cannot run uncompiled: {classify(error)[1]}")
 
@@ -131,15 +190,13 @@ def _read_all(reading: int, deadline: float) -> bytes | None:
         text += data
 
 
-def compare_losses(got: Sequence[float], expected: Sequence[float], precision: str) -> str | None:
-    """None when the first losses agree within the tolerance of `precision`, else the evidence in words."""
-    tolerance = STATE_TOLERANCE.get(precision, STATE_TOLERANCE["float32"])
-    largest = max((abs(loss) for loss in expected if math.isfinite(loss)), default=0.0)
-    for number, (loss, wanted) in enumerate(zip(got, expected, strict=True), start=1):
-        if not abs(loss - wanted) <= tolerance * largest:
-            return (
-                f"loss {number} is {loss:.6g}, and {wanted:.6g} when the same step is built anew from the same seed "
-                f"and run uncompiled ({tolerance * largest:.2g} is allowed); if the step draws random numbers that a "
-                "compiled program draws differently, set eager_reference = False on it and give it a check()"
-            )
-    return None
+def compare_shown(got: Shown, expected: Shown, precision: str) -> str | None:
+    """None when what was shown agrees within the tolerance of `precision`, else the evidence in words."""
+    worst = furthest(got, expected, precision)
+    if worst.share <= 1:
+        return None
+    return (
+        f"{worst.name} is {worst.value:.6g}, and {worst.wanted:.6g} when the same step is built anew from the same "
+        f"seed and run uncompiled ({worst.allowed:.2g} is allowed); if the step draws random numbers that a compiled "
+        "program draws differently, set eager_reference = False on it and give it a check()"
+    )

@@ -1,9 +1,10 @@
 """A trial of a user's own training step: `package.module:function`, which builds whatever it likes.
 
 The clock, its windows and its turns are those of any trial. Of what is inside, the harness sees the
-losses alone, so less can be proved: they are finite; the first of them agree with the same step run
-uncompiled; and the step's own `check()`, if it has one, is satisfied before and after timing. The record
-says which of these was shown (`Checks.gate`).
+losses and how large the state of Keras' optimizers is, so less can be proved: losses are finite; the first of
+them, and that state, agree with the same step run uncompiled; and the step's own `check()`, if it has one, is
+satisfied before and after timing. The record says which of these was shown, and what a fault in the gradients
+would have looked like.
 """
 
 import gc
@@ -18,13 +19,15 @@ from harness.engines.tensorflow.own_reference import (
     OwnReference,
     as_number,
     build_step,
-    compare_losses,
+    compare_shown,
     run_own_reference,
 )
+from harness.engines.tensorflow.own_sight import Optimizers, Shown
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.trace import tracer_of
 from harness.errors import UsageError
 from harness.protocol.engine import GATE_UPDATES
+from harness.record.checks import Checks
 from harness.record.trial import Resources
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -43,12 +46,12 @@ class OwnStep(Attempt):
         check_loop(self._request.plant, None)
         self._checks.gate = "own_step"
         self._path = self._request.cell.subject
-        self._enter("check")
-        reference = run_own_reference(self._request, GATE_STEPS)
+        reference = run_own_reference(self._request, GATE_STEPS, lambda: self._enter("check"))
         self._enter("build")
         set_threads(self._request)
         let_memory_grow()
         keras.utils.set_random_seed(self._request.seed)
+        self._optimizers = Optimizers()
         self._step = build_step(self._path)
         self._done = 0
         self._loss: Any = None
@@ -119,15 +122,17 @@ class OwnStep(Attempt):
         return synchronise
 
     def _judge_first(self, losses: list[float], reference: OwnReference) -> None:
-        import keras
-
+        shown = Shown(tuple(losses[:GATE_STEPS]), self._optimizers.slots())
         if reference.reason is not None:
             self._checks.detail["losses_agree"] = (
                 f"the first losses were not compared with an uncompiled run: {reference.reason}"
             )
             return
-        precision = keras.config.dtype_policy().name
-        self._judge("losses_agree", compare_losses(losses[:GATE_STEPS], reference.losses, precision))
+        self._judge("losses_agree", compare_shown(shown, reference.shown, reference.precision))
+        if reference.sight is None:
+            self._checks.detail["sight"] = reference.unseen
+        else:
+            self._checks.sight = Checks.model_validate({"sight": reference.sight}).sight
 
     def _judge_own(self, when: str) -> None:
         """Ask the step's own `check()`, if it has one."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -32,6 +33,58 @@ def right() -> Linear:
 def right_as_a_float() -> Callable[[], float]:
     step = Linear()
     return lambda: float(step())
+
+
+class Signed(Linear):
+    """Takes the sign of its gradient, which hides how large it is."""
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def train(self) -> Any:
+        with tf.GradientTape() as tape:
+            loss = (self.weight - 3.0) ** 2
+        self.weight.assign_sub(0.1 * tf.sign(tape.gradient(loss, self.weight)))
+        return loss
+
+
+class ByHand(Linear):
+    """Works its gradient out by itself."""
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def train(self) -> Any:
+        loss = (self.weight - 3.0) ** 2
+        self.weight.assign_sub(0.1 * 2 * (self.weight - 3.0))
+        return loss
+
+
+class WithAdam(Linear):
+    """Keras' Adam, whose update hides how large a gradient is, on a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = keras.layers.Dense(1, kernel_initializer="ones")
+        self.layer.build((None, 1))
+        self.optimizer = keras.optimizers.Adam(0.1)
+        self.optimizer.build(self.layer.trainable_weights)
+
+    def scale(self) -> float:
+        """What the gradient is multiplied by."""
+        return 1.0
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def train(self) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((self.layer(tf.ones((1, 1))) - 3.0) ** 2)
+        weights = self.layer.trainable_weights
+        gradients = [self.scale() * gradient for gradient in tape.gradient(loss, weights)]
+        self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        return loss
+
+
+class TwiceCompiled(WithAdam):
+    """Its compiled form gives Adam twice the gradient."""
+
+    def scale(self) -> float:
+        return 1.0 if tf.executing_eagerly() else 2.0
 
 
 def frozen_random() -> Linear:

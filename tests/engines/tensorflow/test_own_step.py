@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from harness.engines.tensorflow import own_reference, own_step
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_losses
+from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_shown
+from harness.engines.tensorflow.own_sight import Shown
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
@@ -57,14 +58,19 @@ def test_a_loss_is_one_number(tf: Any) -> None:
             as_number("a:b", loss)
 
 
-def test_losses_agree_within_the_tolerance_of_the_precision() -> None:
-    assert compare_losses([2.0, 1.0, 0.5], [2.0, 1.0005, 0.5], "float32") is None
-    assert compare_losses([2.0, 1.0, 0.5], [2.0, 1.01, 0.5], "mixed_bfloat16") is None
-    evidence = compare_losses([2.0, 1.0, 0.5], [2.0, 1.01, 0.5], "float32")
-    assert evidence is not None
-    assert evidence.startswith("loss 2 is 1, and 1.01 when")
-    assert compare_losses([2.0, float("nan")], [2.0, 1.0], "float32") is not None
-    assert compare_losses([2.0, 1.0], [2.0, float("nan")], "float32") is not None
+def test_what_is_shown_agrees_within_the_tolerance_of_the_precision() -> None:
+    def compared(got: Shown, wanted: Shown, precision: str = "float32") -> str:
+        return compare_shown(got, wanted, precision) or ""
+
+    assert not compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.0005, 0.5)))
+    assert not compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.01, 0.5)), "mixed_bfloat16")
+    assert compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.01, 0.5))).startswith("loss 2 is 1, and 1.01 when")
+    assert compared(Shown((2.0, float("nan"))), Shown((2.0, 1.0)))
+    assert compared(Shown((2.0, 1.0)), Shown((2.0, float("nan"))))
+    assert not compared(Shown((2.0,), (0.5,)), Shown((2.0,), (0.5004,)))
+    twice = compared(Shown((2.0,), (0.5,)), Shown((2.0,), (0.25,)))
+    assert twice.startswith("the state of optimizer 1 is 0.5, and 0.25 when")
+    assert compared(Shown((2.0,), (0.5,)), Shown((2.0,))).startswith("the number of optimizers is 1, and 0 when")
 
 
 def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:
@@ -154,6 +160,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
     names = (
         "right",
         "right_as_a_float",
+        "WithAdam",
+        "TwiceCompiled",
+        "Signed",
+        "ByHand",
         "frozen_random",
         "declared",
         "only_compiled",
@@ -172,14 +182,39 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["right", "right_as_a_float"])
+@pytest.mark.parametrize("name", ["right", "right_as_a_float", "WithAdam"])
 def test_a_right_step_is_timed_and_its_first_losses_are_proved(measured: dict[str, TrialRecord], name: str) -> None:
     record = measured[name]
     assert record.status == "ok", record.reason
     assert (record.checks.gate, record.checks.losses_agree, record.checks.own_check) == ("own_step", True, None)
     assert record.checks.detail == {}
+    assert record.checks.sight is not None
+    assert set(record.checks.sight) == {"doubled", "delayed"}
+    assert min(record.checks.sight.values()) > 1
     assert record.windows is not None
     assert record.throughput_examples_per_s == pytest.approx(8 / record.step_time_s)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Signed", "sight: a gradient that is counted twice would be 0 of what is allowed"),
+        ("ByHand", "sight: it took no gradient with a tf.GradientTape in which a fault could be planted"),
+    ],
+)
+def test_a_step_that_could_hide_a_fault_is_unproved(measured: dict[str, TrialRecord], name: str, reason: str) -> None:
+    record = measured[name]
+    assert (record.status, record.checks.losses_agree) == ("unproved", True)
+    assert reason in (record.reason or "")
+    assert record.throughput is not None
+
+
+@pytest.mark.slow
+def test_a_fault_that_adam_hides_from_the_losses_is_seen_in_its_state(measured: dict[str, TrialRecord]) -> None:
+    record = measured["TwiceCompiled"]
+    assert record.status == "wrong_result"
+    assert "the state of optimizer 1 is" in (record.reason or "")
 
 
 @pytest.mark.slow
@@ -261,6 +296,8 @@ def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
         [record] = measure(sweep, expand(sweep, catalogue_of()).cells, tmp_path).trials
     assert record.status == "ok", record.reason
     assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
+    assert record.checks.sight is not None
+    assert set(record.checks.sight) == {"missing", "averaged", "doubled", "delayed"}
     assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]
 
 
