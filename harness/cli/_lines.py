@@ -11,12 +11,13 @@ from harness.visible import one_line, plural
 
 
 class VerdictLines(PlainLines):
-    """A line a trial, and what is known so far before each block but the first."""
+    """A line a trial, and before each block but the first what is known so far, where the last one changed it."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         super().__init__(out)
         self._manifest: RunManifest | None = None
         self._trials: list[TrialRecord] = []
+        self._told: set[str] = set()
 
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
         """Keep what the figures so far are read from."""
@@ -38,7 +39,9 @@ class VerdictLines(PlainLines):
         from harness.report.terminal.interim import so_far, summary_so_far
 
         summary = summary_so_far(self._manifest, self._trials)
-        return () if summary is None else so_far(summary)
+        new = () if summary is None else tuple(text for text in so_far(summary) if text not in self._told)
+        self._told.update(new)
+        return new
 
 
 class GitHubGroups(VerdictLines):

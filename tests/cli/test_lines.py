@@ -25,6 +25,17 @@ def test_a_pipe_gets_lines_without_control_characters_and_the_figures_so_far_bef
     assert sum("examples/s" in line for line in lines if line.startswith("[")) > 15
 
 
+def test_a_figure_that_nothing_has_changed_is_not_said_again() -> None:
+    out = io.StringIO()
+    lines = VerdictLines(out)
+    manifest, trials = make_run([make_cell("none", 1, 64, model=model) for model in ("mlp", "resnet20")], blocks=1)
+    lines.plan(manifest, trials[:1])
+    for _ in range(2):
+        lines.block(1, 2, 1)
+    assert out.getvalue().count("block 2 of 2") == 2
+    assert out.getvalue().count("so far: ") == 1
+
+
 def test_github_folds_each_block_and_marks_what_went_wrong_once() -> None:
     out = io.StringIO()
     play(GitHubGroups(out), *make_run(default_cells(batch_sizes=(128,)), blocks=2, windows=6))
