@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from harness.environment.fact import Fact
+from harness.visible import plural
 
 _Facts = Mapping[str, Fact]
 
@@ -178,6 +179,11 @@ def _of_gpu(facts: _Facts, index: int) -> list[str]:
     if facts.get(f"gpu.{index}.persistence") is False:
         found.append(
             f"GPU {index} is set up anew for each process: keep its driver loaded, `sudo nvidia-smi -i {index} -pm 1`"
+        )
+    if errors := _number(facts, f"gpu.{index}.ecc_uncorrected"):
+        found.append(
+            f"GPU {index} has had {plural(int(errors), 'memory error')} that could not be corrected: results may be "
+            f"wrong; see `nvidia-smi -i {index} -q -d ECC,ROW_REMAPPER`"
         )
     if facts.get(f"gpu.{index}.mig") is True:
         found.append(f"GPU {index} is split into instances (MIG): its parts share power and memory bandwidth limits")

@@ -11,14 +11,14 @@ Severity = Literal["refuse", "note", "asked"]
 
 _VOLATILE = re.compile(
     r"load\..*|memory\.(available|swap_used)_bytes|cpu\.(steal_fraction|throttled_periods)"
-    r"|gpu\.\d+\.(temperature_c|sm_clock_mhz|memory_clock_mhz|utilization_percent|memory_used_bytes|throttle_reasons)"
+    r"|gpu\.\d+\.(temperature_c|sm_clock_mhz|memory_clock_mhz|utilization_percent|memory_used_bytes|throttle_reasons|ecc_corrected)"
 )
 """Conditions of the moment: they differ between two runs of any one machine."""
 
 _REFUSES = re.compile(
     r"cpu\.(model|architecture|vector_flags|physical_cores|logical_cores|affinity_cores|quota_cores|usable_cores)"
     r"|cpu\.(governor|turbo|smt|hypervisor|max_mhz|numa_nodes)|power\.on_battery|memory\.limit_bytes"
-    r"|os\.system|gpu\.count|gpu\.\d+\.(name|memory_bytes|power_limit_w|mig|ecc|sm_clock_max_mhz)"
+    r"|os\.system|gpu\.count|gpu\.\d+\.(name|memory_bytes|power_limit_w|mig|ecc|sm_clock_max_mhz|pcie_generation_max|pcie_lanes|nvlinks)|gpu\.topology"
     r"|env\.(OMP_NUM_THREADS|TF_NUM_INTRAOP_THREADS|TF_NUM_INTEROP_THREADS|CUDA_VISIBLE_DEVICES|MKL_NUM_THREADS)"
 )
 """What decides speed and is never what a comparison is about.

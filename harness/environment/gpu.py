@@ -5,6 +5,7 @@ NVML is NVIDIA's management library; `pip install 'tf-distribute-harness[gpu]'` 
 
 import hashlib
 import importlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.environment.fact import Fact, Facts
-from harness.environment.files import ROOT, fields
+from harness.environment.files import ROOT, fields, text
 
 _SMI_LIMIT_S = 5.0
 _SMI_FIELDS = {
@@ -30,6 +31,16 @@ _SMI_FIELDS = {
     "temperature_c": "temperature.gpu",
     "utilization_percent": "utilization.gpu",
 }
+_PATHS = {
+    0: "same card",
+    10: "PIX",
+    20: "PXB",
+    30: "PHB",
+    40: "NODE",
+    50: "SYS",
+}
+"""What lies between two cards, by NVML's level, in the words of `nvidia-smi topo -m`: one PCIe bridge, several, the
+host's, more than one host bridge of a NUMA node, the link between NUMA nodes."""
 _SLOWDOWNS = {
     "HwSlowdown": "hardware slow-down",
     "HwThermalSlowdown": "too hot",
@@ -41,7 +52,7 @@ _SLOWDOWNS = {
 
 def facts(root: Path = ROOT) -> Facts:
     """`gpu.count`, `gpu.source` and, for each GPU, `gpu.N.*`; sizes in bytes, clocks in MHz, power in W."""
-    by_nvml = _by_nvml()
+    by_nvml = _by_nvml(root)
     if by_nvml is not None:
         return by_nvml
     if shutil.which("nvidia-smi") is not None:
@@ -51,7 +62,7 @@ def facts(root: Path = ROOT) -> Facts:
     return by_proc(root)
 
 
-def _by_nvml() -> Facts | None:
+def _by_nvml(root: Path) -> Facts | None:
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -61,14 +72,14 @@ def _by_nvml() -> Facts | None:
     except nvml.NVMLError:  # no driver, or no GPU in this container
         return None
     try:
-        return read_nvml(nvml)
+        return read_nvml(nvml, root)
     except nvml.NVMLError:  # lost while it was being read
         return None
     finally:
         nvml.nvmlShutdown()
 
 
-def read_nvml(nvml: Any) -> Facts:
+def read_nvml(nvml: Any, root: Path = ROOT) -> Facts:
     """Facts through an initialised `pynvml`. Raises its NVMLError when the library itself fails."""
     ask = asking(nvml)
     count = nvml.nvmlDeviceGetCount()
@@ -79,13 +90,20 @@ def read_nvml(nvml: Any) -> Facts:
         "gpu.cuda_driver_version": ask(nvml.nvmlSystemGetCudaDriverVersion),
     }
     uuids: list[str | None] = []
-    for index in range(count):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+    for index, handle in enumerate(handles):
         uuids.append(string(ask(nvml.nvmlDeviceGetUUID, handle)))
-        device = {"id": card_id(uuids[-1]), **_nvml_device(nvml, handle, ask)}
+        device = {
+            "id": card_id(uuids[-1]),
+            **_nvml_device(nvml, handle, ask),
+            **_errors(nvml, handle, ask),
+            **_links(nvml, handle, ask, root),
+        }
         found.update({f"gpu.{index}.{key}": value for key, value in device.items()})
     names = [found[f"gpu.{index}.name"] for index in range(count)]
     visible = visible_to_cuda(uuids, names, os.environ)
+    if pairs := _pairs(nvml, handles, ask):
+        found["gpu.topology"] = pairs
     return found | {f"gpu.{index}.visible": seen for index, seen in enumerate(visible)}
 
 
@@ -156,6 +174,39 @@ def _nvml_device(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:
         "utilization_percent": getattr(used, "gpu", None),
         "throttle_reasons": ", ".join(sorted(slowdowns(nvml, handle) or ())) or None,
     }
+
+
+def _errors(nvml: Any, handle: Any, ask: Callable[..., Any]) -> Facts:
+    """Memory errors that ECC could not correct in the card's life, and that it did correct since the driver's start."""
+    kinds = {"uncorrected": (1, 1), "corrected": (0, 0)}  # NVML_MEMORY_ERROR_TYPE_*, NVML_{AGGREGATE,VOLATILE}_ECC
+    return {f"ecc_{kind}": ask(nvml.nvmlDeviceGetTotalEccErrors, handle, *of) for kind, of in kinds.items()}
+
+
+def _links(nvml: Any, handle: Any, ask: Callable[..., Any], root: Path) -> Facts:
+    """How the card is reached: PCIe, NVLinks that are up, and the NUMA node whose memory is near."""
+    capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    states = [ask(nvml.nvmlDeviceGetNvLinkState, handle, link) for link in range(nvml.NVML_NVLINK_MAX_LINKS)]
+    place = getattr(ask(nvml.nvmlDeviceGetPciInfo, handle), "busId", None)
+    return {
+        "compute_capability": None if capability is None else ".".join(map(str, capability)),
+        "pcie_generation_max": ask(nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle),
+        "pcie_lanes": ask(nvml.nvmlDeviceGetCurrPcieLinkWidth, handle),
+        "nvlinks": None if set(states) <= {None} else sum(map(bool, states)),
+        "numa_node": None if place is None else _numa_node(root, string(place) or ""),
+    }
+
+
+def _numa_node(root: Path, bus_id: str) -> int | None:
+    """Of a PCIe device as NVML names it, `00000000:3B:00.0`, where sysfs has `0000:3b:00.0`; -1 there is no node."""
+    found = text(root / "sys/bus/pci/devices" / bus_id.lower()[-12:] / "numa_node")
+    return int(found) if found and found.isdecimal() else None
+
+
+def _pairs(nvml: Any, handles: Sequence[Any], ask: Callable[..., Any]) -> str:
+    """What lies between each two cards, `0-1 PIX, 0-2 SYS`; empty where nothing is told."""
+    numbered = itertools.combinations(enumerate(handles), 2)
+    levels = [(a, b, ask(nvml.nvmlDeviceGetTopologyCommonAncestor, one, other)) for (a, one), (b, other) in numbered]
+    return ", ".join(f"{a}-{b} {_PATHS.get(level, level)}" for a, b, level in levels if level is not None)
 
 
 def slowdowns(nvml: Any, handle: Any) -> frozenset[str] | None:

@@ -60,6 +60,7 @@ def test_a_machine_of_which_nothing_is_known_has_no_warnings() -> None:
         ({"gpu.0.power_limit_w": 400.0}, "capped at 400 W of 700 W", "-pl 700"),
         ({"gpu.0.throttle_reasons": "too hot"}, "slowed down (too hot)", "cooling"),
         ({"gpu.0.utilization_percent": 55}, "55 % busy", "stop it"),
+        ({"gpu.0.ecc_uncorrected": 2}, "GPU 0 has had 2 memory errors", "nvidia-smi -i 0 -q -d ECC"),
         ({"gpu.0.mig": True}, "MIG", "share"),
     ],
 )

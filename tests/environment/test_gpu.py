@@ -43,7 +43,29 @@ def test_nvml_facts_have_units_and_none_for_what_the_gpu_does_not_tell(monkeypat
         "temperature_c": 41,
         "utilization_percent": 3,
         "throttle_reasons": "power cap, too hot",
+        "ecc_uncorrected": 2,
+        "ecc_corrected": 5,
+        "compute_capability": "9.0",
+        "pcie_generation_max": 5,
+        "pcie_lanes": 16,
+        "nvlinks": 16,
+        "numa_node": None,
     }
+    assert "gpu.topology" not in facts
+
+
+def test_how_cards_are_reached_and_what_lies_between_two_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use(monkeypatch, fake_nvml(nvmlDeviceGetCount=lambda: 3, nvmlDeviceGetNvLinkState=unsupported))
+    nodes = {
+        f"sys/bus/pci/devices/0000:{bus}:00.0/numa_node": f"{node}\n"
+        for bus, node in (("3b", 0), ("3c", 1), ("3d", -1))
+    }
+    facts = gpu.facts(lay_out(tmp_path, nodes))
+    assert facts["gpu.topology"] == "0-1 PIX, 0-2 SYS, 1-2 SYS"
+    assert [facts[f"gpu.{index}.numa_node"] for index in range(3)] == [0, 1, None]
+    assert facts["gpu.0.nvlinks"] is None
 
 
 def test_without_bindings_or_driver_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ PADDING_BYTES = 4096
 """A page, below which the size of the environment moves a program's stack (Mytkowicz et al. 2009)."""
 PACKAGE = Path(__file__).resolve().parents[2]
 """This harness, which also trials in another interpreter run."""
+NVIDIA = Path("/proc/driver/nvidia")
+"""There where the kernel has NVIDIA's driver. TensorFlow then logs warnings, one of which says that a card's kernels
+are yet to be compiled (`harness.run.turns.live`)."""
 _numbers = itertools.count(1)
 
 
@@ -53,7 +56,7 @@ class Startup:
         temporary = scratch / "tmp"
         temporary.mkdir()
         self._environment = {
-            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TF_CPP_MIN_LOG_LEVEL": "1" if NVIDIA.exists() else "2",
             **inherited(python),
             "TMPDIR": str(temporary),
             **(environment or {}),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
+from harness.files import END_OF_LOG
 from harness.protocol.messages import PROOF_PHASES, Outcome, Report, Request, Turn
 from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord, Windows
 from harness.run.interrupts import Interrupts
@@ -26,6 +27,11 @@ PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
 PROVE_SHARE = 0.05
 """At most about this share of a trial's time goes into such proofs."""
+FROM_PTX = "CUDA kernels will be jit-compiled from PTX"
+"""What TensorFlow logs on a card that it has no kernels for: the driver makes them at their first use, and keeps them
+for later processes."""
+KERNELS_S = 1800.0
+"""How much longer a trial may then take: TensorFlow says 30 minutes or longer."""
 ALONE_BLOCKS = 3
 """Blocks in whose trials workers also time what each computes alone. Which host is slow does not change from block to
 block, and tracing the pass would be a good part of every trial's fixed cost."""
@@ -79,6 +85,7 @@ class LiveTrial:
     def start(self) -> None:
         """Fork the process; the clock of its phases starts."""
         self._seconds: dict[str, float] = {}
+        self._kernels_until: float | None = None
         self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
@@ -217,9 +224,22 @@ class LiveTrial:
                 self._died()
             if line is not None:
                 break
-            if time.monotonic() >= self.deadline:
+            if time.monotonic() >= self.deadline and not self._makes_kernels():
                 self._hung()
         return self._take_in(line)
+
+    def _makes_kernels(self) -> bool:
+        """Whether it may hang for the driver's making its card's kernels, for which it gets more time, in all phases
+        until its first window."""
+        now = time.monotonic()
+        if self._kernels_until is None:
+            if self.taken.windows or FROM_PTX not in self.child.stderr_tail(END_OF_LOG):
+                return False
+            self._kernels_until = now + KERNELS_S
+            words = f"kernels are compiled for this card, once, which TensorFlow says takes {KERNELS_S / 60:g} minutes"
+            say_line(f"harness: {words} or longer", sys.stderr)
+        self.deadline = self._kernels_until
+        return now < self.deadline and not self.taken.windows
 
     def _take_in(self, line: str) -> Report:
         report = Report.model_validate_json(line)
@@ -287,6 +307,8 @@ class LiveTrial:
         reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
         if self.company > 1:
             reason += f", nor within {self.timeout_s * self.company:g} s, as {self.company} may share the cores"
+        if self._kernels_until is not None:
+            reason += f", nor in {KERNELS_S:g} s more, in which kernels were compiled for its card"
         self._end("timeout", f"{reason}: {missing}" if missing else reason)
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:

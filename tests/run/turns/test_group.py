@@ -9,6 +9,7 @@ from harness.protocol.messages import Outcome
 from harness.record import load_run
 from harness.run.progress.base import Quiet
 from harness.run.turns import group as turns
+from harness.run.turns import live
 from harness.spec import Cell
 from harness.spec.bases import base_of
 from tests.record.examples import cell
@@ -153,6 +154,40 @@ def test_a_trial_that_hangs_times_out_with_its_phase_and_stacks_and_the_rest_goe
     assert hung.evidence is not None
     assert "most recent call first" in hung.evidence
     assert [records[item.cell_id].status for item in (BASE, THREE)] == ["ok", "ok"]
+
+
+def says_that_kernels_are_compiled(actor: Actor) -> None:
+    actor.log.write_text(
+        "W0000 00:00:1753232013.685876   24341 gpu_device.cc:2431] TensorFlow was not built with CUDA kernel binaries "
+        "compatible with compute capability 9.0. CUDA kernels will be jit-compiled from PTX, which could take 30 "
+        "minutes or longer.\n" + "I0000 more of it\n" * 200
+    )
+
+
+def test_a_trial_whose_cards_kernels_are_compiled_first_may_take_longer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compiles(actor: Actor) -> None:
+        says_that_kernels_are_compiled(actor)
+        actor.killed.wait(1.0)
+
+    run = Bench(tmp_path, CELLS, only(TWO, Play("check", compiles)), sweep={"timeout": 0.3}).start()
+    assert [record.reason for record in run.trials] == [None] * 3
+    assert capsys.readouterr().err.count("harness: kernels are compiled for this card, once, which TensorFlow") == 1
+
+
+def test_a_trial_that_hangs_after_its_kernels_had_their_time_times_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(actor: Actor) -> None:
+        says_that_kernels_are_compiled(actor)
+        actor.hang()
+
+    monkeypatch.setattr(live, "KERNELS_S", 0.5)
+    run = Bench(tmp_path, CELLS, only(TWO, Play("check", hangs)), sweep={"timeout": 0.3}).start()
+    [hung] = [record for record in run.trials if record.status != "ok"]
+    assert hung.status == "timeout"
+    assert "nor in 0.5 s more, in which kernels were compiled for its card" in (hung.reason or "")
 
 
 def test_a_wrong_result_has_no_throughput(tmp_path: Path) -> None:
