@@ -119,6 +119,9 @@ class Executed(RecordModel):
     arithmetic: str = ""
     """Of `float32` on GPUs: `tf32` where they multiply in fewer bits, as TensorFlow lets those that can, else
     `float32`. Empty of every other precision and device, and of earlier records."""
+    nccl: str = ""
+    """NCCL's version and how the leading process' ranks reach others, `2.27.3: NET/Socket, P2P/CUMEM`. Empty where it
+    was not used or does not tell, and of earlier records."""
     flops_per_step: Positive | None = None
     """Operations of the step's matrix products and convolutions, forward and backward, of all replicas: 2 for each
     multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
@@ -128,7 +131,7 @@ class Executed(RecordModel):
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        for key in ("arithmetic", "optimizer", "flops_per_step", "bytes_per_step", "engine", "unlike"):
+        for key in ("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step", "engine", "unlike"):
             written = without_empty(written, key)
         return written
 

@@ -14,6 +14,7 @@ from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates
 from harness.record.trial import Executed
 from harness.spec.axes import ENGINE
+from harness.trial import nccl
 from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
@@ -104,7 +105,7 @@ class Trial(Attempt):
     def _executed(self, trainer: Trainer) -> Executed:
         """What ran; TensorFlow goes without saying, as in all records of before there were others."""
         name = self._engine.name
-        return trainer.executed().model_copy(update={"engine": name if name != ENGINE else ""})
+        return trainer.executed().model_copy(update={"engine": name if name != ENGINE else "", "nccl": nccl.told()})
 
     def _ask_own(self, before: Sequence[VariableState], after: Sequence[VariableState], number: int) -> None:
         """Ask the user's own check about an update."""

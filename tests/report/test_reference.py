@@ -58,7 +58,7 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
     "cells": "cb52453a1521d3f0",
-    "csv": "f56e72cd39f25b9c",
+    "csv": "8e9b64446647be8b",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
     "json": "05dc138fab141541",

@@ -27,6 +27,7 @@ from harness.protocol.messages import Request
 from harness.record.trial import Executed
 from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
+from harness.trial import nccl
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.collectives import KnownBuffers
@@ -56,7 +57,7 @@ class CollectiveTrial(Attempt):
         def gate(_: int) -> None:
             self._enter("check")
             self._judge("reduction", buffers.judge(received))
-            self._outcome.executed = buffers.executed()
+            self._outcome.executed = buffers.executed().model_copy(update={"nccl": nccl.told()})
             gc.enable()
             forget_peak(names)
             self._enter("warmup")

@@ -127,6 +127,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     ),
     Column("executed.packs", "count", "", "reductions that a replica takes part in per step"),
     Column("executed.differs_from_request", "text", "", "how what ran is not what was asked for"),
+    Column("executed.nccl", "text", "", "NCCL's version, and how ranks reach each other"),
     Column("executed.flops_per_step", "count", "FLOP", "of the step's matrix products and convolutions"),
     Column("executed.bytes_per_step", "count", "bytes", "that these read and write"),
     Column("resources.physical_devices", "count", "", "processors that bound the throughput"),

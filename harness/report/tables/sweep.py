@@ -299,9 +299,10 @@ def executed_text(executed: Executed) -> str:
     packs = f"; {plural(executed.packs, 'pack')}" if executed.packs else ""
     largest = f", the largest {size(executed.pack_bytes[0])}" if executed.pack_bytes else ""
     clusters = f"; {plural(executed.xla_clusters, 'XLA cluster')}" if executed.xla_clusters else ""
+    ways = f"; NCCL {executed.nccl}" if executed.nccl else ""
     computed = "; float32 computed as TF32" if executed.arithmetic == TF32 else ""
     differs = f" — differs from the request: {executed.differs_from_request}" if executed.differs_from_request else ""
-    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{computed}{differs}"
+    return f"{operations or 'no reduction'}{packs}{largest}{clusters}{ways}{computed}{differs}"
 
 
 def _twins(cell: CellSummary, by_id: dict[str, CellSummary]) -> str:

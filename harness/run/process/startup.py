@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.record.trial import ZygoteRecord
 from harness.run.process.interpreters import inherited
+from harness.trial import nccl
 from harness.trial.engines import DEFAULT
 from harness.trial.zygote import IN_TRIALS
 
@@ -18,9 +19,20 @@ PADDING_BYTES = 4096
 PACKAGE = Path(__file__).resolve().parents[2]
 """This harness, which also trials in another interpreter run."""
 NVIDIA = Path("/proc/driver/nvidia")
-"""There where the kernel has NVIDIA's driver. TensorFlow then logs warnings, one of which says that a card's kernels
-are yet to be compiled (`harness.run.turns.live`)."""
+"""There where the kernel has NVIDIA's driver."""
 _numbers = itertools.count(1)
+
+
+def of_nvidia(scratch: Path) -> dict[str, str]:
+    """Variables by which libraries on NVIDIA's cards say what they do, where a person has not set them.
+
+    TensorFlow logs warnings, one of which is that a card's kernels are yet to be compiled (`harness.run.turns.live`),
+    and NCCL how it was set up (`harness.trial.nccl`).
+    """
+    said = {"TF_CPP_MIN_LOG_LEVEL": "1"}
+    if nccl.LEVEL not in os.environ:
+        said |= {nccl.LEVEL: "INFO", nccl.FILE: str(scratch / "nccl-%p.log")}
+    return said
 
 
 class Startup:
@@ -56,7 +68,8 @@ class Startup:
         temporary = scratch / "tmp"
         temporary.mkdir()
         self._environment = {
-            "TF_CPP_MIN_LOG_LEVEL": "1" if NVIDIA.exists() else "2",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            **(of_nvidia(scratch) if NVIDIA.exists() else {}),
             **inherited(python),
             "TMPDIR": str(temporary),
             **(environment or {}),
