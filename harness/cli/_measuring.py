@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli._terminal import heeds_control
-from harness.plan import Estimate, estimate
+from harness.plan import Estimate
 from harness.record.reading import load_run
 from harness.run.kinds.measure import measure_asked
-from harness.run.kinds.sweep import first_plan
+from harness.run.kinds.sweep import expected, first_plan
 from harness.run.process.preflight import refuse_missing_code
 from harness.run.progress.base import Progress, Quiet, duration
 from harness.run.request import asked_matrix
 from harness.run.resume import resume as resume_run
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
+from harness.trial.engines import devices_of
 from harness.visible import json_text, plural
 
 
@@ -25,19 +26,19 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     matrix = asked_matrix(sweep)
     refuse_missing_code(matrix.cells, sweep)
     plan = first_plan(sweep, matrix.cells)
-    expected = estimate(sweep, matrix.cells)
+    whole = expected(sweep, matrix.cells)
     if json_out:
         planned = {
             "cells": [{"cell_id": c.cell_id, **c.model_dump(mode="json")} for c in matrix.cells],
             "base_cell_ids": sorted(matrix.added_base),
             "left_out": [{"combination": x.combination, "reason": x.reason} for x in matrix.left_out],
             "plan": plan.model_dump(mode="json"),
-            "estimate_s": round(expected.seconds, 1),
-            "trials": expected.trials,
+            "estimate_s": round(whole.seconds, 1),
+            "trials": whole.trials,
         }
         print(json_text(planned), end="")
         return 0
-    _say_matrix(matrix, expected)
+    _say_matrix(matrix, whole, sweep)
     labels = {cell.cell_id: cell.label for cell in matrix.cells}
     for number, block in enumerate(plan.blocks):
         for group in block:
@@ -48,9 +49,12 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     return 0
 
 
-def _say_matrix(matrix: Matrix, expected: Estimate) -> None:
-    planned = f"{plural(len(matrix.cells), 'cell')}, {plural(expected.trials, 'trial')}"
-    print(f"{planned}, about {duration(expected.seconds)} if all run here")
+def _say_matrix(matrix: Matrix, whole: Estimate, sweep: Sweep) -> None:
+    planned = f"{plural(len(matrix.cells), 'cell')}, {plural(whole.trials, 'trial')}"
+    known = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
+    cards = {cell.shape.device for cell in matrix.cells if known.get(cell.shape.device, 1) is None}
+    besides = f", and what starting on {' and '.join(sorted(cards))} takes, which is not known before" if cards else ""
+    print(f"{planned}, about {duration(whole.seconds)} if all run here{besides}")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
         where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))

@@ -7,7 +7,7 @@ from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
 IMPORT_S = 6.0
-"""Importing TensorFlow once, in the zygote (4.5–10 s on two cores)."""
+"""Importing TensorFlow (4.5–10 s on two cores), once, in the zygote, or in each trial where that takes the device."""
 FIXED_S = 0.7
 FIXED_PER_REPLICA_S = 0.2
 """Fixed cost of a trial: medians of `benchmarks/goals/fixed_cost.py` on two cores."""
@@ -25,9 +25,11 @@ class Estimate:
     trials: int
 
 
-def estimate(sweep: Sweep, cells: Sequence[Cell]) -> Estimate:
-    """A rough figure: fixed cost plus windows, were every cell supported here."""
+def estimate(sweep: Sweep, cells: Sequence[Cell], imports_in_trials: bool = False) -> Estimate:
+    """A rough figure: fixed cost plus windows, were every cell supported here; on processors, since what it takes to
+    start trials on accelerators was never measured."""
     fixed = sum(FIXED_S + FIXED_PER_REPLICA_S * cell.replicas_in_sync for cell in cells)
     rounds = PILOT_WINDOWS + sweep.max_warmup + sweep.windows
     windows = len(cells) * rounds * sweep.window * WINDOW_OVERHEAD
-    return Estimate(IMPORT_S + sweep.trials * (fixed + windows), sweep.trials * len(cells))
+    trials = sweep.trials * len(cells)
+    return Estimate(IMPORT_S * (trials if imports_in_trials else 1) + sweep.trials * (fixed + windows), trials)

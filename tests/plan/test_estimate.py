@@ -1,5 +1,7 @@
 """How long a sweep will take, roughly."""
 
+import pytest
+
 from harness.plan import estimate
 from harness.plan.estimate import IMPORT_S
 from harness.spec import Sweep
@@ -18,6 +20,12 @@ def test_windows_and_replicas_cost_time() -> None:
     assert estimate(Sweep(windows=50, window=0.1), [cell()]).seconds > short + 10 * 4.5 * 0.1
     assert estimate(Sweep(windows=5, window=1.1), [cell()]).seconds > short + 5 * 1.0
     assert estimate(Sweep(windows=5, window=0.1), [cell(replicas=8)]).seconds > short
+
+
+def test_where_trials_import_tensorflow_each_of_them_is_paid_for() -> None:
+    sweep, cells = Sweep(trials=3), [cell(), cell(replicas=3)]
+    once, each = (estimate(sweep, cells, in_trials).seconds for in_trials in (False, True))
+    assert each - once == pytest.approx(5 * IMPORT_S)
 
 
 def test_a_sweep_without_cells_costs_the_import() -> None:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from harness.analysis.estimates.intervals import stein_trials
 from harness.environment import usable_cores
 from harness.errors import UsageError
-from harness.plan import beside_bases, estimate, make_plan, missing_groups, part_of
+from harness.plan import Estimate, beside_bases, estimate, make_plan, missing_groups, part_of
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
 from harness.record.own_files import TRACES
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.data import unavailable
-from harness.run.kinds.base import Arm, TrialRun
+from harness.run.kinds.base import Arm, TrialRun, must_import_in_trials
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress.base import Progress
@@ -26,7 +26,7 @@ from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import devices_of
+from harness.trial.engines import DEFAULT, devices_of
 
 MOST_TOGETHER = 8
 """Trials that are set up at the same time, on however many cores: each compiles, and takes memory while it does."""
@@ -54,7 +54,7 @@ class SweepRun(TrialRun):
         self._over = store.manifest.status == "finished"
         """Whether it was: what is to run again is then among the blocks that there are."""
         self._began = time.monotonic()
-        self._block_s = estimate(self.sweep, store.manifest.cells).seconds / self.sweep.trials
+        self._block_s = expected(self.sweep, store.manifest.cells).seconds / self.sweep.trials
         """What the last block took; before the first of this sitting, what one is thought to take."""
 
     @property
@@ -77,7 +77,7 @@ class SweepRun(TrialRun):
 
     def announce(self) -> None:
         """What is planned, what is left of it, and about how long that takes."""
-        whole = estimate(self.sweep, self.store.manifest.cells)
+        whole = expected(self.sweep, self.store.manifest.cells)
         self.progress.plan(self.store.manifest, self.trials)
         self.progress.started(self.store.manifest.run_id, self.left, whole.seconds * self.left / max(1, whole.trials))
 
@@ -289,6 +289,11 @@ def first_plan(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
     """What is planned before anything ran: every block, or those that a limit on time does not take away."""
     whole = all_blocks(sweep, cells)
     return part_of(whole, 0, FEWEST_BLOCKS) if sweep.time else whole
+
+
+def expected(sweep: Sweep, cells: Sequence[Cell]) -> Estimate:
+    """How long it will take."""
+    return estimate(sweep, cells, must_import_in_trials(cells, DEFAULT))
 
 
 def is_final(trial: TrialRecord) -> bool:
