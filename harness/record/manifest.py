@@ -157,6 +157,8 @@ class ArmRecord(RecordModel):
     """The arm that is side A of its decision; None for an arm that is only compared with."""
     apart: bool = False
     """Whether it is forked from the second preloaded process of the run."""
+    revision: bool = False
+    """Whether that process has the code of the plan's `commit`, in a work tree of its own."""
     plant: Plant | None = None
     """What is planted in it; in an arm that a planted one is compared with, the placebo of the same kind."""
 
@@ -210,6 +212,10 @@ class ValidationPlan(RecordModel, Undertaking):
     placebo: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of its steps' time that planted work adds to a window on both sides, on processors; None before it was
     recorded (0.1, before every step)."""
+    commit: str | None = None
+    """Of the user's repository: some rounds compare two work trees of it. None where none does."""
+    revisions_left_out: str | None = None
+    """Why no round compares two equal revisions, where some would; None else."""
     rounds: Annotated[list[RoundRecord], Field(min_length=1)]
 
     @property

@@ -39,6 +39,8 @@ class Decided:
 
     fixed: frozenset[int] | None = None
     """The blocks before the first look; None where there were no looks."""
+    revisions: bool = False
+    """Whether each side had a work tree of one commit."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -95,6 +97,7 @@ def decisions_of(manifest: RunManifest, trials: Sequence[TrialRecord]) -> tuple[
                     used,
                     _seconds(used),
                     frozenset(of.blocks[: manifest.looks.after[0]]) if manifest.looks else None,
+                    arm.revision and arm.apart,
                 )
             )
     return tuple(made)
