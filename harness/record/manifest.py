@@ -38,6 +38,9 @@ class LooksRecord(RecordModel):
     """The largest one-sided p of |θ| ≤ δ at which each look ends it."""
     equivalent: list[Boundary]
     """The same of |θ| ≥ ε."""
+    window_cost_s: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """What a window is taken to cost beside its steps: that share of it hides as much of a difference, and ε is smaller
+    by it. None in earlier records, whose ε is not."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -83,7 +86,7 @@ class PlanRecord(RecordModel):
 
 
 def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int, looks: LooksRecord | None) -> str:
-    more = [] if looks is None else [looks.model_dump()]
+    more = [] if looks is None else [looks.model_dump(exclude_none=True)]
     text = json.dumps([seed, stage, first_block, blocks, *more], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

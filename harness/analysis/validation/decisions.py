@@ -116,7 +116,7 @@ def _of_looks(
     stopped = of.stopped[arm.name]
     number = record.after.index(stopped) + 1
     used = tuple(pair for pair in pairs if pair.block in of.blocks[:stopped])
-    return used, functools.partial(looks_of(record).estimate, number=number)
+    return used, functools.partial(looks_of(record, used).estimate, number=number)
 
 
 def _of_two_stages(of: RoundRecord, pairs: Sequence[Pair], plan: ValidationPlan) -> tuple[tuple[Pair, ...], Estimator]:
