@@ -233,6 +233,10 @@ def test_the_page_states_what_is_to_be_expected(simulated: ModuleType) -> None:
         nothing, at_delta = simulated.rates(deviation, 0.0), simulated.rates(deviation, -0.01)
         assert nothing.slower + nothing.faster < 0.001, "at most once in 1,000"
         assert at_delta.slower < 0.025, "at most 2.5 times in 100"
+    each = replace(simulated.LOOKS, different=(0.025,) * 4)
+    nothing, at_delta = (simulated.rates(0.02, change, 20_000, each) for change in (0.0, -0.01))
+    assert nothing.slower + nothing.faster > 0.001, "looks that each err as all of them may would be found out"
+    assert at_delta.slower > 0.025
 
 
 def test_the_page_states_what_it_costs_to_reckon_with_windows_that_are_not_all_steps(simulated: ModuleType) -> None:

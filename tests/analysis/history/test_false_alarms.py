@@ -1,13 +1,14 @@
 """False alarms of a history, counted on series drawn from its own scatter."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
 
 from harness.analysis.history.change_points import SIGNIFICANCE, change_points
 from harness.analysis.history.false_alarms import LONGEST, false_alarms, marked
-from harness.analysis.history.series import history
+from harness.analysis.history.series import Series, history
 from tests.histories import nights
 
 
@@ -35,10 +36,22 @@ def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time_and_a_l
     assert laxer.low > SIGNIFICANCE
 
 
-def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter() -> None:
-    stepped = false_alarms(history(nights(14, slower_from=7)), 100)
+def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    # by a test at 10 %, of which alarms there are enough to count
+    lax = functools.partial(change_points, significance=10 * SIGNIFICANCE)
+    monkeypatch.setattr("harness.analysis.history.false_alarms.change_points", lax)
+    series = history(nights(14, slower_from=7))
+    stepped = false_alarms(series, 300)
+    monkeypatch.setattr("harness.analysis.history.false_alarms._left_over", logs_of)
+    left_in = false_alarms(series, 300)
     assert stepped is not None
-    assert stepped.low <= SIGNIFICANCE
+    assert left_in is not None
+    assert stepped.high < left_in.low, "a step that is left in would be found out"
+
+
+def logs_of(one: Series) -> list[float]:
+    """Of all values as they are."""
+    return [math.log(point.value.value) for point in one.points]
 
 
 def test_too_few_runs_give_no_rate() -> None:
