@@ -2,13 +2,14 @@
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from harness.analysis.history.change_points import SIGNIFICANCE, change_points
-from harness.analysis.history.false_alarms import LONGEST, false_alarms, marked
-from harness.analysis.history.series import Series, history
+from harness.analysis.history.false_alarms import LONGEST, _left_over, false_alarms, marked
+from harness.analysis.history.series import history
 from tests.histories import nights
 
 
@@ -36,22 +37,23 @@ def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time_and_a_l
     assert laxer.low > SIGNIFICANCE
 
 
-def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    # by a test at 10 %, of which alarms there are enough to count
-    lax = functools.partial(change_points, significance=10 * SIGNIFICANCE)
-    monkeypatch.setattr("harness.analysis.history.false_alarms.change_points", lax)
-    series = history(nights(14, slower_from=7))
-    stepped = false_alarms(series, 300)
-    monkeypatch.setattr("harness.analysis.history.false_alarms._left_over", logs_of)
-    left_in = false_alarms(series, 300)
-    assert stepped is not None
-    assert left_in is not None
-    assert stepped.high < left_in.low, "a step that is left in would be found out"
+def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter() -> None:
+    stepped = history(nights(14, slower_from=7))
+    found = false_alarms(stepped, 100)
+    assert found is not None
+    assert found.low <= SIGNIFICANCE
+    flat = {(one.cell, one.measure): deviation(_left_over(one)) for one in history(nights(14))}
+    with_step = [one for one in stepped if one.changes]
+    assert with_step
+    for one in with_step:
+        assert deviation(_left_over(one)) < 1.5 * flat[one.cell, one.measure]
+        assert deviation([math.log(point.value.value) for point in one.points]) > 3 * flat[one.cell, one.measure], (
+            "were it left in"
+        )
 
 
-def logs_of(one: Series) -> list[float]:
-    """Of all values as they are."""
-    return [math.log(point.value.value) for point in one.points]
+def deviation(values: Sequence[float]) -> float:
+    return float(np.std(values))
 
 
 def test_too_few_runs_give_no_rate() -> None:
